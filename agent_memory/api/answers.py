@@ -1,0 +1,59 @@
+"""Answers: models that are valid already, written by their compiled serializer, and the errors that every route documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Response
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from agent_memory_client.models import ErrorResponse, HTTPValidationError
+
+
+class ModelResponse(Response):
+    """A model as JSON, 200. The model is not validated again: whoever made it did."""
+
+    def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
+        self.status_code = 200
+        self.background = None
+        self.body = body = model.__pydantic_serializer__.to_json(model, by_alias=True)
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *headers]
+
+
+class JsonResponse(Response):
+    """Plain data as JSON; what JSON cannot say is written as text."""
+
+    def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        super().__init__(to_json(data, fallback=str, inf_nan_mode="null"), status, headers, "application/json")
+
+
+def etag(version: int) -> tuple[bytes, bytes]:
+    """The ETag header of a version."""
+    return b"etag", b'"%d"' % version
+
+
+_TEXTS = {
+    400: "Refused: the request is well-formed, but asks for something that is not done.",
+    404: "No such thing.",
+    409: "The request contradicts what is stored or under way.",
+    412: "`If-Match` named another version than the stored one.",
+    413: "The body is larger than the limit.",
+    415: "The body is not declared as JSON.",
+    503: "An engine is away or the time is up; try again after `Retry-After` seconds.",
+}
+_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route that can answer with these statuses; 422 and 503 are always among them."""
+    found: dict[int | str, dict[str, Any]] = {status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in statuses}
+    found[422] = {"model": HTTPValidationError, "description": "A field does not fit."}
+    found[503] = {"model": ErrorResponse, "description": _TEXTS[503], "headers": _RETRY_AFTER}
+    return found
+
+
+def versioned(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """As `errors`, for a route whose answer carries an ETag."""
+    described = {"description": "The session's version, for `If-Match`.", "schema": {"type": "string"}}
+    return {200: {"headers": {"ETag": described}}, **errors(*statuses)}

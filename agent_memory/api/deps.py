@@ -1,0 +1,84 @@
+"""What endpoints ask for: the runtime, the caller's scope, and the parameters that several routes share."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request
+from pydantic import BeforeValidator
+
+from agent_memory.errors import Refused, Unavailable, VersionMismatch
+from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope
+from agent_memory.services.access import scope_of_request
+from agent_memory_client.models import Identifier, OptionalIdentifier, SessionIdentifier, WindowTokens
+
+_WAIT_SECONDS = 10.0
+_ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
+
+
+def runtime_of(request: Request) -> Runtime:
+    """The runtime that the lifespan opened. Raises Unavailable before that."""
+    runtime: Runtime | None = request.scope["app"].state.runtime
+    if runtime is None:
+        raise Unavailable("the server is starting")
+    return runtime
+
+
+def scope_of(request: Request) -> Scope:
+    """What the caller may see."""
+    return scope_of_request(request.scope["app"].state.settings)
+
+
+def version_of(if_match: str | None) -> str | None:
+    """The version that an `If-Match` header asks for: None without one; `*` is any version of a session that exists.
+
+    Raises Refused for what is not one entity tag, and VersionMismatch for a tag that no version of ours has.
+    """
+    if if_match is None:
+        return None
+    text = if_match.strip()
+    if text == "*":
+        return text
+    found = _ETAG.match(text)
+    if found is None:
+        message = 'If-Match must be one version in quotation marks, as the ETag header gives it, such as "3", or *'
+        raise Refused(message, field="If-Match", where="header")
+    tag = found[1]
+    if not (tag.isascii() and tag.isdecimal() and len(tag) <= 15):
+        raise VersionMismatch(f"the session has no version {tag[:40]}: read it again and send its ETag")
+    return str(int(tag))
+
+
+def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
+    """As `version_of`; `If-None-Match: *` asks for a session that does not exist yet ("absent").
+
+    Raises Refused for another If-None-Match, or for both headers at once.
+    """
+    if if_none_match is None:
+        return version_of(if_match)
+    if if_none_match.strip() != "*" or if_match is not None:
+        raise Refused("If-None-Match must be * and stand alone", field="If-None-Match", where="header")
+    return "absent"
+
+
+RuntimeDep = Annotated[Runtime, Depends(runtime_of)]
+ScopeDep = Annotated[Scope, Depends(scope_of)]
+
+SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; without `/`.")]
+MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]
+UserQuery = Annotated[OptionalIdentifier, Query(description="The user whose data is meant.")]
+NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace whose data is meant.")]
+ModelQuery = Annotated[str | None, Query(max_length=256, description="The model whose context window counts; any name.")]
+WindowQuery = Annotated[WindowTokens | None, Query(description="The context window in tokens; beats `model_name`.")]
+OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the query for the search.")]
+IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=64, description="The ETag that the session must have, or `*`.")]
+WaitQuery = Annotated[
+    float,
+    BeforeValidator(lambda value: {"true": _WAIT_SECONDS, "false": 0.0}.get(str(value).lower(), value)),
+    Query(ge=0, le=20, allow_inf_nan=False, description="Seconds to wait for background work; `true` waits up to 10, 0 does not wait."),
+]
+IfNoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", max_length=64, description="`*`: only when the session does not exist yet.")
+]

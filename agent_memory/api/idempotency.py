@@ -1,0 +1,57 @@
+"""The `Idempotency-Key` header, honoured on every POST."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from fastapi import Response
+from starlette.types import Scope as AsgiScope
+
+from agent_memory.errors import RedisUnavailable
+from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope
+from agent_memory.services.idempotency import request_digest
+from agent_memory.storage.idempotency import KeptAnswer
+
+log = logging.getLogger(__name__)
+
+HEADER = b"idempotency-key"
+_KEPT_HEADERS = (b"content-type", b"etag", b"x-operation-id")
+
+
+def key_of(scope: AsgiScope) -> str | None:
+    """The request's key, if it is a POST with one."""
+    if scope["method"] != "POST":
+        return None
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == HEADER), None)
+
+
+async def answered_once(
+    runtime: Runtime, who: Scope, key: str, asgi: AsgiScope, body: bytes, answer: Callable[[], Awaitable[Response]]
+) -> Response:
+    """The first answer to this request, kept or new. Only what succeeded is kept: a refused request may be corrected under its key."""
+    service = runtime.idempotency
+    request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)
+    kept = await service.begin(who, key, request)
+    if kept is not None:
+        return _replayed(kept)
+    try:
+        response = await answer()
+    except BaseException:
+        try:
+            await service.abandon(who, key, request)
+        except RedisUnavailable as error:
+            log.warning("an idempotency key stays taken for a minute: %s", error)
+        raise
+    headers = b"\n".join(name + b": " + value for name, value in response.raw_headers if name in _KEPT_HEADERS)
+    await service.finish(who, key, request, KeptAnswer(response.status_code, bytes(response.body), headers))
+    return response
+
+
+def _replayed(kept: KeptAnswer) -> Response:
+    response = Response(kept.body, kept.status)
+    pairs = (line.split(b": ", 1) for line in kept.headers.split(b"\n") if line)
+    response.raw_headers = [(b"content-length", b"%d" % len(kept.body)), *((pair[0], pair[1]) for pair in pairs)]
+    response.raw_headers.append((b"idempotent-replayed", b"true"))
+    return response

@@ -1,0 +1,73 @@
+"""The outermost layer of every request: its id, its deadline, its metrics, and the last line of defence against a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+from time import perf_counter
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_memory.api.errors import internal_error, render, template_of
+from agent_memory.errors import Unavailable
+from agent_memory.metrics import RequestMeter
+
+log = logging.getLogger(__name__)
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
+_METHODS = frozenset({"GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+
+
+class Edge:
+    """Pure ASGI, one closure per request. `timeout` is the deadline of a request in seconds."""
+
+    def __init__(self, app: ASGIApp, *, timeout: float) -> None:
+        self._app = app
+        self._timeout = timeout
+        self._meter = RequestMeter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = perf_counter()
+        request_id = _request_id(scope)
+        status = 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id), _NOSNIFF]
+            await send(message)
+
+        deadline = asyncio.timeout(self._timeout)
+        try:
+            async with deadline:
+                await self._app(scope, receive, send_marked)
+        except Exception as error:  # the connection stays usable and the caller learns no internals; the trace is in the log
+            late = isinstance(error, TimeoutError) and deadline.expired()
+            if late:
+                log.warning("%s %s passed its deadline of %g s", scope["method"], template_of(scope), self._timeout)
+            else:
+                log.exception("%s %s failed, request %s", scope["method"], template_of(scope), request_id.decode())
+            if status:
+                raise  # half an answer is out: the server must cut the connection
+            answer = render(Unavailable(f"the request took longer than {self._timeout:g} s: try again")) if late else internal_error()
+            await answer(scope, receive, send_marked)
+        finally:
+            method = scope["method"]
+            self._meter.observe(method if method in _METHODS else "other", template_of(scope), status, perf_counter() - begun)
+
+
+def _request_id(scope: Scope) -> bytes:
+    """The caller's `X-Request-Id` when it is a plain word of at most 128 characters, else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            if _REQUEST_ID.match(value):
+                return value
+            break
+    return b"%016x" % random.getrandbits(64)

@@ -1,0 +1,278 @@
+"""Routes that FastAPI documents and we run: each argument is read once, the body is validated once, straight from its bytes.
+
+FastAPI builds the OpenAPI document from an endpoint's signature. At run time its own argument solver would cost more than the rest of a
+request (a json.loads and a second pass, about 10 µs per query parameter, a thread per plain dependency), so an `Operation` reads the same
+signature once, at start, and makes a plan of it. Every parameter says in its annotation where it comes from: `Path`, `Query`, `Header`,
+`Body`, or `Depends` on a function of the request, plain or async.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from inspect import Parameter, iscoroutinefunction, signature
+from typing import Any, cast, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from fastapi import APIRouter, Request, Response, params
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic_core import SchemaValidator, from_json
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from agent_memory.api.errors import MAX_PROBLEMS, BodyTooLarge, UnsupportedMedia, broken_json, invalid
+from agent_memory.api.idempotency import answered_once, key_of
+from agent_memory.errors import BadInput
+
+MAX_QUERY_FIELDS = 2000
+MAX_LIST_ITEMS = 50_000
+MAX_EXPLAINED_BYTES = 256 * 1024
+_FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
+_MARKS = (params.Param, params.Body, params.Depends)
+
+
+class Operation(APIRoute):
+    """One operation. Its endpoint returns a Response; `response_model` only documents it. A trailing slash in the URL changes nothing."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        self.path_regex, last = _either_slash(path)
+        self._plan = _Plan(endpoint, last)
+        self.app = self._serve
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        """What FastAPI would run if the route were included in another router; the same plan."""
+        return _Plan(self.endpoint, _either_slash(self.path)[1]).respond
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._plan.respond(Request(scope, receive))
+        await response(scope, receive, send)
+
+
+def operations(tag: str) -> APIRouter:
+    """A router whose routes are operations."""
+    return APIRouter(tags=[tag], route_class=Operation)
+
+
+def _either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
+    """A pattern that takes `path` with and without a trailing slash, and the name of the parameter that the path ends with, if any.
+
+    `{name:path}` takes anything, also line breaks (an id with one must be refused by name, not by a 404) and nothing at all.
+    """
+    pattern, at, last = "", 0, None
+    trimmed = path.rstrip("/")
+    for found in re.finditer(r"{(\w+)(:path)?}", trimmed):
+        taken = r"[\s\S]*?" if found[2] else "[^/]+"
+        pattern += re.escape(trimmed[at : found.start()]) + f"(?P<{found[1]}>{taken})"
+        at, last = found.end(), found[1]
+    return re.compile(f"{pattern}{re.escape(trimmed[at:])}/?\\Z"), last if at == len(trimmed) else None
+
+
+class _Plan:
+    """How one endpoint's arguments are read."""
+
+    def __init__(self, endpoint: Callable[..., Awaitable[Response]], last: str | None) -> None:
+        self._endpoint = endpoint
+        self._last = last
+        self._places: dict[str, str] = {}
+        self._headers: dict[bytes, str] = {}
+        self._lists: set[str] = set()
+        self._body: tuple[str, SchemaValidator] | None = None
+        self._providers: list[tuple[str, Callable[[Request], Any], bool]] = []
+        fields: dict[str, Any] = {}
+        hints = get_type_hints(endpoint, include_extras=True)
+        for name, parameter in signature(endpoint).parameters.items():
+            hint = hints[name]
+            marks = (item for item in getattr(hint, "__metadata__", ()) if isinstance(item, _MARKS))
+            source = next(marks, None)
+            if isinstance(source, params.Depends):
+                assert source.dependency is not None
+                self._providers.append((name, source.dependency, iscoroutinefunction(source.dependency)))
+            elif isinstance(source, params.Body):
+                self._body = name, _validator(hint)
+            elif isinstance(source, params.Param):
+                fields[name] = (hint, ... if parameter.default is Parameter.empty else parameter.default)
+                self._declare(name, hint, source)
+            else:
+                raise TypeError(f"{endpoint.__name__}: parameter {name} does not say where it comes from")
+        model = create_model(f"{endpoint.__name__}_inputs", __config__=ConfigDict(validate_by_name=True, validate_by_alias=False), **fields)
+        self._inputs = model if fields else None
+
+    def _declare(self, name: str, hint: Any, source: params.Param) -> None:
+        self._places[name] = place = source.in_.value
+        if place == "header":
+            self._headers[(source.alias or name.replace("_", "-")).lower().encode()] = name
+        inner = get_args(hint)[0]
+        if get_origin(inner) is list:
+            self._lists.add(name)
+
+    async def respond(self, request: Request) -> Response:
+        """Reads the arguments and calls the endpoint. Raises RequestValidationError and the errors of `read_body`."""
+        scope = request.scope
+        arguments = self._read_inputs(scope) if self._inputs is not None else {}
+        for name, provide, is_async in self._providers:
+            arguments[name] = await provide(request) if is_async else provide(request)
+        raw = b""
+        if self._body is not None:
+            name, validator = self._body
+            raw = await read_body(scope, request.receive)
+            arguments[name] = parse_body(validator, raw)
+        key = key_of(scope)
+        if key is None or "runtime" not in arguments:
+            return await self._endpoint(**arguments)
+        return await answered_once(arguments["runtime"], arguments["scope"], key, scope, raw, lambda: self._endpoint(**arguments))
+
+    def _read_inputs(self, scope: Scope) -> dict[str, Any]:
+        values: dict[str, Any] = dict(scope["path_params"])
+        if values and scope["path"].endswith("/"):
+            self._restore_slash(scope, values)
+        if scope["query_string"]:
+            self._read_query(scope["query_string"], values)
+        if self._headers:
+            for name, value in scope["headers"]:
+                if name in self._headers:
+                    values[self._headers[name]] = value.decode("latin-1")
+        for name, value in values.items():
+            if "\ufffd" in value:
+                self._check_utf8(scope, name)
+        assert self._inputs is not None
+        try:
+            return self._inputs.__pydantic_validator__.validate_python(values).__dict__
+        except ValidationError as error:
+            raise invalid(error, self._place) from None
+
+    def _place(self, name: str) -> str:
+        return self._places.get(name, "query")
+
+    def _restore_slash(self, scope: Scope, values: dict[str, Any]) -> None:
+        """A trailing `%2F` belongs to the id; only a literal slash is the other form of the path."""
+        if self._last in values and scope.get("raw_path", b"").lower().endswith(b"%2f"):
+            values[self._last] += "/"
+
+    def _read_query(self, query: bytes, values: dict[str, Any]) -> None:
+        try:
+            pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
+        except ValueError:
+            message = f"must have at most {MAX_QUERY_FIELDS} parameters: send several requests"
+            raise BadInput(message, field="query", where="query") from None
+        for name, value in pairs:
+            if self._places.get(name) != "query":
+                continue
+            if name in self._lists:
+                values.setdefault(name, []).append(value)
+            else:
+                values[name] = value
+
+    def _check_utf8(self, scope: Scope, name: str) -> None:
+        """Percent-decoding replaces bad bytes by U+FFFD: two different ids must not become one."""
+        place = self._place(name)
+        raw = scope["query_string"].replace(b"+", b" ") if place == "query" else scope.get("raw_path", b"")
+        try:
+            unquote_to_bytes(raw).decode()
+        except UnicodeDecodeError:
+            raise BadInput("must be percent-encoded UTF-8", field=name, where=place) from None
+
+
+def _validator(hint: Any) -> SchemaValidator:
+    """The compiled validator of a body; TypeAdapter's own may be a wrapper that builds it later."""
+    validator = TypeAdapter(hint).validator
+    assert isinstance(validator, SchemaValidator)
+    return validator
+
+
+def parse_body(validator: SchemaValidator, body: bytes) -> Any:
+    """The model that a JSON body holds. Raises RequestValidationError that names the field, and never echoes the input."""
+    if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
+        _check_lists(body)
+    try:
+        return validator.validate_json(body)
+    except ValidationError as error:
+        if error.error_count() == 1 and (only := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
+            raise _explained(validator, body, str(only["msg"]).removeprefix("Invalid JSON: ")) from None
+        raise invalid(error, "body") from None
+
+
+def _check_lists(body: bytes) -> None:
+    """Refuses a list of more than MAX_LIST_ITEMS, except in the caller's own JSON.
+
+    Validation would go through millions of wrong items, 20 s for 8 MB of `{}`, before it reported the first one.
+    """
+    try:
+        level: list[tuple[str, Any]] = [("body", from_json(body))]
+    except ValueError:
+        return  # validation says what is wrong
+    while level:
+        below: list[tuple[str, Any]] = []
+        for name, value in level:
+            if isinstance(value, list):
+                items = cast("list[Any]", value)
+                if len(items) > MAX_LIST_ITEMS:
+                    raise BadInput(f"must have at most {MAX_LIST_ITEMS} items, got {len(items)}: send several requests", field=name)
+                below.extend((f"{name}.{index}", item) for index, item in enumerate(items) if isinstance(item, (list, dict)))
+            else:
+                members = cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
+                prefix = "" if name == "body" else f"{name}."
+                below.extend((f"{prefix}{key}", item) for key, item in members if key not in _FREE_JSON and isinstance(item, (list, dict)))
+        level = below
+
+
+def _explained(validator: SchemaValidator, body: bytes, reason: str) -> RequestValidationError:
+    """The error for a body that is not JSON. Python's parser lets lone surrogates through: then the model can say which field has them."""
+    if len(body) <= MAX_EXPLAINED_BYTES and ("hex escape" in reason or "surrogate" in reason):
+        try:
+            validator.validate_python(json.loads(body))
+        except ValidationError as error:
+            kinds = {found["type"] for found in error.errors(include_input=False)} if error.error_count() <= MAX_PROBLEMS else set[str]()
+            if "string_surrogates" in kinds:
+                return invalid(error, "body")
+        except (ValueError, RecursionError):
+            pass
+    return broken_json(reason)
+
+
+async def read_body(scope: Scope, receive: Receive) -> bytes:
+    """The whole body, at most `MAX_BODY_BYTES` of it.
+
+    Raises BodyTooLarge as soon as the limit is passed (at once when the length is declared), UnsupportedMedia for a body that is not
+    declared as JSON (a page of another origin could send one without asking), and ClientDisconnect.
+    """
+    limit: int = scope["app"].state.max_body_bytes
+    json_declared = False
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            # A number of more than 18 digits is beyond every limit, and int() of 5,000 digits raises.
+            if len(value) > 18 or (value.isdigit() and int(value) > limit):
+                raise BodyTooLarge(limit)
+        elif name == b"content-type":
+            json_declared = _is_json(value)
+    if not json_declared:
+        message = "send the body as JSON, with the header Content-Type: application/json"
+        raise UnsupportedMedia(message, field="content-type", where="header")
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    first: bytes = message.get("body", b"")
+    if not message.get("more_body", False) and len(first) <= limit:
+        return first
+    chunks, size = [first], len(first)
+    while message.get("more_body", False) and size <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
+        chunks.append(chunk)
+        size += len(chunk)
+    if size > limit:
+        raise BodyTooLarge(limit)
+    return b"".join(chunks)
+
+
+def _is_json(content_type: bytes) -> bool:
+    """Whether a media type is `application/json` or `application/*+json`, with or without parameters."""
+    if content_type == b"application/json":
+        return True
+    media = content_type.partition(b";")[0].strip().lower()
+    return media == b"application/json" or (media.startswith(b"application/") and media.endswith(b"+json"))

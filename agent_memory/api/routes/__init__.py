@@ -1,0 +1,18 @@
+"""All routes, the busiest first: paths are matched in this order."""
+
+from __future__ import annotations
+
+from agent_memory.api.routes import compaction, forgetting, memories, operations, ops, prompt, search, tasks, views, working
+
+ROUTERS = (
+    working.router,
+    prompt.router,
+    search.router,
+    memories.router,
+    forgetting.router,
+    compaction.router,
+    views.router,
+    tasks.router,
+    operations.router,
+    ops.router,
+)

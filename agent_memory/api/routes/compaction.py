@@ -1,0 +1,32 @@
+"""Merging repeats."""
+
+from __future__ import annotations
+
+from fastapi import Response
+
+from agent_memory.api.answers import ModelResponse, errors
+from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, UserQuery
+from agent_memory.api.operation import operations
+from agent_memory.services.operations import MAX_WAIT_SECONDS
+from agent_memory_client.models import AckResponse
+
+router = operations("long-term memory")
+
+
+@router.post(
+    "/v1/long-term-memory/compact",
+    operation_id="compact_long_term_memories_endpoint_v1_long_term_memory_compact_post",
+    response_model=AckResponse,
+    responses=errors(400),
+)
+async def compact(runtime: RuntimeDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
+    """Merges memories that say the same. A worker does it; after 20 seconds the answer comes with `X-Pending: true` while that goes on.
+
+    `X-Operation-Id` names the work.
+    """
+    runtime.longterm.require()
+    mark = await runtime.compaction.order(scope, namespace, user_id)
+    done = await runtime.operations.wait(scope, [mark], MAX_WAIT_SECONDS)
+    remaining = await runtime.compaction.remaining(scope, namespace, user_id)
+    headers = [(b"x-operation-id", mark.operation_id.encode()), (b"x-pending", b"false" if done else b"true")]
+    return ModelResponse(AckResponse(status=f"ok, {remaining} memories remaining after compaction"), *headers)

@@ -1,0 +1,73 @@
+"""Long-term memory: the records."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Query, Response
+
+from agent_memory.api.answers import ModelResponse, errors
+from agent_memory.api.deps import MemoryPath, RuntimeDep, ScopeDep, WaitQuery
+from agent_memory.api.operation import operations
+from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, Identifier, MemoryRecord
+
+router = operations("long-term memory")
+
+_NO_IDS: list[str] = []
+
+
+@router.post(
+    "/v1/long-term-memory/",
+    operation_id="create_long_term_memory_v1_long_term_memory__post",
+    response_model=AckResponse,
+    responses=errors(400, 413, 415),
+)
+async def create_long_term_memory(
+    runtime: RuntimeDep, scope: ScopeDep, body: Annotated[CreateMemoryRecordRequest, Body()], wait: WaitQuery = 0.0
+) -> Response:
+    """Stores memories: read by id and found by words at once, by meaning when embedded; `wait` waits for that, X-Searchable says so."""
+    answer = await runtime.longterm.create(scope, body)
+    if wait <= 0:
+        return ModelResponse(answer)
+    marks = runtime.operations.memory_marks(scope, [record.id for record in body.memories])
+    done = await runtime.operations.wait(scope, marks, wait)
+    return ModelResponse(answer, (b"x-searchable", b"true" if done else b"false"))
+
+
+@router.delete(
+    "/v1/long-term-memory",
+    operation_id="delete_long_term_memory_v1_long_term_memory_delete",
+    response_model=AckResponse,
+    responses=errors(400),
+)
+async def delete_long_term_memory(
+    runtime: RuntimeDep,
+    scope: ScopeDep,
+    memory_ids: Annotated[list[Identifier], Query(description="The ids, each in a parameter of its own.")] = _NO_IDS,
+) -> Response:
+    """Deletes memories; `status` says how many there were. Unknown ids are no error."""
+    return ModelResponse(await runtime.longterm.delete(scope, memory_ids))
+
+
+@router.get(
+    "/v1/long-term-memory/{memory_id:path}",
+    operation_id="get_long_term_memory_v1_long_term_memory__memory_id__get",
+    response_model=MemoryRecord,
+    responses=errors(400, 404),
+)
+async def get_long_term_memory(runtime: RuntimeDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
+    """Reads a memory."""
+    return ModelResponse(await runtime.longterm.get(scope, memory_id))
+
+
+@router.patch(
+    "/v1/long-term-memory/{memory_id:path}",
+    operation_id="update_long_term_memory_v1_long_term_memory__memory_id__patch",
+    response_model=MemoryRecord,
+    responses=errors(400, 404, 413, 415),
+)
+async def update_long_term_memory(
+    runtime: RuntimeDep, scope: ScopeDep, memory_id: MemoryPath, body: Annotated[EditMemoryRecordRequest, Body()]
+) -> Response:
+    """Changes the fields that are given and answers the changed memory."""
+    return ModelResponse(await runtime.longterm.patch(scope, memory_id, body))

@@ -1,0 +1,93 @@
+"""Background work: where it stands, and what to do with what was given up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+
+from agent_memory.api.answers import ModelResponse, errors
+from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, SessionPath, UserQuery, WaitQuery
+from agent_memory.api.operation import operations
+from agent_memory.scope import SessionRef
+from agent_memory.storage.erasure import Erasure
+from agent_memory_client.models import (
+    AckResponse,
+    Identifier,
+    OperationKind,
+    OperationListResponse,
+    OperationRecord,
+    OperationState,
+)
+
+router = operations("operations")
+
+OperationPath = Annotated[str, Path(max_length=100, description="The operation's id, as X-Operation-Id or the list gave it.")]
+
+
+@router.get("/v1/operations", operation_id="list_operations", response_model=OperationListResponse, responses=errors())
+async def list_operations(
+    runtime: RuntimeDep,
+    scope: ScopeDep,
+    state: Annotated[OperationState | None, Query(description="Only these; done ones are not listed.")] = None,
+    kind: Annotated[OperationKind | None, Query(description="Only this kind of work.")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next_offset` of the page before.")] = 0,
+) -> Response:
+    """Lists background work that is not done, the most urgent first, or (with state=dead) what was given up."""
+    return ModelResponse(await runtime.operations.list(scope, state=state, kind=kind, offset=offset, limit=limit))
+
+
+@router.get("/v1/operations/{operation_id}", operation_id="get_operation", response_model=OperationRecord, responses=errors(404))
+async def get_operation(runtime: RuntimeDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
+    """One piece of background work."""
+    return ModelResponse(await runtime.operations.get(scope, operation_id))
+
+
+@router.post(
+    "/v1/operations/{operation_id}/replay", operation_id="replay_operation", response_model=OperationRecord, responses=errors(404, 409)
+)
+async def replay_operation(runtime: RuntimeDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
+    """Tries an operation again that was given up."""
+    return ModelResponse(await runtime.operations.replay(scope, operation_id))
+
+
+@router.delete("/v1/operations/{operation_id}", operation_id="drop_operation", response_model=AckResponse, responses=errors(404, 409))
+async def drop_operation(runtime: RuntimeDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
+    """Forgets an operation that was given up; what it worked on stays as it is."""
+    await runtime.operations.drop(scope, operation_id)
+    return ModelResponse(AckResponse(status="ok"))
+
+
+@router.post(
+    "/v1/working-memory/{session_id:path}/flush", operation_id="flush_working_memory", response_model=AckResponse, responses=errors()
+)
+async def flush_working_memory(
+    runtime: RuntimeDep,
+    scope: ScopeDep,
+    session_id: SessionPath,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    wait: WaitQuery = 0.0,
+) -> Response:
+    """Works off what waits on a session now: promotion, summary, facts. With `wait`, answers `pending` when that takes longer."""
+    ref = SessionRef(session_id, namespace, user_id)
+    await runtime.operations.flush(scope, ref)
+    marks = runtime.operations.session_marks(scope, ref)
+    done = wait <= 0 or await runtime.operations.wait(scope, marks, wait)
+    headers = ((b"x-operation-id", mark.operation_id.encode()) for mark in marks[:1])
+    return ModelResponse(AckResponse(status="ok" if done else "pending"), *headers)
+
+
+@router.delete("/v1/users/{user_id:path}", operation_id="delete_user", response_model=AckResponse, responses=errors())
+async def delete_user(
+    runtime: RuntimeDep,
+    scope: ScopeDep,
+    user_id: Annotated[Identifier, Path(description="The user's id.")],
+    namespace: NamespaceQuery = None,
+    wait: WaitQuery = 0.0,
+) -> Response:
+    """Deletes all sessions and memories of a user, in one namespace or in all; X-Operation-Id names the work."""
+    mark = await runtime.longterm.erase(scope, Erasure(scope.tenant, namespace, user_id, None))
+    done = await runtime.operations.wait(scope, [mark], wait)
+    return ModelResponse(AckResponse(status="ok" if done else "pending"), (b"x-operation-id", mark.operation_id.encode()))

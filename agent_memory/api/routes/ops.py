@@ -1,0 +1,64 @@
+"""For those who run the server: is the process up, can it serve, and what is it doing."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from fastapi import Response
+
+from agent_memory import metrics
+from agent_memory.api.answers import JsonResponse, ModelResponse
+from agent_memory.api.deps import RuntimeDep
+from agent_memory.api.operation import operations
+from agent_memory.errors import Unavailable
+from agent_memory.runtime import Runtime
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import ErrorResponse, HealthCheckResponse
+
+router = operations("operations")
+
+_READY: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Ready.", "content": {"application/json": {"schema": {"type": "object", "required": ["ready", "checks"]}}}},
+    503: {"description": "Not ready; `checks` says why.", "model": ErrorResponse},
+}
+_METRICS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Prometheus text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
+
+
+@router.get("/v1/health", operation_id="get_health_v1_health_get", response_model=HealthCheckResponse)
+async def get_health() -> Response:
+    """The process answers. Checks nothing else and needs no authentication."""
+    return ModelResponse(HealthCheckResponse(now=time.time_ns() // 1_000_000))
+
+
+@router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
+async def get_ready(runtime: RuntimeDep) -> Response:
+    """Whether requests can be served: 200 or 503, with the state of every part."""
+    found = await runtime.ready()
+    body = {"ready": found.ok, "checks": found.checks}
+    if found.ok:
+        return JsonResponse(body)
+    return JsonResponse({**body, "detail": "not ready", "code": Unavailable.code}, 503, {"Retry-After": "1"})
+
+
+@router.get("/metrics", operation_id="get_metrics_metrics_get", response_model=None, response_class=Response, responses=_METRICS)
+async def get_metrics(runtime: RuntimeDep) -> Response:
+    """All metrics for Prometheus."""
+    await _measure_outbox(runtime)
+    return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
+
+
+async def _measure_outbox(runtime: Runtime) -> None:
+    """Sets the gauges of pending work; without Redis they are not a number, and the other metrics are still served."""
+    try:
+        found = await runtime.outbox.backlog()
+    except Unavailable:
+        found = {}
+    for kind in DueKind:
+        state = found.get(kind)
+        metrics.OUTBOX_PENDING.labels(kind.value).set(state.pending if state else math.nan)
+        metrics.OUTBOX_DEAD.labels(kind.value).set(state.dead if state else math.nan)
+        metrics.OUTBOX_OLDEST_SECONDS.labels(kind.value).set(state.oldest_seconds if state else math.nan)

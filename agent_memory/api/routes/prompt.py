@@ -1,0 +1,27 @@
+"""The memory prompt."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Response
+
+from agent_memory.api.answers import ModelResponse, errors
+from agent_memory.api.deps import OptimizeQuery, RuntimeDep, ScopeDep
+from agent_memory.api.operation import operations
+from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
+
+router = operations("memory prompt")
+
+
+@router.post(
+    "/v1/memory/prompt",
+    operation_id="memory_prompt_v1_memory_prompt_post",
+    response_model=MemoryPromptResponse,
+    responses=errors(400, 413, 415),
+)
+async def memory_prompt(
+    runtime: RuntimeDep, scope: ScopeDep, body: Annotated[MemoryPromptRequest, Body()], optimize_query: OptimizeQuery = False
+) -> Response:
+    """Messages ready for a chat model: the session's summary and messages, the memories that fit the query, and the query."""
+    return ModelResponse(await runtime.recall.prompt(scope, body, optimize_query=optimize_query))

@@ -1,0 +1,38 @@
+"""Searching long-term memory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Response
+
+from agent_memory.api.answers import ModelResponse, errors
+from agent_memory.api.deps import OptimizeQuery, RuntimeDep, ScopeDep
+from agent_memory.api.operation import operations
+from agent_memory_client.models import ExplainRequest, Explanation, MemoryRecordResultsResponse, SearchRequest
+
+router = operations("long-term memory")
+
+
+@router.post(
+    "/v1/long-term-memory/search",
+    operation_id="search_long_term_memory_v1_long_term_memory_search_post",
+    response_model=MemoryRecordResultsResponse,
+    responses=errors(400, 413, 415),
+)
+async def search_long_term_memory(
+    runtime: RuntimeDep, scope: ScopeDep, body: Annotated[SearchRequest, Body()], optimize_query: OptimizeQuery = False
+) -> Response:
+    """Searches by meaning, by words or by both; without a text, lists what the filters let through."""
+    return ModelResponse(await runtime.search.search(scope, body, optimize_query=optimize_query))
+
+
+@router.post(
+    "/v1/long-term-memory/explain",
+    operation_id="explain_long_term_memory",
+    response_model=Explanation,
+    responses=errors(400, 413, 415),
+)
+async def explain_long_term_memory(runtime: RuntimeDep, scope: ScopeDep, body: Annotated[ExplainRequest, Body()]) -> Response:
+    """Says why a search did not return a memory: which filter, rank or threshold; or where it stands in the answer."""
+    return ModelResponse(await runtime.explains.explain(scope, body.memory_id, body.search))

@@ -1,0 +1,262 @@
+"""The command line: `agent-memory serve | api | worker | redis | doctor | health | jobs | eval | version`.
+
+Nothing heavy is imported at the top of this file: `agent-memory --help` must not wait for the server's libraries.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from agent_memory import __version__
+from agent_memory.errors import StartupError
+
+app = typer.Typer(
+    name="agent-memory",
+    help="The self-hosted memory server for AI agents. Every setting is also an environment variable (see each command's --help).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _option(name: str, metavar: str, text: str, variable: str) -> typer.models.OptionInfo:
+    """An option that stands for an environment variable. Its value is checked with the settings, which say in one line what is wrong."""
+    return typer.Option(name, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
+
+
+# Named like the setting; `None` leaves it to the environment, `.env` or the default.
+Host = Annotated[str | None, _option("--host", "HOST", "address to listen on (127.0.0.1)", "HOST")]
+Port = Annotated[str | None, _option("--port", "PORT", "port to listen on (8000)", "PORT")]
+DataDir = Annotated[str | None, _option("--data-dir", "DIR", "where the embedded Redis keeps its data (agent-memory-data)", "DATA_DIR")]
+RedisUrl = Annotated[str | None, _option("--redis-url", "URL", "a Redis with the query engine, instead of the embedded one", "REDIS_URL")]
+RedisPort = Annotated[str | None, _option("--embedded-redis-port", "PORT", "its port (a free one)", "EMBEDDED_REDIS_PORT")]
+KeyPrefix = Annotated[str | None, _option("--key-prefix", "WORD", "begin of every key in Redis (am)", "KEY_PREFIX")]
+LogLevel = Annotated[str | None, _option("--log-level", "LEVEL", "DEBUG, INFO, WARNING, ERROR (INFO)", "LOG_LEVEL")]
+LogFormat = Annotated[str | None, _option("--log-format", "FORMAT", "console or json (console)", "LOG_FORMAT")]
+Provider = Annotated[str | None, _option("--model-provider", "NAME", "auto, openai or local (auto)", "MODEL_PROVIDER")]
+BaseUrl = Annotated[str | None, _option("--openai-base-url", "URL", "any OpenAI-compatible server", "OPENAI_BASE_URL")]
+Generation = Annotated[str | None, _option("--generation-model", "MODEL", "writes summaries and facts", "GENERATION_MODEL")]
+Embedding = Annotated[str | None, _option("--embedding-model", "MODEL", "embeds memories and queries", "EMBEDDING_MODEL")]
+Concurrency = Annotated[str | None, _option("--concurrency", "N", "tasks of a worker at one time (40)", "WORKER_CONCURRENCY")]
+Grace = Annotated[str | None, _option("--grace", "SECONDS", "for what runs when we are stopped (20)", "SHUTDOWN_GRACE_SECONDS")]
+AccessLog = Annotated[bool, typer.Option("--access-log/--no-access-log", envvar="ACCESS_LOG", help="log one line per request")]
+
+
+@app.command()
+def serve(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    redis_url: RedisUrl = None,
+    embedded_redis_port: RedisPort = None,
+    key_prefix: KeyPrefix = None,
+    model_provider: Provider = None,
+    openai_base_url: BaseUrl = None,
+    generation_model: Generation = None,
+    embedding_model: Embedding = None,
+    concurrency: Concurrency = None,
+    grace: Grace = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    access_log: AccessLog = False,
+) -> None:
+    """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
+    from agent_memory.cli import run
+
+    run.serve(
+        _given(
+            HOST=host,
+            PORT=port,
+            DATA_DIR=data_dir,
+            REDIS_URL=redis_url,
+            EMBEDDED_REDIS_PORT=embedded_redis_port,
+            KEY_PREFIX=key_prefix,
+            MODEL_PROVIDER=model_provider,
+            OPENAI_BASE_URL=openai_base_url,
+            GENERATION_MODEL=generation_model,
+            EMBEDDING_MODEL=embedding_model,
+            WORKER_CONCURRENCY=concurrency,
+            SHUTDOWN_GRACE_SECONDS=grace,
+            LOG_LEVEL=log_level,
+            LOG_FORMAT=log_format,
+        ),
+        access_log=access_log,
+    )
+
+
+@app.command()
+def api(
+    host: Host = None,
+    port: Port = None,
+    redis_url: RedisUrl = None,
+    key_prefix: KeyPrefix = None,
+    model_provider: Provider = None,
+    openai_base_url: BaseUrl = None,
+    generation_model: Generation = None,
+    embedding_model: Embedding = None,
+    grace: Grace = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    access_log: AccessLog = False,
+) -> None:
+    """Run only the API, against the Redis of REDIS_URL. Any number of them share one Redis."""
+    from agent_memory.cli import run
+
+    run.api(
+        _given(
+            HOST=host,
+            PORT=port,
+            REDIS_URL=redis_url,
+            KEY_PREFIX=key_prefix,
+            MODEL_PROVIDER=model_provider,
+            OPENAI_BASE_URL=openai_base_url,
+            GENERATION_MODEL=generation_model,
+            EMBEDDING_MODEL=embedding_model,
+            SHUTDOWN_GRACE_SECONDS=grace,
+            LOG_LEVEL=log_level,
+            LOG_FORMAT=log_format,
+        ),
+        access_log=access_log,
+    )
+
+
+@app.command()
+def worker(
+    redis_url: RedisUrl = None,
+    key_prefix: KeyPrefix = None,
+    model_provider: Provider = None,
+    openai_base_url: BaseUrl = None,
+    generation_model: Generation = None,
+    embedding_model: Embedding = None,
+    concurrency: Concurrency = None,
+    grace: Grace = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+) -> None:
+    """Run only a worker, against the Redis of REDIS_URL. Any number of them share the work."""
+    from agent_memory.cli import run
+
+    run.worker(
+        _given(
+            REDIS_URL=redis_url,
+            KEY_PREFIX=key_prefix,
+            MODEL_PROVIDER=model_provider,
+            OPENAI_BASE_URL=openai_base_url,
+            GENERATION_MODEL=generation_model,
+            EMBEDDING_MODEL=embedding_model,
+            WORKER_CONCURRENCY=concurrency,
+            SHUTDOWN_GRACE_SECONDS=grace,
+            LOG_LEVEL=log_level,
+            LOG_FORMAT=log_format,
+        )
+    )
+
+
+@app.command()
+def redis(
+    data_dir: DataDir = None,
+    port: Annotated[str | None, _option("--port", "PORT", "port to listen on (a free one)", "EMBEDDED_REDIS_PORT")] = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+) -> None:
+    """Run only the embedded Redis and print its URL, which holds its password. Listens on 127.0.0.1."""
+    from agent_memory.cli import run
+
+    run.redis(_given(DATA_DIR=data_dir, EMBEDDED_REDIS_PORT=port, LOG_LEVEL=log_level, LOG_FORMAT=log_format))
+
+
+@app.command()
+def doctor(host: Host = None, port: Port = None, data_dir: DataDir = None, redis_url: RedisUrl = None) -> None:
+    """Say what was found and which settings are in force; exit code 1 if something would stop `serve`."""
+    from agent_memory.cli import doctor as examination
+
+    problems = examination.doctor(_given(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url))
+    raise typer.Exit(1 if problems else 0)
+
+
+@app.command()
+def health(
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)")] = None,
+) -> None:
+    """Ask a running API whether it lives; exit code 0 if it does. For health checks of containers."""
+    from agent_memory.cli.health import healthy
+
+    raise typer.Exit(0 if healthy(url) else 1)
+
+
+@app.command()
+def jobs(
+    action: Annotated[Literal["list", "show", "replay", "drop"], typer.Argument(help="what to do")],
+    operation: Annotated[str | None, typer.Argument(help="the operation's id, as `jobs list` shows it")] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)")] = None,
+    state: Annotated[str | None, typer.Option("--state", metavar="STATE", help="pending, running, retrying or dead (all but dead)")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="list at most so many")] = 100,
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
+) -> None:
+    """Background work of a running server: list it, show, replay or drop what was given up (--state dead)."""
+    from agent_memory.cli import jobs as work
+
+    work.jobs(action, operation, url, state, limit, form)
+
+
+@app.command(name="eval")
+def evaluate(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="conversations in LoCoMo's or LongMemEval's format")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (otherwise one is started for this)")] = None,
+    entrance: Annotated[Literal["memories", "sessions", "both"], typer.Option(help="how turns go in")] = "memories",
+    unit: Annotated[Literal["turn", "session"], typer.Option(help="what is to be found, in the table and the plot")] = "turn",
+    mode: Annotated[
+        Literal["default", "semantic", "keyword", "hybrid"], typer.Option(help="the search mode that is asked for")
+    ] = "default",
+    limit: Annotated[int, typer.Option(min=1, max=100, help="memories per search")] = 50,
+    prompt: Annotated[bool, typer.Option("--prompt/--no-prompt", help="also ask for memory prompts")] = True,
+    max_tokens: Annotated[int | None, typer.Option(min=64, help="of a prompt; its first 4000 are looked at if not given")] = None,
+    conversations: Annotated[int | None, typer.Option(min=1, metavar="N", help="only the first N conversations")] = None,
+    run: Annotated[str | None, typer.Option(metavar="NAME", help="begin of all ids (a new one each time)")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="write all figures to a file")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="write a picture (SVG)")] = None,
+    form: Annotated[Literal["table", "json"], typer.Option("--format", help="what is printed")] = "table",
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="compare two files that --json wrote")] = None,
+) -> None:
+    """Measure recall on conversations with known evidence. Exit code 1 if a question failed or nothing could be measured."""
+    from agent_memory.cli import evaluate as evaluation
+
+    if compare is not None:
+        raise typer.Exit(evaluation.compare(*compare, unit, form))
+    if file is None:
+        raise StartupError("eval needs a FILE of conversations, or --compare A B")
+    wanted = evaluation.Wanted(file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form)
+    raise typer.Exit(evaluation.evaluate(wanted))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def _given(**values: str | None) -> dict[str, str]:
+    """The overrides that were given; a blank one counts as absent, as it does in the environment."""
+    return {name: value for name, value in values.items() if value is not None and value != ""}
+
+
+def main() -> None:
+    """The entry point of `agent-memory`: a StartupError is one line on stderr and exit code 1."""
+    try:
+        app()
+    except StartupError as error:
+        line = " ".join(error.message.split())
+        print(f"agent-memory: {line}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""`agent-memory jobs`: background work of a running server, above all what was given up, over its REST API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import typer
+
+from agent_memory.errors import StartupError
+from agent_memory.settings import load_settings
+
+_PAGE = 100
+
+
+def jobs(action: str, operation: str | None, url: str | None, state: str | None, limit: int, form: str) -> None:
+    """Does what `agent-memory jobs ACTION` says. Raises StartupError in one line."""
+    if action == "list":
+        _print(_listed(url, state, limit), form)
+        return
+    if operation is None:
+        raise StartupError(f"jobs {action} needs an operation's id, as `agent-memory jobs list` shows it")
+    path = f"/v1/operations/{quote(operation, safe='')}"
+    if action == "show":
+        typer.echo(json.dumps(_call("GET", url, path), ensure_ascii=False, indent=2))
+    elif action == "replay":
+        typer.echo(_call("POST", url, f"{path}/replay")["state"])
+    else:
+        typer.echo(_call("DELETE", url, path)["status"])
+
+
+def _listed(url: str | None, state: str | None, limit: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    offset: int | None = 0
+    while offset is not None and len(found) < limit:
+        query: dict[str, Any] = {"limit": min(_PAGE, limit - len(found)), "offset": offset} | ({"state": state} if state else {})
+        page = _call("GET", url, "/v1/operations", query)
+        found += page["operations"]
+        offset = page["next_offset"]
+    return found
+
+
+def _print(found: list[dict[str, Any]], form: str) -> None:
+    if form == "json":
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    for one in found:
+        about = " ".join(f"{name}={one[name]}" for name in ("namespace", "user_id", "session_id", "memory_id") if one[name])
+        typer.echo(f"{one['id']}  {one['state']}, {one['attempts']} tries  {about}" + (f"\n    {one['reason']}" if one["reason"] else ""))
+    if not found:
+        typer.echo("nothing")
+
+
+def _call(method: str, url: str | None, path: str, query: dict[str, Any] | None = None) -> Any:
+    """The answer's JSON. Raises StartupError in one line when the server is away or refuses."""
+    base = url.rstrip("/") if url else f"http://127.0.0.1:{load_settings().server.port}"
+    try:
+        answer = httpx.request(method, base + path, params=query, timeout=30, trust_env=False)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise StartupError(f"no server answers at {base}: {error}") from error
+    try:
+        body = answer.json()
+    except ValueError as error:
+        raise StartupError(f"{base} is not a memory server: status {answer.status_code}, no JSON") from error
+    if answer.status_code != 200:
+        raise StartupError(f"the server refuses: {body.get('detail', body)}")
+    return body

@@ -1,0 +1,238 @@
+"""The commands that run: serve, api, worker and redis. Each is a composition root; parts start in order and end in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Generator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from agent_memory.api.app import create_app
+from agent_memory.cli.signals import Shutdown, run_until_stopped
+from agent_memory.cli.sockets import listening, shown_address
+from agent_memory.embedded_redis import embedded_redis
+from agent_memory.errors import StartupError
+from agent_memory.logs import configure_logging
+from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.settings import Settings, load_settings
+from agent_memory_worker.main import run_worker
+
+log = logging.getLogger(__name__)
+
+# How much longer than its own bound a part may take to end before it is cut off.
+_MARGIN_SECONDS = 5.0
+_EVERY_ADDRESS = {"0.0.0.0", "::", ""}
+
+
+def serve(given: dict[str, str], *, access_log: bool) -> None:
+    """API, worker and, without REDIS_URL, the embedded Redis; returns when they were stopped in order."""
+    settings = _settings(given, access_log=access_log)
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=True, access_log=access_log))
+
+
+def api(given: dict[str, str], *, access_log: bool) -> None:
+    """Only the API."""
+    settings = _settings(given, access_log=access_log)
+    _require_redis(settings, "api")
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=False, access_log=access_log))
+
+
+def worker(given: dict[str, str]) -> None:
+    """Only a worker."""
+    settings = _settings(given)
+    _require_redis(settings, "worker")
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True, access_log=False))
+
+
+def redis(given: dict[str, str]) -> None:
+    """Only the embedded Redis, in the foreground."""
+    settings = _settings(given)
+
+    async def run(shutdown: Shutdown) -> None:
+        async with embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port) as running:
+            shutdown.started()
+            print(f"Redis: {running.description}\nREDIS_URL={running.url}", flush=True)
+            await shutdown.requested.wait()
+
+    run_until_stopped(run)
+
+
+def _settings(given: dict[str, str], *, access_log: bool = False) -> Settings:
+    settings = load_settings(**given)
+    configure_logging(settings.server, access_log=access_log)
+    check_redis_url(settings)
+    return settings
+
+
+def check_redis_url(settings: Settings) -> None:
+    """Raises StartupError when REDIS_URL is not the URL of a Redis."""
+    if settings.redis.url is None:
+        return
+    try:
+        parts = urlsplit(settings.redis.url.get_secret_value())
+        usable = (parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0) or (parts.scheme == "unix" and parts.path)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise StartupError("setting REDIS_URL: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://)")
+
+
+def _require_redis(settings: Settings, command: str) -> None:
+    if settings.redis.url is None:
+        raise StartupError(
+            f"`agent-memory {command}` needs REDIS_URL (or --redis-url), a Redis that it shares with the other processes; "
+            "`agent-memory serve` runs everything with a Redis of its own"
+        )
+
+
+async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_worker: bool, access_log: bool) -> None:
+    """Opens what is asked for in order (port, Redis, runtime, parts), waits for the end, closes in reverse."""
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(_bound(settings)) if with_api else None
+        redis_description: str | None = None
+        if settings.redis.url is None:
+            engine = await stack.enter_async_context(embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port))
+            url, redis_description = engine.url, engine.description
+        else:
+            url = settings.redis.url.get_secret_value()
+        runtime = await stack.enter_async_context(open_runtime(settings, url))
+        if server is not None:
+            server.mount(create_app(settings, runtime), settings, access_log=access_log)
+        await _run_parts(
+            settings, runtime, shutdown, server, with_worker=with_worker, redis_description=redis_description or runtime.redis_description
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------------------- HTTP
+
+
+class _Uvicorn(uvicorn.Server):
+    """A uvicorn that leaves the signals to us and says when it answers requests."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.answers = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.answers.set()
+
+
+class _HttpServer:
+    """The sockets that were taken at the start, and the uvicorn that gets them."""
+
+    def __init__(self, listeners: list[socket.socket], address: str) -> None:
+        self._listeners = listeners
+        self.address = address
+        self._uvicorn: _Uvicorn | None = None
+
+    def mount(self, app: Callable[..., Any], settings: Settings, *, access_log: bool) -> None:
+        """Sets the application that `run` serves."""
+        config = uvicorn.Config(
+            app,
+            loop="none",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=access_log,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=settings.server.shutdown_grace_seconds,
+        )
+        self._uvicorn = _Uvicorn(config)
+
+    async def run(self) -> None:
+        """Serves until `stop`."""
+        assert self._uvicorn is not None
+        await self._uvicorn.serve(sockets=self._listeners)
+
+    async def started(self) -> None:
+        """Returns once requests are answered."""
+        assert self._uvicorn is not None
+        await self._uvicorn.answers.wait()
+
+    def stop(self) -> None:
+        """Stops accepting; `run` returns when the requests that run have been answered, or after the grace time."""
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
+
+
+@contextmanager
+def _bound(settings: Settings) -> Generator[_HttpServer, None, None]:
+    host = settings.server.host
+    with listening(host, settings.server.port) as listeners:
+        shown = "127.0.0.1" if host in _EVERY_ADDRESS else host
+        yield _HttpServer(listeners, shown_address(listeners, shown))
+
+
+# ---------------------------------------------------------------------------------------------------------------------- parts
+
+
+async def _run_parts(
+    settings: Settings, runtime: Runtime, shutdown: Shutdown, server: _HttpServer | None, *, with_worker: bool, redis_description: str
+) -> None:
+    """Runs the API and the worker as tasks until a signal, or until one of them ends by itself, which ends the process."""
+    grace = settings.server.shutdown_grace_seconds + _MARGIN_SECONDS
+    stop_worker = asyncio.Event()
+    parts: dict[str, asyncio.Task[None]] = {}
+    asked = asyncio.create_task(shutdown.requested.wait())
+    try:
+        if with_worker:
+            parts["worker"] = asyncio.create_task(run_worker(runtime, settings, stop_worker))
+        if server is not None:
+            parts["api"] = asyncio.create_task(server.run())
+            ready = asyncio.create_task(server.started())
+            await asyncio.wait({ready, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
+            ready.cancel()
+        shutdown.started()
+        if not any(part.done() for part in parts.values()):
+            _announce(settings, runtime, server, redis_description, with_worker=with_worker)
+        await asyncio.wait({asked, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
+        broken = [name for name, part in parts.items() if part.done()]
+        if not broken:
+            log.info("stopping: answering what was asked, then ending the tasks that run")
+    finally:
+        asked.cancel()
+        if server is not None:
+            server.stop()
+            await _end(parts.get("api"), grace)
+        stop_worker.set()
+        await _end(parts.get("worker"), grace)
+    for name in broken:
+        if not parts[name].cancelled() and (error := parts[name].exception()):
+            log.error("the %s failed", name, exc_info=error)
+        raise StartupError(f"the {name} ended unexpectedly; the process stops with it (see the log)")
+
+
+async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
+    """Waits for a part that was asked to end; cuts it off after `seconds`."""
+    if part is None:
+        return
+    _, late = await asyncio.wait({part}, timeout=seconds)
+    if late:
+        part.cancel()
+        await asyncio.wait({part}, timeout=_MARGIN_SECONDS)
+
+
+def _announce(settings: Settings, runtime: Runtime, server: _HttpServer | None, redis_description: str, *, with_worker: bool) -> None:
+    """Says on stdout what runs."""
+    lines = [f"Redis:     {redis_description}", f"Models:    {runtime.models_description}"]
+    if server is None:
+        lines.insert(0, f"agent-memory worker, {settings.worker.concurrency} tasks at one time")
+    else:
+        url = f"http://{server.address}"
+        lines.insert(0, f"agent-memory listens on {url}" + ("" if with_worker else "   (API only: run `agent-memory worker` as well)"))
+        lines.append(f"API:       {url}/docs")
+        body = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
+        lines.append(f"Try:       curl {url}/v1/working-memory/hello/messages -H 'content-type: application/json' -d '{body}'")
+    print("\n".join(lines), flush=True)

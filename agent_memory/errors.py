@@ -1,0 +1,122 @@
+"""The one error tree. Every error carries a code, an HTTP status and data; the faces only render it.
+
+AgentMemoryError            500  internal_error
+├── BadInput                422  invalid_input        names the field and the fix
+│   └── Refused             400  refused              well-formed, but not something we do
+├── NotFound                404  not_found
+├── MethodRefused           405  method_not_allowed
+├── Conflict                409  conflict
+├── VersionMismatch         412  version_mismatch     If-Match named another version
+├── TooLarge                413  too_large
+├── Unavailable             503  unavailable          an engine is away; carries retry_after
+│   ├── RedisUnavailable    503  redis_unavailable
+│   └── ModelUnavailable    503  model_unavailable
+├── ModelAnswerInvalid      502  model_answer_invalid the model answered, but not usably
+└── StartupError            -    startup_error        one clear line and exit code 1
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class AgentMemoryError(Exception):
+    """Root of all errors that this project raises on purpose."""
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data = data
+
+
+class BadInput(AgentMemoryError):
+    """The caller's input is wrong; `field` is its path in the request, `message` names the fix."""
+
+    code = "invalid_input"
+    status = 422
+
+    def __init__(self, message: str, *, field: str, where: str = "body", **data: Any) -> None:
+        super().__init__(message, field=field, **data)
+        self.field = field
+        self.where = where
+
+
+class Refused(BadInput):
+    """The request is well-formed, but asks for something that we do not do (400)."""
+
+    code = "refused"
+    status = 400
+
+
+class NotFound(AgentMemoryError):
+    """No such thing in the caller's scope."""
+
+    code = "not_found"
+    status = 404
+
+
+class MethodRefused(AgentMemoryError):
+    """The path exists, the method on it does not."""
+
+    code = "method_not_allowed"
+    status = 405
+
+
+class Conflict(AgentMemoryError):
+    """The request contradicts what is stored or under way."""
+
+    code = "conflict"
+    status = 409
+
+
+class VersionMismatch(AgentMemoryError):
+    """`If-Match` named another version than the stored one (`data["current"]`)."""
+
+    code = "version_mismatch"
+    status = 412
+
+
+class TooLarge(AgentMemoryError):
+    """The request is larger than a limit that `message` names."""
+
+    code = "too_large"
+    status = 413
+
+
+class Unavailable(AgentMemoryError):
+    """An engine that the request needs is away; try again after `retry_after` seconds."""
+
+    code = "unavailable"
+    status = 503
+
+    def __init__(self, message: str, *, retry_after: int = 1, **data: Any) -> None:
+        super().__init__(message, **data)
+        self.retry_after = retry_after
+
+
+class RedisUnavailable(Unavailable):
+    """Redis cannot be reached, is loading, is read-only or is out of memory."""
+
+    code = "redis_unavailable"
+
+
+class ModelUnavailable(Unavailable):
+    """The model server cannot be reached, refuses us, or took longer than its budget."""
+
+    code = "model_unavailable"
+
+
+class ModelAnswerInvalid(AgentMemoryError):
+    """The model answered something that is not usable even after one repair (`data["reason"]`)."""
+
+    code = "model_answer_invalid"
+    status = 502
+
+
+class StartupError(AgentMemoryError):
+    """The process cannot start: the message is the one line that is printed before exit code 1."""
+
+    code = "startup_error"

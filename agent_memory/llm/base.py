@@ -1,0 +1,78 @@
+"""What the rest of the house knows of models: two protocols, and nothing of any provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+Vectors = NDArray[np.float32]
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a model call: `role` is system, user or assistant."""
+
+    role: str
+    content: str
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into unit vectors.
+
+    `model` names the model, `dimensions` is the length of its vectors.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        """Returns float32 of shape (len(texts), dimensions), each row of length 1.
+
+        Raises ModelUnavailable when the server is away or `timeout` seconds are over, and ModelAnswerInvalid
+        for an answer with a wrong count, a wrong dimension, NaN or a zero vector.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """Asks a language model for text or for an object of a pydantic model."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that prompt and answer may have together."""
+        ...
+
+    def named(self, model: str) -> ChatModel:
+        """Another model at the same server, which stays this one's to close."""
+        ...
+
+    async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
+        """Returns the answer's text, stripped and not empty. Raises ModelUnavailable or ModelAnswerInvalid."""
+        ...
+
+    async def structured(
+        self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
+    ) -> Answer:
+        """Returns a validated `answer`: json_schema, then json_object, then text, then one repair.
+
+        Raises ModelUnavailable or ModelAnswerInvalid.
+        """
+        ...
+
+    async def close(self) -> None: ...

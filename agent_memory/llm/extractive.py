@@ -1,0 +1,124 @@
+"""Summaries without a language model: the central sentences of a text, by the similarity of their vectors (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_memory.llm.base import Vectors
+
+_DAMPING = 0.85
+_ROUNDS = 50
+_MAX_MATRIX = 1500  # sentences: beyond it the similarities are summed, not ranked, which needs no matrix
+_MAX_SENTENCE = 1000  # characters
+_RELEVANCE = 0.6  # against redundancy, in the choice
+
+_CLOSING = "\"'”’»)\\]」』）"
+_CANDIDATE = re.compile(rf"[.!?…]+[{_CLOSING}*_]*(?=\s)|[。！？｡]+[{_CLOSING}]*|\s*\n\s*")
+# Never the end of a sentence; other abbreviations ("etc.", "p.m.", "Inc.") end one when a capital follows.
+_TITLES = frozenset(
+    {"mr", "mrs", "ms", "dr", "prof", "st", "mt", "vs", "e.g", "i.e", "cf", "approx", "capt", "lt", "sgt", "gen", "rev", "hon"}
+)
+# Not the end when a number follows: "Jan. 5th", "No. 7".
+_COUNTED = frozenset(
+    {"no", "nos", "vol", "fig", "ch", "sec", "p", "pp", "ca"}
+    | {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
+)
+_WORD_BEFORE = re.compile(r"([^\W\d_](?:[\w.]*[^\W\d_])?)\.+$")
+_NUMBERED = re.compile(r"(?:^|\n)\s*\d{1,3}\.$")
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of `text` in order, stripped, none blank; a line that does not go on in lower case starts a new one.
+
+    A sentence of more than 1,000 characters is cut at a space.
+    """
+    sentences: list[str] = []
+    start = 0
+    for match in _CANDIDATE.finditer(text):
+        if _ends_sentence(text, start, match):
+            sentences.extend(_pieces(text[start : match.end()]))
+            start = match.end()
+    sentences.extend(_pieces(text[start:]))
+    return sentences
+
+
+def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
+    mark = match[0]
+    following = text[match.end() : match.end() + 40].lstrip()
+    if "\n" in mark:
+        return not following[:1].islower()
+    if not mark.startswith(".") or mark.startswith("..."):
+        return not (mark.startswith(("...", "…")) and following[:1].islower())
+    if following[:1].islower():
+        return False
+    before = text[start : match.start() + 1]
+    if _NUMBERED.search(before[-6:]) and len(before.strip()) <= 4:  # "3. Buy milk"
+        return False
+    word = _WORD_BEFORE.search(before[-24:])
+    if word is None:
+        return True
+    initial = len(word[1]) == 1 and word[1].isupper() and word[1] != "I"  # "J. Smith", but "and I."
+    name = word[1].lower()
+    return not (initial or name in _TITLES or (name in _COUNTED and following[:1].isdigit()))
+
+
+def _pieces(sentence: str) -> list[str]:
+    sentence = " ".join(sentence.split())
+    pieces: list[str] = []
+    while len(sentence) > _MAX_SENTENCE:
+        space = sentence.rfind(" ", 1, _MAX_SENTENCE)
+        cut = space if space > 0 else _MAX_SENTENCE
+        pieces.append(sentence[:cut])
+        sentence = sentence[cut:].lstrip()
+    return [*pieces, sentence] if sentence else pieces
+
+
+def central_sentences(vectors: Vectors, *, limit: int, lengths: Sequence[int] | None = None, budget: int | None = None) -> list[int]:
+    """The indices of at most `limit` sentences that say most of the whole, in their order; with `lengths` they fit `budget` together.
+
+    The rank is TextRank's weighted PageRank (Mihalcea and Tarau 2004, formula 2; LexRank of Erkan and Radev 2004 with the cosine as the
+    weight): WS(i) = (1 - d) / n + d * sum over j of w(j, i) / (sum over k of w(j, k)) * WS(j), with d = 0.85 and w the cosine of the
+    vectors, 0 where it is negative. Then sentences are chosen one by one by maximal marginal relevance (Carbonell and Goldstein 1998):
+    0.6 * rank / highest rank - 0.4 * highest cosine with those chosen. `vectors` are unit vectors of shape (n, dimensions).
+    """
+    count = len(vectors)
+    if count == 0 or limit <= 0:
+        return []
+    ranks = _ranks(vectors.astype(np.float64))
+    ranks = ranks / max(float(ranks.max()), 1e-12)
+    closest = np.zeros(count)
+    open_to_choice = np.ones(count, dtype=bool)
+    left = budget
+    chosen: list[int] = []
+    while len(chosen) < limit and open_to_choice.any():
+        scores = np.where(open_to_choice, _RELEVANCE * ranks - (1 - _RELEVANCE) * closest, -np.inf)
+        best = int(scores.argmax())
+        open_to_choice[best] = False
+        if lengths is not None and left is not None:
+            if lengths[best] > left:
+                continue
+            left -= lengths[best]
+        chosen.append(best)
+        closest = np.maximum(closest, vectors @ vectors[best])
+    return sorted(chosen)
+
+
+def _ranks(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    count = len(vectors)
+    if count > _MAX_MATRIX:
+        return np.maximum(vectors @ vectors.sum(axis=0) - 1.0, 0.0)
+    weights = np.maximum(vectors @ vectors.T, 0.0)
+    np.fill_diagonal(weights, 0.0)
+    sums = weights.sum(axis=1, keepdims=True)
+    share = np.divide(weights, sums, out=np.full_like(weights, 1.0 / count), where=sums > 1e-12)
+    ranks = np.full(count, 1.0 / count)
+    for _ in range(_ROUNDS):
+        following = (1 - _DAMPING) / count + _DAMPING * (ranks @ share)
+        if np.abs(following - ranks).sum() < 1e-9:
+            break
+        ranks = following
+    return ranks

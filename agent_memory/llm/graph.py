@@ -1,0 +1,240 @@
+"""Builds the computation graph of a BERT-shaped sentence encoder; its weights stay outside, named as in model.safetensors."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+OPSET = 20  # the first with Gelu as a standard operator
+IR_VERSION = 10
+_MASKED = -1e9  # added to the scores of padding before the softmax
+_ZERO = 128  # the 0 of a rounded row of numbers, which are unsigned bytes
+
+Precision = Literal["int8", "fp32"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a config.json says of an encoder. The defaults are all-MiniLM-L6-v2."""
+
+    layers: int = 6
+    heads: int = 12
+    width: int = 384
+    inner: int = 1536
+    vocabulary: int = 30522
+    positions: int = 512
+    token_types: int = 2
+    epsilon: float = 1e-12
+    pooling: Literal["mean", "cls"] = "mean"
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> Shape:
+        """Reads config.json and 1_Pooling/config.json (empty = mean). Raises ValueError for an encoder that is not BERT-shaped."""
+        for key, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
+            if config.get(key, wanted) != wanted:
+                raise ValueError(f"{key} is {config[key]!r}; only {wanted!r} is supported")
+        modes = [key.removeprefix("pooling_mode_") for key, value in pooling.items() if key.startswith("pooling_mode_") and value is True]
+        if modes not in ([], ["mean_tokens"], ["cls_token"]):
+            raise ValueError(f"pooling {'+'.join(modes)} is not supported; only mean_tokens and cls_token are")
+        try:
+            return cls(
+                layers=int(config["num_hidden_layers"]),
+                heads=int(config["num_attention_heads"]),
+                width=int(config["hidden_size"]),
+                inner=int(config["intermediate_size"]),
+                vocabulary=int(config["vocab_size"]),
+                positions=int(config["max_position_embeddings"]),
+                token_types=int(config.get("type_vocab_size", 2)),
+                epsilon=float(config.get("layer_norm_eps", 1e-12)),
+                pooling="cls" if modes == ["cls_token"] else "mean",
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"config.json is not complete: {error}") from error
+
+
+def weight_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """The name and shape of every weight that the graph wants from outside."""
+    norm = {"weight": (shape.width,), "bias": (shape.width,)}
+    wanted: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (shape.vocabulary, shape.width),
+        "embeddings.position_embeddings.weight": (shape.positions, shape.width),
+        "embeddings.token_type_embeddings.weight": (shape.token_types, shape.width),
+        **{f"embeddings.LayerNorm.{part}": size for part, size in norm.items()},
+    }
+    for layer in range(shape.layers):
+        at = f"encoder.layer.{layer}."
+        for name, rows, columns in (
+            ("attention.self.query", shape.width, shape.width),
+            ("attention.self.key", shape.width, shape.width),
+            ("attention.self.value", shape.width, shape.width),
+            ("attention.output.dense", shape.width, shape.width),
+            ("intermediate.dense", shape.inner, shape.width),
+            ("output.dense", shape.width, shape.inner),
+        ):
+            wanted[f"{at}{name}.weight"] = (rows, columns)
+            wanted[f"{at}{name}.bias"] = (rows,)
+        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
+            wanted.update({f"{at}{name}.{part}": size for part, size in norm.items()})
+    return wanted
+
+
+def is_rounded(name: str, precision: Precision) -> bool:
+    """Whether this weight is one of the large matrices that are whole numbers in a graph of this precision."""
+    return precision == "int8" and name.startswith("encoder.") and name.endswith(".weight") and "LayerNorm" not in name
+
+
+def scale_name(name: str) -> str:
+    """The name of the factors, one per output, of a rounded weight."""
+    return name.removesuffix(".weight") + ".scale"
+
+
+def build_graph(shape: Shape, precision: Precision = "fp32") -> bytes:
+    """The serialized ONNX model: `input_ids`, `attention_mask` (int64, [texts, tokens]) -> `embedding` (float32, [texts, width]).
+
+    With int8 it takes the weights that `weights.rounded` makes. Raises ImportError when the `onnx` package is absent.
+    """
+    # onnx is needed to build a graph and never to run one: it is a tool of the developers, not a dependency.
+    return (_RoundedBuilder if precision == "int8" else _Builder)(importlib.import_module("onnx"), shape).build()
+
+
+class _Builder:
+    """Collects nodes and constants; every method returns the name of what it computed."""
+
+    def __init__(self, onnx: Any, shape: Shape) -> None:
+        self.onnx = onnx
+        self.shape = shape
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def node(self, operator: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
+        output = out or f"t{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, list(inputs), [output], **attributes))
+        return output
+
+    def ints(self, *values: int) -> str:
+        return self._constant(self.onnx.TensorProto.INT64, [len(values)], values)
+
+    def real(self, value: float) -> str:
+        return self._constant(self.onnx.TensorProto.FLOAT, [], [value])
+
+    def _constant(self, kind: int, size: list[int], values: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(self.onnx.helper.make_tensor(name, kind, size, values))
+        return name
+
+    def build(self) -> bytes:
+        helper, proto = self.onnx.helper, self.onnx.TensorProto
+        hidden = self._embeddings()
+        # 1 for a token and 0 for padding -> 0 and a huge negative number, for [texts, 1, 1, tokens]
+        seen = self.node("Cast", "attention_mask", to=proto.FLOAT)
+        bias = self.node("Mul", self.node("Sub", self.real(1.0), seen), self.real(_MASKED))
+        bias = self.node("Unsqueeze", bias, self.ints(1, 2))
+        for layer in range(self.shape.layers):
+            hidden = self._layer(f"encoder.layer.{layer}.", hidden, bias)
+        self._pool(hidden, seen)
+        graph = helper.make_graph(
+            self.nodes,
+            "sentence_encoder",
+            [helper.make_tensor_value_info(name, proto.INT64, ["texts", "tokens"]) for name in ("input_ids", "attention_mask")],
+            [helper.make_tensor_value_info("embedding", proto.FLOAT, ["texts", self.shape.width])],
+            [*self.constants, *(tensor for name, size in weight_shapes(self.shape).items() for tensor in self._weight(name, size))],
+        )
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="agent-memory", ir_version=IR_VERSION)
+        return bytes(model.SerializeToString(deterministic=True))
+
+    def _weight(self, name: str, size: tuple[int, ...]) -> list[Any]:
+        return [self._outside(name, size, self.onnx.TensorProto.FLOAT)]
+
+    def _outside(self, name: str, size: tuple[int, ...], kind: int) -> Any:
+        """A tensor that is handed over when the session is made."""
+        tensor = self.onnx.TensorProto(name=name, data_type=kind, dims=size)
+        tensor.data_location = self.onnx.TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="model.safetensors")
+        return tensor
+
+    def _norm(self, value: str, name: str) -> str:
+        return self.node("LayerNormalization", value, f"{name}.weight", f"{name}.bias", axis=-1, epsilon=self.shape.epsilon)
+
+    def _dense(self, value: str, name: str) -> str:
+        # Gemm on [texts * tokens, columns]: it takes the weights as they are stored, so that nothing is transposed in memory
+        return self.node("Gemm", value, f"{name}.weight", f"{name}.bias", transB=1)
+
+    def _embeddings(self) -> str:
+        """[texts * tokens, width]: word, position and the first token type, normalized."""
+        words = self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
+        length = self.node("Shape", "input_ids", start=1, end=2)
+        positions = self.node("Slice", "embeddings.position_embeddings.weight", self.ints(0), length, self.ints(0))
+        kind = self.node("Slice", "embeddings.token_type_embeddings.weight", self.ints(0), self.ints(1), self.ints(0))
+        added = self.node("Add", words, self.node("Add", positions, kind))
+        return self.node("Reshape", self._norm(added, "embeddings.LayerNorm"), self.ints(-1, self.shape.width))
+
+    def _heads(self, value: str, order: list[int]) -> str:
+        per_head = self.shape.width // self.shape.heads
+        size = self.node("Concat", self.node("Shape", "input_ids"), self.ints(self.shape.heads, per_head), axis=0)
+        return self.node("Transpose", self.node("Reshape", value, size), perm=order)
+
+    def _layer(self, at: str, hidden: str, bias: str) -> str:
+        query = self._heads(self._dense(hidden, f"{at}attention.self.query"), [0, 2, 1, 3])
+        key = self._heads(self._dense(hidden, f"{at}attention.self.key"), [0, 2, 3, 1])
+        value = self._heads(self._dense(hidden, f"{at}attention.self.value"), [0, 2, 1, 3])
+        scale = self.real((self.shape.width // self.shape.heads) ** -0.5)
+        scores = self.node("Add", self.node("Mul", self.node("MatMul", query, key), scale), bias)
+        mixed = self.node("MatMul", self.node("Softmax", scores, axis=-1), value)
+        mixed = self.node("Reshape", self.node("Transpose", mixed, perm=[0, 2, 1, 3]), self.ints(-1, self.shape.width))
+        mixed = self._dense(mixed, f"{at}attention.output.dense")
+        hidden = self._norm(self.node("Add", mixed, hidden), f"{at}attention.output.LayerNorm")
+        inner = self.node("Gelu", self._dense(hidden, f"{at}intermediate.dense"))
+        return self._norm(self.node("Add", self._dense(inner, f"{at}output.dense"), hidden), f"{at}output.LayerNorm")
+
+    def _pool(self, hidden: str, seen: str) -> None:
+        """Writes `embedding`: the mean over the tokens (or the first token), of length 1."""
+        size = self.node("Concat", self.node("Shape", "input_ids"), self.ints(self.shape.width), axis=0)
+        hidden = self.node("Reshape", hidden, size)
+        if self.shape.pooling == "cls":
+            pooled = self.node("Gather", hidden, self._constant(self.onnx.TensorProto.INT64, [], [0]), axis=1)
+        else:
+            weights = self.node("Unsqueeze", seen, self.ints(2))
+            total = self.node("ReduceSum", self.node("Mul", hidden, weights), self.ints(1), keepdims=0)
+            pooled = self.node("Div", total, self.node("Max", self.node("ReduceSum", weights, self.ints(1), keepdims=0), self.real(1e-9)))
+        length = self.node("ReduceL2", pooled, self.ints(1), keepdims=1)
+        self.node("Div", pooled, self.node("Max", length, self.real(1e-12)), out="embedding")
+
+
+class _RoundedBuilder(_Builder):
+    """The large products in whole numbers: 2.4 times as fast, and the vectors differ by a cosine of about 0.996.
+
+    What goes into a product is rounded per row, that is per token: rounded per call, as onnxruntime's own quantizer does it, a text's
+    vector would depend on the texts beside it.
+    """
+
+    def __init__(self, onnx: Any, shape: Shape) -> None:
+        super().__init__(onnx, shape)
+        self._rounded: dict[str, tuple[str, str]] = {}
+        self._zero = self._constant(onnx.TensorProto.UINT8, [], [_ZERO])
+        self._factor = self.real(1 / 127)
+        self._least = self.real(1e-9)
+
+    def _weight(self, name: str, size: tuple[int, ...]) -> list[Any]:
+        if not is_rounded(name, "int8"):
+            return super()._weight(name, size)
+        proto = self.onnx.TensorProto
+        return [self._outside(name, size[::-1], proto.INT8), self._outside(scale_name(name), size[:1], proto.FLOAT)]
+
+    def _rows(self, value: str) -> tuple[str, str]:
+        """A [rows, columns] of real numbers as unsigned bytes around `_ZERO`, and the [rows, 1] they are to be multiplied by."""
+        if value not in self._rounded:
+            largest = self.node("ReduceMax", self.node("Abs", value), self.ints(1), keepdims=1)
+            scale = self.node("Mul", self.node("Max", largest, self._least), self._factor)
+            flat = self.node("Squeeze", scale, self.ints(1))
+            zeros = self.node("Expand", self._zero, self.node("Shape", flat))
+            self._rounded[value] = (self.node("QuantizeLinear", value, flat, zeros, axis=0), scale)
+        return self._rounded[value]
+
+    def _dense(self, value: str, name: str) -> str:
+        rows, scale = self._rows(value)
+        product = self.node("Cast", self.node("MatMulInteger", rows, f"{name}.weight", self._zero), to=self.onnx.TensorProto.FLOAT)
+        product = self.node("Mul", self.node("Mul", product, f"{name}.scale"), scale)
+        return self.node("Add", product, f"{name}.bias")

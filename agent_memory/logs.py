@@ -1,0 +1,108 @@
+"""The one place that configures logging: every record, ours or a library's, goes through structlog to stderr, without secrets."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Protocol, cast
+
+import structlog
+
+HIDDEN = "[hidden]"
+_SECRET_KEY = re.compile(r"password|passwd|secret|api[_-]?key|token$|authorization|cookie|credential", re.IGNORECASE)
+# Secrets inside a text: the user part of a URL, an authorization header, a key of a model server.
+_SECRET_TEXT = re.compile(
+    r"(?P<url>[a-z][a-z0-9+.-]*://)[^\s/@]*@|(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}|\bsk-[\w-]{8,}", re.IGNORECASE
+)
+_OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
+
+
+class LogSettings(Protocol):
+    """What is read of the server's settings."""
+
+    @property
+    def log_level(self) -> str: ...
+
+    @property
+    def log_format(self) -> str: ...
+
+
+def without_secrets(text: str) -> str:
+    """The text with passwords in URLs, authorization headers and API keys blanked."""
+    return _SECRET_TEXT.sub(lambda m: f"{m['url']}{HIDDEN}@" if m["url"] else f"{m['scheme'] or ''}{HIDDEN}", text)
+
+
+def _clean(value: object, depth: int = 0) -> object:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping) and depth < 4:
+        entries = cast("Mapping[object, object]", value).items()
+        return {key: HIDDEN if _SECRET_KEY.search(str(key)) else _clean(entry, depth + 1) for key, entry in entries}
+    if isinstance(value, list | tuple) and depth < 4:
+        return [_clean(entry, depth + 1) for entry in cast("list[object]", value)]
+    return value
+
+
+def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor: hides values whose key names a secret, and secrets inside texts (the traceback's too)."""
+    for key, value in event.items():
+        event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
+    return event
+
+
+def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
+    """Sets up logging for the process; a second call replaces the first.
+
+    Ours are logged from `log_level` on. Libraries are logged from WARNING on (INFO when `log_level` is DEBUG), and uvicorn's line per
+    request only with `access_log`.
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        # Before the renderer, and plain: a pretty traceback shows local variables, and with them texts of users and keys.
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    if settings.log_format == "json":
+        renderer: structlog.typing.Processor = structlog.processors.JSONRenderer(default=str)
+    else:
+        colors = sys.stderr.isatty()
+        renderer = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=0)
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *shared[:3], *shared[4:], structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    level = logging.getLevelNamesMapping()[settings.log_level]
+    libraries = max(level, logging.WARNING) if level > logging.DEBUG else logging.INFO
+    root.setLevel(libraries)
+    for name in _OURS:
+        logging.getLogger(name).setLevel(level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi"):
+        _hand_over(name, libraries)
+    _hand_over("uvicorn.access", logging.INFO if access_log else logging.WARNING)
+    logging.captureWarnings(True)
+
+
+def _hand_over(name: str, level: int) -> None:
+    """Lets a library's logger use our handler instead of its own."""
+    logger = logging.getLogger(name)
+    logger.handlers.clear()
+    logger.propagate = True
+    logger.setLevel(level)

@@ -1,0 +1,58 @@
+"""Every metric, declared once, in a registry of our own. Labels are bounded: route templates, methods, statuses and kinds; never an id."""
+
+from __future__ import annotations
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+PlatformCollector(registry=REGISTRY)
+GCCollector(registry=REGISTRY)
+
+REQUESTS = Counter("agent_memory_http_requests", "Answered requests.", ("method", "route", "status"), registry=REGISTRY)
+REQUEST_SECONDS = Histogram(
+    "agent_memory_http_request_seconds",
+    "Time from the request's head to the answer's end, in seconds.",
+    ("method", "route"),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+    registry=REGISTRY,
+)
+OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Marks of background work that waits, by kind.", ("kind",), registry=REGISTRY)
+OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work given up after too many tries, by kind.", ("kind",), registry=REGISTRY)
+OUTBOX_OLDEST_SECONDS = Gauge(
+    "agent_memory_outbox_oldest_seconds", "Age of the oldest due mark (0: none is late), by kind.", ("kind",), registry=REGISTRY
+)
+
+
+class RequestMeter:
+    """Counts and times requests; keeps the labelled children, whose look-up costs more than their update."""
+
+    def __init__(self) -> None:
+        self._counters: dict[tuple[str, str, int], Counter] = {}
+        self._timers: dict[tuple[str, str], Histogram] = {}
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Records one answered request; `route` is the path's template."""
+        try:
+            counter, timer = self._counters[method, route, status], self._timers[method, route]
+        except KeyError:
+            counter = self._counters[method, route, status] = REQUESTS.labels(method, route, str(status))
+            timer = self._timers[method, route] = REQUEST_SECONDS.labels(method, route)
+        counter.inc()
+        timer.observe(seconds)
+
+
+def render() -> bytes:
+    """All metrics in the Prometheus text format."""
+    return generate_latest(REGISTRY)

@@ -1,0 +1,203 @@
+"""Opens Redis, the indexes, the models and the services once, hands them down, and closes them in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from docket import Docket
+from redis.asyncio import Redis
+
+from agent_memory.errors import RedisUnavailable
+from agent_memory.llm.base import ChatModel, Embedder
+from agent_memory.llm.cached import CachingEmbedder
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.providers import open_models
+from agent_memory.services.compaction import CompactionService
+from agent_memory.services.explain import ExplainService
+from agent_memory.services.forgetting import ForgettingService
+from agent_memory.services.idempotency import IdempotencyService
+from agent_memory.services.longterm import LongTermService
+from agent_memory.services.operations import OperationService
+from agent_memory.services.recall import RecallService
+from agent_memory.services.search import SearchService
+from agent_memory.services.view_summaries import ViewSummarizer
+from agent_memory.services.views import ViewService
+from agent_memory.services.working import WorkingMemoryService
+from agent_memory.settings import Settings
+from agent_memory.storage.carrier import CarrierGuard
+from agent_memory.storage.connection import Reader, check_engine, connect, fsync_always, redis_errors
+from agent_memory.storage.erasure import ErasureStore
+from agent_memory.storage.idempotency import IdempotencyStore
+from agent_memory.storage.indexes import VectorSpec, ensure_index, memory_schema, session_schema, vector_schema
+from agent_memory.storage.keys import Keys
+from agent_memory.storage.lua import Scripts
+from agent_memory.storage.memories import MemoryStore
+from agent_memory.storage.merging import MergeStore
+from agent_memory.storage.operations import OperationStore
+from agent_memory.storage.orders import OrderStore
+from agent_memory.storage.outbox import Outbox
+from agent_memory.storage.reindex import Reindexer
+from agent_memory.storage.survey import Survey
+from agent_memory.storage.timetable import Timetable
+from agent_memory.storage.views import ViewStore
+from agent_memory.storage.working import SessionStore
+from agent_memory.tasks import DueKind
+
+# About 1.5 kB each at 384 dimensions.
+_CACHED_VECTORS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether requests can be served, and what was looked at."""
+
+    ok: bool
+    checks: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Everything that a process opened."""
+
+    settings: Settings
+    redis_url: str
+    redis_description: str
+    models_description: str
+    client: Redis
+    outbox: Outbox
+    sessions: SessionStore
+    memories: MemoryStore
+    reindexer: Reindexer
+    embedder: Embedder
+    chat: ChatModel | None
+    counter: TokenCounter
+    working: WorkingMemoryService
+    longterm: LongTermService
+    search: SearchService
+    explains: ExplainService
+    recall: RecallService
+    idempotency: IdempotencyService
+    operations: OperationService
+    erasures: ErasureStore
+    survey: Survey
+    merges: MergeStore
+    orders: OrderStore
+    timetable: Timetable
+    view_store: ViewStore
+    summarizer: ViewSummarizer
+    forgetting: ForgettingService
+    compaction: CompactionService
+    views: ViewService
+    carriers: CarrierGuard
+
+    @property
+    def extracts(self) -> bool:
+        """Whether a model is asked for facts."""
+        longterm = self.settings.longterm
+        return longterm.enabled and longterm.extract_facts and self.chat is not None
+
+    def docket(self) -> Docket:
+        """A docket of this store, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
+        name = f"{self.settings.redis.key_prefix}:{self.settings.worker.docket_name}"
+        joint = "&" if "?" in self.redis_url else "?"
+        url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
+        return Docket(name=name, url=url)
+
+    async def queued(self, docket: Docket) -> int:
+        """How many tasks wait in a docket or run."""
+        with redis_errors():
+            return int(await self.client.xlen(docket.stream_key))
+
+    async def ready(self) -> Readiness:
+        """Asks Redis what is pending; not ready when Redis does not answer."""
+        try:
+            backlog = await self.outbox.backlog()
+        except RedisUnavailable as error:
+            return Readiness(False, {"redis": error.message, "models": self.models_description})
+        # What recurs is never done: only the rest is work that waits.
+        pending = {
+            kind.value: {"pending": b.pending, "dead": b.dead, "oldest_seconds": round(b.oldest_seconds, 3)}
+            for kind, b in backlog.items()
+            if kind is not DueKind.PERIODIC
+        }
+        return Readiness(True, {"redis": "ok", "models": self.models_description, "work": pending})
+
+
+def shown_url(url: str) -> str:
+    """A Redis URL without its credentials."""
+    parts = urlsplit(url)
+    place = parts.hostname or parts.path
+    return f"{parts.scheme}://{place}{f':{parts.port}' if parts.port else ''}"
+
+
+@asynccontextmanager
+async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Runtime]:
+    """Opens everything. Raises StartupError in one line when Redis or the models cannot be used."""
+    async with AsyncExitStack() as stack:
+        client = connect(redis_url, pool_size=settings.redis.pool_size, command_timeout=settings.redis.command_timeout_seconds)
+        stack.push_async_callback(client.aclose)
+        shown = shown_url(redis_url)
+        version = await check_engine(client, shown)
+        if settings.redis.durability == "strict":
+            await fsync_always(client, shown)
+        models = await open_models(settings)
+        stack.push_async_callback(models.close)
+        embedder = CachingEmbedder(models.embedder, entries=_CACHED_VECTORS)
+        keys = Keys(settings.redis.key_prefix)
+        longterm = settings.longterm
+        spec = VectorSpec(models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type)
+        with redis_errors():
+            await ensure_index(client, session_schema(keys))
+            await ensure_index(client, memory_schema(keys))
+            await ensure_index(client, vector_schema(keys, spec))
+        scripts = Scripts(client, fsync=settings.redis.durability == "strict")
+        outbox = Outbox(client, keys, scripts)
+        sessions = SessionStore(client, keys, scripts)
+        memories = MemoryStore(client, keys, scripts, spec)
+        operations = OperationService(OperationStore(client, keys))
+        erasures = ErasureStore(client, keys, memories)
+        survey = Survey(client, keys, spec)
+        orders = OrderStore(client, keys)
+        view_store = ViewStore(client, keys)
+        summarizer = ViewSummarizer(survey, models.chat, models.counter)
+        extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
+        working = WorkingMemoryService(settings, sessions, models.counter, extracts=extracts)
+        long_term = LongTermService(settings, memories, erasures)
+        search = SearchService(settings, Reader(client), memories, embedder)
+        recall = RecallService(settings, Reader(client), sessions, search, long_term, models.counter)
+        yield Runtime(
+            settings=settings,
+            redis_url=redis_url,
+            redis_description=f"Redis {version} at {shown}",
+            models_description=models.description,
+            client=client,
+            outbox=outbox,
+            sessions=sessions,
+            memories=memories,
+            reindexer=Reindexer(client, keys, outbox, spec),
+            embedder=embedder,
+            chat=models.chat,
+            counter=models.counter,
+            working=working,
+            longterm=long_term,
+            search=search,
+            explains=ExplainService(search, memories, Reader(client)),
+            recall=recall,
+            idempotency=IdempotencyService(IdempotencyStore(client, keys)),
+            operations=operations,
+            erasures=erasures,
+            survey=survey,
+            merges=MergeStore(client, keys),
+            orders=orders,
+            timetable=Timetable(client, keys),
+            view_store=view_store,
+            summarizer=summarizer,
+            forgetting=ForgettingService(survey, memories),
+            compaction=CompactionService(orders, survey),
+            views=ViewService(settings, view_store, orders, summarizer),
+            carriers=CarrierGuard(client, keys),
+        )

@@ -1,0 +1,81 @@
+"""Why a search did not return a memory: the same plan and the same ranking as the search, asked about one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent_memory.scope import Scope
+from agent_memory.services.search import Plan, Ranked, SearchService, explanation
+from agent_memory.storage import filters
+from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.memories import MemoryStore, parse_hits
+from agent_memory_client.models import Explanation, SearchRequest
+
+# How deep it looks for the rank of a memory that the search itself did not reach.
+_DEEP = 5000
+
+
+class ExplainService:
+    """Answers why."""
+
+    def __init__(self, search: SearchService, store: MemoryStore, reader: Reader) -> None:
+        self._search = search
+        self._store = store
+        self._read = reader
+
+    async def explain(self, scope: Scope, memory_id: str, request: SearchRequest) -> Explanation:
+        """Where the memory stands in the answer to the request, or what keeps it out. Raises what the search raises."""
+        mid = self._store.mid(scope, memory_id)
+        if (await self._store.get(scope, [memory_id]))[0] is None:
+            return Explanation(memory_id=memory_id, returned=False, reason="not_found")
+        excluding = await self._excluding(scope, request, mid)
+        if excluding:
+            return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)
+        plan = await self._search.prepare(scope, request.model_copy(update={"explain": True}))
+        found = self._search.rank(plan, await self._search.run(plan))
+        page = self._search.page(plan, found)
+        place = next((rank for rank, hit in enumerate(found.ranked, start=1) if hit.mid == mid), None)
+        if plan.mode is None:
+            place = None if place is None else place + request.offset
+        if place is not None:
+            hit = next(hit for hit in found.ranked if hit.mid == mid)
+            shown = any(hit.mid == mid for hit in page)
+            reason = "returned" if shown else "beyond_limit"
+            return Explanation(memory_id=memory_id, returned=shown, reason=reason, rank=place, explanation=explanation(hit, place))
+        if any(hit.mid == mid for hit in found.dropped):
+            dropped = next(hit for hit in found.dropped if hit.mid == mid)
+            rank = len(found.ranked) + 1
+            return Explanation(memory_id=memory_id, returned=False, reason="below_threshold", explanation=explanation(dropped, rank))
+        return await self._deeper(plan, memory_id, mid)
+
+    async def _deeper(self, plan: Plan, memory_id: str, mid: str) -> Explanation:
+        """The same search, but as deep as it goes."""
+        request = plan.request
+        threshold = request.distance_threshold
+        if threshold is not None:
+            request = request.model_copy(update={"distance_threshold": None})
+        deep = replace(plan, request=request.model_copy(update={"offset": 0, "limit": 100}), depth=_DEEP)
+        found = self._search.rank(deep, await self._search.run(deep))
+        ranked: list[Ranked] = found.ranked
+        rank = next((place for place, hit in enumerate(ranked, start=1) if hit.mid == mid), None)
+        if rank is None:
+            low = any(hit.mid == mid for hit in found.dropped)
+            return Explanation(memory_id=memory_id, returned=False, reason="below_threshold" if low else "not_ranked")
+        hit = ranked[rank - 1]
+        reason = "below_threshold" if threshold is not None and hit.distance > threshold else "beyond_limit"
+        return Explanation(memory_id=memory_id, returned=False, reason=reason, rank=rank, explanation=explanation(hit, rank))
+
+    async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
+        """The filters of the request that the memory does not pass, each looked at by itself."""
+        names = [name for name in filters.FILTERS if getattr(request, name) is not None]
+
+        def build(pipe: Pipe) -> None:
+            self._store.queue_matches(pipe, filters.where(scope), mid)
+            for name in names:
+                alone = SearchRequest().model_copy(update={name: getattr(request, name)})
+                self._store.queue_matches(pipe, filters.where(scope, alone), mid)
+
+        visible, *passed = (parse_hits(reply).total for reply in await self._read(build))
+        if not visible:
+            return ["scope"]
+        return [name for name, count in zip(names, passed, strict=True) if count == 0]

@@ -1,0 +1,119 @@
+"""Long-term memory: create, get, edit, delete. The one write path for every entrance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import blake2b, sha256
+
+from ulid import ULID
+
+from agent_memory.errors import Conflict, NotFound, Refused
+from agent_memory.scope import Scope, SessionRef
+from agent_memory.settings import Settings
+from agent_memory.storage.erasure import Erasure, ErasureStore
+from agent_memory.storage.memories import MemoryStore
+from agent_memory.storage.operations import Mark
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryRecord
+
+_PATCH_TRIES = 64
+
+
+def content_hash(record: MemoryRecord) -> str:
+    """The contract's `memory_hash`: sha256 over text, scope and type."""
+    parts = {
+        "text": record.text,
+        "user_id": record.user_id,
+        "session_id": record.session_id,
+        "namespace": record.namespace,
+        "memory_type": record.memory_type.value,
+    }
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def message_memory_id(ref: SessionRef, message_id: str) -> str:
+    """The id of the memory that a message is promoted to: always the same one, so that promoting again changes nothing."""
+    h = blake2b(digest_size=16)
+    for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
+        h.update(b"-" if part is None else b"%d:%s" % (len(part.encode()), part.encode()))
+    return str(ULID.from_bytes(h.digest()[:1].translate(bytes(b % 128 for b in range(256))) + h.digest()[1:]))
+
+
+def fact_memory_id(ref: SessionRef, text: str) -> str:
+    """The id of the memory of a fact that was taken out of a session: the same for the same words, however they are written."""
+    parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, " ".join(text.casefold().split())))
+    return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
+
+
+class LongTermService:
+    """Long-term memories as the API offers them."""
+
+    def __init__(self, settings: Settings, store: MemoryStore, erasures: ErasureStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._erasures = erasures
+
+    def message_mid(self, scope: Scope, ref: SessionRef, message_id: str) -> str:
+        """The name in keys of the memory that a session's message was promoted to."""
+        return self._store.mid(scope, message_memory_id(ref, message_id))
+
+    def require(self) -> None:
+        """Raises Refused when long-term memory is switched off."""
+        if not self._settings.longterm.enabled:
+            raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
+
+    async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
+        """Stores memories durably; found by words at once, by vector when a worker has embedded them."""
+        self.require()
+        await self.store(scope, body.memories)
+        return AckResponse(status="ok")
+
+    async def store(self, scope: Scope, records: Sequence[MemoryRecord]) -> None:
+        """Stores records as they are, with their hash; of records with the same id the last one wins."""
+        unique = {record.id: record for record in records}
+        prepared = [
+            record.model_copy(update={"persisted_at": None, "memory_hash": record.memory_hash or content_hash(record)})
+            for record in unique.values()
+        ]
+        await self._store.write(scope, prepared)
+
+    async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
+        """Raises NotFound."""
+        self.require()
+        record = (await self._store.get(scope, [memory_id]))[0]
+        if record is None:
+            raise NotFound(f"Memory with ID {memory_id} not found")
+        return record
+
+    async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest) -> MemoryRecord:
+        """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound."""
+        self.require()
+        changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
+        if not changes:
+            raise Refused("give at least one field to change", field="body")
+        changes = {name: None if value == "" else value for name, value in changes.items()}
+        # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
+        for _ in range(_PATCH_TRIES):
+            found = await self._store.versioned(scope, memory_id)
+            if found is None:
+                raise NotFound(f"Memory with ID {memory_id} not found")
+            old, version = found
+            new = old.model_copy(update={**changes, "updated_at": datetime.now(UTC)})
+            if "text" in changes:
+                new.memory_hash = content_hash(new)
+            if await self._store.replace(scope, old, new, version):
+                return new
+        raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
+
+    async def erase(self, scope: Scope, what: Erasure) -> Mark:
+        """Orders that everything of a user, or all memories of a session, be deleted; returns the work to wait for."""
+        return Mark(DueKind.DELETION, await self._erasures.order(scope, what))
+
+    async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
+        """Deletes for good; unknown and repeated ids count as nothing."""
+        self.require()
+        found = await self._store.get(scope, list(dict.fromkeys(memory_ids)))
+        deleted = await self._store.delete(scope, [record for record in found if record is not None])
+        return AckResponse(status=f"ok, deleted {deleted} memories")

@@ -1,0 +1,102 @@
+"""Background work as its callers see it: where it stands, why it failed, and what to do with what was given up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from agent_memory.errors import Conflict, NotFound
+from agent_memory.scope import Scope, SessionRef
+from agent_memory.storage.operations import Mark, OperationStore, parse_operation_id
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import OperationKind, OperationListResponse, OperationRecord, OperationState
+
+# How long a request may wait for background work at most, and how often it looks.
+MAX_WAIT_SECONDS = 20.0
+_LOOK_SECONDS = 0.02
+_SCAN = 200
+
+
+class OperationService:
+    """Operations of the caller's scope."""
+
+    def __init__(self, store: OperationStore) -> None:
+        self._store = store
+
+    async def get(self, scope: Scope, operation_id: str) -> OperationRecord:
+        """Raises NotFound."""
+        return (await self._find(scope, operation_id))[1]
+
+    async def list(
+        self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
+    ) -> OperationListResponse:
+        """Operations that are not done, or the dead ones; of one kind or of all. `offset` is an opaque place: use `next_offset`."""
+        kinds = [DueKind(one.value) for one in (OperationKind if kind is None else [kind])]
+        found: list[OperationRecord] = []
+        # One walk over the kinds' marks: the place says how many marks of the concatenated lists were looked at.
+        place = 0
+        for one in kinds:
+            start = 0
+            while True:
+                marks = await self._store.list(one, dead=state is OperationState.DEAD, offset=start, limit=_SCAN)
+                for operation in await self._store.get(scope, marks):
+                    place += 1
+                    if place <= offset or operation is None or (state is not None and operation.state is not state):
+                        continue
+                    found.append(operation)
+                    if len(found) == limit:
+                        return OperationListResponse(operations=found, next_offset=place)
+                start += len(marks)
+                if len(marks) < _SCAN:
+                    break
+        return OperationListResponse(operations=found, next_offset=None)
+
+    async def replay(self, scope: Scope, operation_id: str) -> OperationRecord:
+        """Tries a dead operation again. Raises NotFound, Conflict when it is not dead."""
+        mark = await self._dead(scope, operation_id)
+        await self._store.replay(mark)
+        return await self.get(scope, operation_id)
+
+    async def drop(self, scope: Scope, operation_id: str) -> None:
+        """Forgets a dead operation; what it worked on stays. Raises NotFound, Conflict when it is not dead."""
+        await self._store.drop(await self._dead(scope, operation_id))
+
+    async def wait(self, scope: Scope, marks: Sequence[Mark], seconds: float) -> bool:
+        """Waits until these operations are done (or are no more), at most `seconds`; True when they are."""
+        until = time.monotonic() + min(seconds, MAX_WAIT_SECONDS)
+        left = list(marks)
+        while left:
+            states = await self._store.get(scope, left)
+            left = [m for m, o in zip(left, states, strict=True) if o is not None and o.state is not OperationState.DONE]
+            if left and time.monotonic() >= until:
+                return False
+            if left:
+                await asyncio.sleep(_LOOK_SECONDS)
+        return True
+
+    def session_marks(self, scope: Scope, ref: SessionRef) -> list[Mark]:
+        """The background work on a session."""
+        sid = self._store.sid(scope, ref)
+        return [Mark(DueKind.SESSION, sid), Mark(DueKind.EXTRACTION, sid)]
+
+    def memory_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
+        """The background work on memories."""
+        return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
+
+    async def flush(self, scope: Scope, ref: SessionRef) -> None:
+        """Makes the work that waits on a session due now rather than when the session has been quiet for a while."""
+        await self._store.hasten(self.session_marks(scope, ref))
+
+    async def _dead(self, scope: Scope, operation_id: str) -> Mark:
+        mark, operation = await self._find(scope, operation_id)
+        if operation.state is not OperationState.DEAD:
+            raise Conflict(f"operation {operation_id} is {operation.state.value}, not dead")
+        return mark
+
+    async def _find(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
+        mark = parse_operation_id(operation_id)
+        operation = (await self._store.get(scope, [mark]))[0] if mark else None
+        if mark is None or operation is None:
+            raise NotFound(f"there is no operation {operation_id}")
+        return mark, operation

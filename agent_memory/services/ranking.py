@@ -1,0 +1,87 @@
+"""Fusing and scoring ranked lists: pure functions, each with the source of its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+# The weight of meaning against words when the caller gives none; docs/recall.md has the measurements (0.35 to 0.55 are alike).
+ALPHA = 0.45
+# What belonging to the time that the query names adds to a fused score (0..1).
+TIME_BONUS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A fused score and what it is made of; ranks count from 1, None is "not in this list"."""
+
+    name: str
+    score: float
+    similarity: float | None
+    similarity_rank: int | None
+    words: float | None
+    words_rank: int | None
+    in_time: bool = False
+
+
+def fuse(
+    similarities: Mapping[str, float],
+    words: Mapping[str, float],
+    alpha: float,
+    in_time: frozenset[str] = frozenset(),
+    *,
+    last_word: float = 0.0,
+) -> list[Parts]:
+    """Fuses by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1 without a time bonus.
+
+    The convex combination with theoretical minimum (0 for both) of Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid
+    Retrieval", ACM TOIS 2023. What the list of similarities lacks is at most as near as the last in it, and counts as that; so does what a
+    list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches).
+    """
+    nearest = max(similarities.values(), default=0.0)
+    best = max(words.values(), default=0.0)
+    least = max(min(similarities.values(), default=0.0), 0.0)
+    near_rank = {name: rank for rank, name in enumerate(_order(similarities), start=1)}
+    word_rank = {name: rank for rank, name in enumerate(_order(words), start=1)}
+    fused: list[Parts] = []
+    for name in dict.fromkeys([*similarities, *words]):
+        near = max(similarities.get(name, least), 0.0) / nearest if nearest > 0 else 0.0
+        word = words.get(name, last_word) / best if best > 0 else 0.0
+        score = alpha * near + (1 - alpha) * word + (TIME_BONUS if name in in_time else 0.0)
+        fused.append(Parts(name, score, similarities.get(name), near_rank.get(name), words.get(name), word_rank.get(name), name in in_time))
+    return sorted(fused, key=lambda parts: (-parts.score, parts.name))
+
+
+def relevant(parts: Iterable[Parts], least_similarity: float) -> list[Parts]:
+    """Those that share a word with the query or are near enough to it: what is left out would be an answer for the answer's sake."""
+    return [part for part in parts if part.words is not None or (part.similarity or 0.0) >= least_similarity]
+
+
+def saturated(score: float) -> float:
+    """A BM25 score (0 and up) as 0..1, the same for the same match on every page: x / (x + 10), 10 being a middling score."""
+    return score / (score + 10.0) if score > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecencyWeights:
+    """The contract's weights and half-lives (days) of the recency score."""
+
+    semantic: float = 0.8
+    recency: float = 0.2
+    freshness: float = 0.6
+    novelty: float = 0.4
+    half_life_accessed: float = 7.0
+    half_life_created: float = 30.0
+
+
+def recency_score(similarity: float, accessed: datetime, created: datetime, now: datetime, weights: RecencyWeights) -> float:
+    """The contract's formula: semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
+    fresh = 0.5 ** (max((now - accessed).total_seconds(), 0.0) / 86400 / weights.half_life_accessed)
+    new = 0.5 ** (max((now - created).total_seconds(), 0.0) / 86400 / weights.half_life_created)
+    recent = min(max(weights.freshness * fresh + weights.novelty * new, 0.0), 1.0)
+    return weights.semantic * similarity + weights.recency * recent
+
+
+def _order(scores: Mapping[str, float]) -> list[str]:
+    return sorted(scores, key=lambda name: -scores[name])

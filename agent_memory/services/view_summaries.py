@@ -1,0 +1,140 @@
+"""Computing a partition of a summary view: by the language model, or without one by its most central memories, and it says which."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.llm.base import ChatModel
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.extractive import central_sentences
+from agent_memory.prompts.escape import PromptMessage
+from agent_memory.prompts.views import ViewSummary, summarize_group
+from agent_memory.scope import Scope
+from agent_memory.services.view_filters import selection_of, within
+from agent_memory.storage.keys import digest
+from agent_memory.storage.survey import Found, Survey
+from agent_memory.storage.views import Partition
+from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewPartitionResult
+
+log = logging.getLogger(__name__)
+
+NO_MODEL = "no language model is configured: the most central memories are shown"
+# The newest memories of a partition are what its summary is made of; `memory_count` counts all.
+_MOST_MEMORIES = 500
+_PROMPT_TOKENS = 16_000
+_MEMORY_TOKENS = 1_000
+_SUMMARY_WORDS = 400
+_SUMMARY_TOKENS = 600
+_LINE_TOKENS = 120
+# Answers with which a model declines; they never are a summary.
+_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
+
+
+class ViewSummarizer:
+    """Makes partitions; stores nothing."""
+
+    def __init__(self, survey: Survey, chat: ChatModel | None, counter: TokenCounter) -> None:
+        self._survey = survey
+        self._chat = chat
+        self._counter = counter
+
+    async def compute(
+        self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
+    ) -> Partition:
+        """The partition of a group as it is now; `seconds` bounds the model's time.
+
+        With a `stored` one it is a refresh: what was made of the same memories in the same way comes back as it is, and so does a model's
+        summary while the model is away. Otherwise a model that fails is replaced by the most central memories, which `degraded` says.
+        """
+        selection = within(selection_of(view, datetime.now(UTC)), group)
+        total, found = (0, []) if selection is None else await self._survey.newest(scope, selection, _MOST_MEMORIES)
+        if not found:
+            return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
+        chat = None if self._chat is None else self._chat.named(view.model_name) if view.model_name else self._chat
+        made_of = [part for one in found for part in (one.mid, str(one.version))]
+        fingerprint = digest("partition", view.prompt, None if chat is None else chat.model, str(total), *made_of)
+        if stored is not None and stored.fingerprint == fingerprint:
+            return stored
+        reason = NO_MODEL
+        if chat is not None:
+            try:
+                told = await self._told(chat, view, group, found, seconds)
+                return Partition(_result(view, group, total, summary=told), fingerprint)
+            except (ModelUnavailable, ModelAnswerInvalid) as error:
+                log.warning("a partition of view %s goes without the language model: %s", view.id, error)
+                if stored is not None and stored.result.summary and stored.result.degraded is None:
+                    return stored
+                reason = f"the language model did not answer usably ({error.code}): the most central memories are shown"
+                fingerprint = "degraded"
+        return Partition(_result(view, group, total, summary=await self._central(found), degraded=reason), fingerprint)
+
+    async def _told(
+        self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], found: Sequence[Found], seconds: float | None
+    ) -> str:
+        """The model's summary of the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
+        room = min(_PROMPT_TOKENS, chat.context_window // 2)
+        shown: list[PromptMessage] = []
+        for number, one in enumerate(found, start=1):
+            record = one.record
+            text = self._counter.truncate(record.text, min(_MEMORY_TOKENS, room))
+            room -= self._counter.count(text) + 30
+            if shown and room < 0:
+                break
+            said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
+            # The newest come first, and at equal times the one that was found later is the older one.
+            role = said_by if isinstance(said_by, str) else record.memory_type.value
+            shown.append(PromptMessage(len(found) - number, role, text, record.event_date or record.created_at))
+        asked = summarize_group(shown, group, instructions=view.prompt, max_words=_SUMMARY_WORDS)
+        told = (await chat.structured(asked, ViewSummary, max_tokens=_SUMMARY_WORDS * 4, timeout=seconds)).summary.strip()
+        if not told or told.strip(".! ").casefold() in _DECLINED:
+            raise ModelAnswerInvalid("the model gave no summary", reason="declined")
+        return told
+
+    async def _central(self, found: Sequence[Found]) -> str:
+        """The most central of the memories by their stored vectors, in time order, a line each; the newest where none is embedded yet."""
+        vectors = await self._survey.vectors([one.mid for one in found])
+        known = [one for one in found if one.mid in vectors] or list(found)
+        known.sort(key=lambda one: (one.record.created_at, one.record.id))
+        lines = [self._line(one) for one in known]
+        sizes = [self._counter.count(line) + 1 for line in lines]
+        if vectors:
+            matrix = np.stack([vectors[one.mid] for one in known])
+            chosen = central_sentences(matrix, limit=len(lines), lengths=sizes, budget=_SUMMARY_TOKENS)
+            return "\n".join(lines[place] for place in chosen)
+        first = len(lines) - 1
+        left = _SUMMARY_TOKENS - sizes[first]
+        while first and left >= sizes[first - 1]:
+            first -= 1
+            left -= sizes[first]
+        return "\n".join(lines[first:])
+
+    def _line(self, one: Found) -> str:
+        record = one.record
+        short = self._counter.truncate(" ".join(record.text.split()), _LINE_TOKENS)
+        return f"[{record.event_date or record.created_at:%Y-%m-%d}] {short}"
+
+
+def _result(
+    view: SummaryView,
+    group: Mapping[str, str],
+    count: int,
+    *,
+    summary: str = "",
+    empty: bool = False,
+    empty_reason: str | None = None,
+    degraded: str | None = None,
+) -> SummaryViewPartitionResult:
+    return SummaryViewPartitionResult(
+        view_id=view.id,
+        group=dict(group),
+        summary=summary,
+        memory_count=count,
+        empty=empty,
+        empty_reason=empty_reason,
+        degraded=degraded,
+    )

@@ -1,0 +1,338 @@
+"""Working memory: policy on the request path. No model is asked here, and no cost grows with the session's length."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+from ulid import ULID
+
+from agent_memory.errors import BadInput, Conflict, NotFound, VersionMismatch
+from agent_memory.llm.catalog import context_window
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.scope import Scope, SessionRef
+from agent_memory.settings import Settings
+from agent_memory.storage.codec import SessionState, StoredMessage, encode_own, from_micros
+from agent_memory.storage.working import NewMessage, SessionStore, SessionWrite
+from agent_memory_client.models import (
+    ANSWER,
+    AckResponse,
+    AppendMessagesRequest,
+    AppendMessagesResponse,
+    MemoryMessage,
+    MemoryRecord,
+    SessionListResponse,
+    UpdateWorkingMemory,
+    WorkingMemoryResponse,
+)
+
+_PATCH_TRIES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAnswer:
+    """A session as the caller sees it, its version, and whether the caller left out message times."""
+
+    session: WorkingMemoryResponse
+    version: int
+    missing_timestamps: bool = False
+
+
+class WorkingMemoryService:
+    """Sessions as the API offers them."""
+
+    def __init__(self, settings: Settings, store: SessionStore, counter: TokenCounter, *, extracts: bool) -> None:
+        self._settings = settings
+        self._store = store
+        self._counter = counter
+        self._extracts = extracts
+
+    async def put(
+        self,
+        scope: Scope,
+        session_id: str,
+        body: UpdateWorkingMemory,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+        if_match: str | None = None,
+    ) -> SessionAnswer:
+        """Replaces a session. The body's namespace and user count before the query's. Raises BadInput, VersionMismatch."""
+        ref = SessionRef(session_id, body.namespace or namespace, body.user_id or user_id)
+        timed = self._check_times(body.messages)
+        messages = _with_stable_ids(body.messages)
+        memories = [_with_stable_id(ref, record) for record in body.memories]
+        waiting = {r.id: encode_own(r) for r in memories if r.persisted_at is None} if self._settings.longterm.enabled else {}
+        # Only what the client named: an absent time must not count as given.
+        given = body.model_fields_set
+        change = SessionWrite(
+            mode="put",
+            messages=[self._new(message) for message in messages],
+            context=body.context or None,
+            context_tokens=self._counter.count(body.context) if body.context else 0,
+            data=body.data,
+            memories=[record.model_dump(mode="json") for record in memories],
+            waiting=waiting,
+            strategy=body.long_term_memory_strategy,
+            ttl_seconds=None if body.ttl_seconds is None else max(body.ttl_seconds, 0),
+            client_tokens=body.tokens,
+            created_at=body.created_at if "created_at" in given else None,
+            last_accessed=body.last_accessed if "last_accessed" in given else None,
+            if_match=if_match,
+            **self._window_fields(model_name, context_window_max),
+        )
+        written = await self._store.write(scope, ref, change)
+        now = datetime.now(UTC)
+        session = body.model_copy(update={"messages": messages}).model_dump(exclude={"session_id"})
+        session |= {
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": session_id,
+            "messages": messages,
+            "memories": memories,
+            "long_term_memory_strategy": body.long_term_memory_strategy,
+            "created_at": datetime.fromisoformat(written.said_created) if written.said_created else from_micros(written.created),
+            "updated_at": now,
+            **self._percentages(written.tokens, bool(messages), model_name, context_window_max),
+        }
+        return SessionAnswer(WorkingMemoryResponse.model_construct(**session), written.version, not timed)
+
+    async def append(
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None
+    ) -> AppendMessagesResponse:
+        """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again."""
+        ref = SessionRef(session_id, body.namespace, body.user_id)
+        self._check_times(body.messages)
+        change = SessionWrite(
+            mode="append",
+            messages=[self._new(message) for message in body.messages],
+            if_match=if_match,
+            **self._window_fields(body.model_name, body.context_window_max),
+        )
+        written = await self._store.write(scope, ref, change)
+        return AppendMessagesResponse(
+            session_id=session_id,
+            namespace=body.namespace,
+            user_id=body.user_id,
+            appended=written.added,
+            total_messages=written.messages,
+            tokens=written.tokens,
+            version=written.version,
+            **self._percentages(written.tokens, True, body.model_name, body.context_window_max),
+        )
+
+    async def get(
+        self,
+        scope: Scope,
+        session_id: str,
+        *,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        recent_messages_limit: int | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+    ) -> SessionAnswer:
+        """A session, or the only one of that id when the caller left out its namespace or user. Raises NotFound."""
+        last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
+        ref = await self._resolve(scope, SessionRef(session_id, namespace or None, user_id or None), last)
+        if ref is None:
+            raise NotFound(f"Session {session_id} not found")
+        messages = ref.messages
+        if last is not None:
+            messages = sorted(messages, key=lambda stored: stored.message.created_at)
+        if model_name or context_window_max:
+            messages = fitting(messages, self._window(model_name, context_window_max))
+        return SessionAnswer(self._view(ref, messages, model_name, context_window_max), ref.version)
+
+    async def patch_data(
+        self,
+        scope: Scope,
+        session_id: str,
+        data: dict[str, Any],
+        *,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        if_match: str | None = None,
+    ) -> SessionAnswer:
+        """Merges keys into a session's data (RFC 7396: null removes a key) and touches nothing else. Raises NotFound, VersionMismatch."""
+        ref = SessionRef(session_id, namespace or None, user_id or None)
+        # Without If-Match of the caller's, our own: a concurrent change of the data is read again rather than overwritten.
+        for _ in range(_PATCH_TRIES):
+            state = await self._resolve(scope, ref, 1)
+            if state is None:
+                raise NotFound(f"Session {session_id} not found")
+            merged = merge_patch(state.data or {}, data)
+            try:
+                version = await self._store.set_data(scope, state.ref, merged, if_match or str(state.version))
+            except VersionMismatch:
+                if if_match is None:
+                    continue
+                raise
+            if version is not None:
+                answer = await self.get(scope, session_id, namespace=state.ref.namespace, user_id=state.ref.user_id)
+                return SessionAnswer(answer.session, answer.version)
+        raise Conflict(f"Session {session_id} is being written by others all the time; try again")
+
+    async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
+        """Forgets a session: the one of exactly this identity, else the only one that fits. Nothing there is fine."""
+        ref = SessionRef(session_id, namespace or None, user_id or None)
+        if not await self._store.delete(scope, ref):
+            found = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
+            if len(found) == 1:
+                await self._store.delete(scope, found[0])
+        return AckResponse(status="ok")
+
+    async def list(
+        self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
+    ) -> SessionListResponse:
+        """The ids of sessions, oldest first, and how many there are."""
+        total, refs = await self._store.list(scope, namespace or None, user_id or None, offset, limit)
+        return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
+
+    async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None) -> SessionState | None:
+        state = await self._store.get(scope, ref, last)
+        if state is None:
+            found = await self._store.find(scope, ref.session_id, ref.namespace, ref.user_id)
+            if len(found) == 1:
+                state = await self._store.get(scope, found[0], last)
+        return state
+
+    def _new(self, message: MemoryMessage) -> NewMessage:
+        longterm = self._settings.longterm
+        wanted = longterm.enabled and (longterm.promote_messages or self._extracts) and message.discrete_memory_extracted == "f"
+        return NewMessage(message, self._counter.count_message(message.role, message.content), wanted)
+
+    def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
+        """Whether all messages say when they were said. Raises BadInput."""
+        rules = self._settings.working
+        latest = datetime.now(UTC) + timedelta(seconds=rules.max_future_seconds)
+        timed = True
+        for place, message in enumerate(messages):
+            if "created_at" not in message.model_fields_set:
+                timed = False
+                if rules.require_timestamps:
+                    raise BadInput("give each message a created_at (ISO 8601)", field=f"messages.{place}.created_at")
+            elif message.created_at > latest:
+                raise BadInput(
+                    f"is more than {rules.max_future_seconds} s in the future; give the time at which the message was said",
+                    field=f"messages.{place}.created_at",
+                )
+        return timed
+
+    def _window(self, model_name: str | None, context_window_max: int | None) -> int:
+        return context_window_max or context_window(model_name, self._settings.models)
+
+    def _window_fields(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
+        settings = self._settings
+        named = self._window(model_name, context_window_max) if model_name or context_window_max else None
+        debounce = settings.longterm.extraction_debounce_seconds
+        return {
+            "window": named,
+            "default_window": settings.models.default_context_window,
+            "summarize_ratio": settings.working.summarization_threshold if settings.working.summarize else 0.0,
+            "extract_after_ms": int(debounce * 1000) if self._extracts else -1,
+            "extract_within_ms": int(debounce * 10_000),
+        }
+
+    def _percentages(self, tokens: int, any_messages: bool, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
+        if not model_name and not context_window_max:
+            return {"context_percentage_total_used": None, "context_percentage_until_summarization": None}
+        window = self._window(model_name, context_window_max)
+        used = tokens if any_messages else 0
+        limit = max(int(window * self._settings.working.summarization_threshold), 1)
+        return {
+            "context_percentage_total_used": min(100.0, used / window * 100.0),
+            "context_percentage_until_summarization": min(100.0, used / limit * 100.0),
+        }
+
+    def _view(
+        self, state: SessionState, messages: Sequence[StoredMessage], model_name: str | None, context_window_max: int | None
+    ) -> WorkingMemoryResponse:
+        records = [MemoryRecord.model_validate(record, context=ANSWER) for record in state.memories]
+        for record in records:
+            if record.persisted_at is None and record.id in state.promoted:
+                record.persisted_at = datetime.fromisoformat(state.promoted[record.id])
+        return WorkingMemoryResponse.model_construct(
+            session_id=state.ref.session_id,
+            namespace=state.ref.namespace,
+            user_id=state.ref.user_id,
+            messages=[_seen(stored, state, self._extracts) for stored in messages],
+            memories=records,
+            data=state.data or {},
+            context=state.context,
+            tokens=state.client_tokens,
+            long_term_memory_strategy=state.strategy,
+            ttl_seconds=state.ttl_seconds,
+            last_accessed=state.last_accessed,
+            created_at=state.created_at,
+            updated_at=state.updated_at,
+            **self._percentages(state.message_tokens, bool(messages), model_name, context_window_max),
+        )
+
+
+def fitting(messages: Sequence[StoredMessage], window: int, *, overhead: int = 0) -> list[StoredMessage]:
+    """The longest run of last messages whose tokens, each with an overhead, fit into a window; the last one in any case."""
+    kept: list[StoredMessage] = []
+    left = window
+    for stored in reversed(messages):
+        left -= stored.tokens + overhead
+        if kept and left < 0:
+            break
+        kept.append(stored)
+    return kept[::-1]
+
+
+def merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """JSON merge patch (RFC 7396): objects merge, null removes, anything else replaces."""
+    merged = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            old = merged.get(name)
+            merged[name] = merge_patch(old if isinstance(old, dict) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _seen(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
+    """A message with what background work has done to it since."""
+    message = stored.message
+    if message.persisted_at is None and stored.promote and stored.seq <= state.promoted_to:
+        message.persisted_at = state.promoted_at
+    if stored.seq <= (state.extracted_to if extracts else state.promoted_to):
+        message.discrete_memory_extracted = "t"
+    return message
+
+
+def _with_stable_id(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
+    """A memory whose id the client left out gets one made of its text and place, so that the same PUT again adds none."""
+    if "id" in record.model_fields_set:
+        return record
+    parts = json.dumps([ref.namespace, ref.user_id, ref.session_id, record.memory_type.value, record.text])
+    return record.model_copy(update={"id": str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))})
+
+
+def _with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
+    """Messages whose id the client left out get one made of what they say, so that the same PUT again is the same session again."""
+    seen: Counter[tuple[str, str]] = Counter()
+    named: list[MemoryMessage] = []
+    for message in messages:
+        said = (message.role, message.content)
+        if "id" not in message.model_fields_set:
+            h = blake2b(f"{message.role}\0{seen[said]}\0{message.content}".encode(), digest_size=10)
+            # A ULID's first six bytes are a time; the message's own if it has one.
+            moment = message.created_at.timestamp() if "created_at" in message.model_fields_set else 0.0
+            stamp = int(max(moment, 0.0) * 1000).to_bytes(6, "big") if moment < 2**48 / 1000 else bytes(6)
+            message = message.model_copy(update={"id": str(ULID.from_bytes(stamp + h.digest()))})
+        seen[said] += 1
+        named.append(message)
+    return named

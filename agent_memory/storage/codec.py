@@ -1,0 +1,179 @@
+"""Between the wire models and what stands in Redis. The two change apart: nothing else knows the field names used here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from agent_memory.scope import SessionRef
+from agent_memory.storage.keys import tag
+from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
+
+
+def iso(moment: datetime) -> str:
+    """UTC ISO 8601."""
+    return moment.astimezone(UTC).isoformat()
+
+
+def from_micros(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1e6, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message with its place: `seq` numbers all messages that its session ever had, from 1."""
+
+    seq: int
+    tokens: int
+    message: MemoryMessage
+    promote: bool = True
+
+
+def message_identity(message: MemoryMessage) -> str:
+    """What makes a message the same when it is written again: its id and what it says."""
+    h = blake2b(message.role.encode() + b"\0" + message.content.encode(), digest_size=9)
+    return f"{message.id}\n{h.hexdigest()}"
+
+
+def encode_message(message: MemoryMessage) -> str:
+    body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
+    if message.discrete_memory_extracted == "t":
+        body["f"] = 1
+    if message.persisted_at is not None:
+        body["p"] = iso(message.persisted_at)
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def decode_entry(raw: bytes) -> StoredMessage:
+    """An entry of a session's list or of its journal: "<seq> <tokens> <json>", with "-" in front where it is not to be promoted."""
+    promote = not raw.startswith(b"-")
+    seq, tokens, text = (raw if promote else raw[1:]).split(b" ", 2)
+    body = json.loads(text)
+    message = MemoryMessage.model_construct(
+        role=body["r"],
+        content=body["c"],
+        id=body["i"],
+        created_at=datetime.fromisoformat(body["t"]),
+        persisted_at=datetime.fromisoformat(body["p"]) if "p" in body else None,
+        discrete_memory_extracted="t" if "f" in body else "f",
+    )
+    return StoredMessage(int(seq), int(tokens), message, promote)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A stored session as it was read. `fence` changes whenever its oldest messages or its context do."""
+
+    ref: SessionRef
+    version: int
+    epoch: str
+    fence: str
+    message_tokens: int
+    created_at: datetime
+    updated_at: datetime
+    last_accessed: datetime
+    context: str | None = None
+    context_tokens: int = 0
+    data: dict[str, Any] | None = None
+    memories: list[dict[str, Any]] = field(default_factory=list)
+    promoted: dict[str, str] = field(default_factory=dict)
+    strategy: MemoryStrategyConfig = field(default_factory=MemoryStrategyConfig)
+    ttl_seconds: int | None = None
+    client_tokens: int = 0
+    window: int | None = None
+    messages: list[StoredMessage] = field(default_factory=list)
+    promoted_to: int = 0
+    extracted_to: int = 0
+    promoted_at: datetime | None = None
+
+
+def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
+    """The session of a meta hash, some of its entries, and the journal's (jp, je); None when there is none."""
+    if not meta:
+        return None
+
+    def text(name: bytes) -> str | None:
+        raw = meta.get(name)
+        return None if raw is None else raw.decode("utf-8")
+
+    def number(name: bytes, default: int = 0) -> int:
+        raw = meta.get(name)
+        return default if raw is None else int(raw)
+
+    created = from_micros(number(b"ca"))
+    updated = from_micros(number(b"ua"))
+    seen = text(b"la")
+    strategy = text(b"st")
+    promoted_at = number(b"pt")
+    return SessionState(
+        ref=SessionRef(text(b"sid") or "", text(b"ns"), text(b"us")),
+        version=number(b"v"),
+        epoch=text(b"ep") or "",
+        fence=text(b"hd") or "",
+        message_tokens=number(b"mt"),
+        created_at=datetime.fromisoformat(own) if (own := text(b"co")) else created,
+        updated_at=updated,
+        last_accessed=datetime.fromisoformat(seen) if seen else updated,
+        context=text(b"ctx"),
+        context_tokens=number(b"ct"),
+        data=json.loads(meta[b"data"]) if b"data" in meta else None,
+        memories=json.loads(meta[b"mems"]) if b"mems" in meta else [],
+        promoted=json.loads(meta[b"pm"]) if b"pm" in meta else {},
+        strategy=MemoryStrategyConfig.model_validate_json(strategy) if strategy else MemoryStrategyConfig(),
+        ttl_seconds=number(b"ttl") if b"ttl" in meta else None,
+        client_tokens=number(b"tok"),
+        window=number(b"cw") or None,
+        messages=[decode_entry(raw) for raw in entries],
+        promoted_to=int(cursors[0] or 0),
+        extracted_to=int(cursors[1] or 0),
+        promoted_at=from_micros(promoted_at) if promoted_at else None,
+    )
+
+
+def memory_digest(record: MemoryRecord) -> str:
+    """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
+    given = record.model_dump_json(exclude_unset=True, exclude={"persisted_at", "updated_at", "last_accessed"})
+    return blake2b(given.encode(), digest_size=16).hexdigest()
+
+
+def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> list[str | float]:
+    """The hash of a memory, flat: the whole record as JSON, and what the index knows of it."""
+    flat: list[str | float] = [
+        *("j", record.model_dump_json()),
+        *("t", tag(tenant)),
+        *("ty", tag(record.memory_type.value)),
+        *("st", tag(record.extraction_strategy)),
+        *("c", record.created_at.timestamp()),
+        *("la", record.last_accessed.timestamp()),
+        *("k", terms),
+    ]
+    for name, value in (("ns", record.namespace), ("u", record.user_id), ("s", record.session_id)):
+        if value:
+            flat += [name, tag(value)]
+    for name, values in (("tp", record.topics), ("en", record.entities)):
+        if values:
+            flat += [name, ",".join(dict.fromkeys(tag(value.casefold()) for value in values))]
+    if record.event_date is not None:
+        flat += ["e", record.event_date.timestamp()]
+    return flat
+
+
+def decode_memory(raw: bytes) -> MemoryRecord:
+    """A stored memory. What is stored was checked when it came; a promoted message may be longer than a caller's memory."""
+    return MemoryRecord.model_validate_json(raw, context=ANSWER)
+
+
+def encode_own(record: MemoryRecord) -> str:
+    """A memory that waits in a session's journal, with which of its fields the writer gave."""
+    return json.dumps({"given": sorted(record.model_fields_set | {"id"}), "record": record.model_dump(mode="json")}, ensure_ascii=False)
+
+
+def decode_own(raw: str) -> MemoryRecord:
+    """The memory as it was given: what the writer left out counts as left out, so that the same PUT again is the same memory again."""
+    body = json.loads(raw)
+    record = MemoryRecord.model_validate(body["record"], context=ANSWER)
+    return MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))

@@ -1,0 +1,165 @@
+"""Opening Redis, and the border where its errors become ours."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import redis.asyncio as aioredis
+from redis.asyncio.client import Pipeline
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,
+    ExecAbortError,
+    MaxConnectionsError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TimeoutError,
+    TryAgainError,
+)
+
+from agent_memory import search_options
+from agent_memory.errors import AgentMemoryError, BadInput, RedisUnavailable, StartupError
+
+log = logging.getLogger(__name__)
+
+# Error answers that mean "not now" rather than "this command is wrong".
+_AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
+_NO_INDEX = re.compile(r"([^\s'\"(]+): no such index", re.IGNORECASE)
+
+
+def connect(url: str, *, pool_size: int, command_timeout: float) -> aioredis.Redis:
+    """A client over a bounded pool that waits instead of failing when all connections are taken.
+
+    It never repeats a command by itself: redis-py would run a script whose reply was lost a second time.
+    """
+    pool = aioredis.BlockingConnectionPool.from_url(
+        url,
+        max_connections=pool_size,
+        timeout=2,
+        socket_timeout=command_timeout,
+        socket_connect_timeout=command_timeout,
+        health_check_interval=15,
+        retry=Retry(NoBackoff(), 0),
+        protocol=3,
+    )
+    return aioredis.Redis.from_pool(pool)
+
+
+def translated(error: Exception) -> AgentMemoryError | None:
+    """Our error for one of redis-py's, or None when it is not about Redis being away."""
+    if isinstance(error, AuthenticationError):
+        return RedisUnavailable("Redis refuses our credentials", retry_after=5)
+    if _pool_exhausted(error):
+        return RedisUnavailable("all connections to Redis are taken")
+    if isinstance(error, OutOfMemoryError):
+        return RedisUnavailable("Redis is out of memory and refuses writes", retry_after=5)
+    if isinstance(error, ReadOnlyError | BusyLoadingError | ClusterDownError | TryAgainError | TimeoutError | ConnectionError):
+        return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
+    if isinstance(error, ExecAbortError | ResponseError):
+        # In a pipeline redis-py puts the command in front of what Redis said.
+        said = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
+        if said.startswith(_AWAY):
+            return RedisUnavailable(f"Redis cannot serve this now: {said[:120]}", retry_after=2)
+        if missing := _NO_INDEX.search(said):
+            gone = f"the search index {missing[1]} is gone: start any process of ours again, which builds it"
+            return RedisUnavailable(gone, retry_after=5)
+        if said.startswith("No such scorer"):
+            return BadInput("this Redis does not have this scorer: use BM25STD", field="text_scorer")
+    return None
+
+
+def _pool_exhausted(error: Exception) -> bool:
+    """Whether no connection came free in time; the blocking pool says so in a plain ConnectionError."""
+    waited = isinstance(error, ConnectionError) and str(error).startswith("No connection available")
+    return isinstance(error, MaxConnectionsError) or waited
+
+
+@contextmanager
+def redis_errors() -> Generator[None]:
+    """Turns redis-py's "not now" errors into RedisUnavailable; a wrong command stays an error of its own (a defect of ours)."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        ours = translated(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+async def _set_search_options(client: aioredis.Redis, shown: str) -> None:
+    """Sets what our searches rely on; a Redis that does not let us is used all the same, and that is said."""
+    for name, value in search_options.REQUIRED:
+        try:
+            await client.execute_command("FT.CONFIG", "SET", name, value)
+        except RedisError as error:
+            log.warning("the Redis at %s does not let us set the search option %s to %s: %s", shown, name, value, str(error)[:120])
+
+
+async def fsync_always(client: aioredis.Redis, shown: str) -> None:
+    """Lets Redis write each change to its disk at once: `WAITAOF` then need not wait for the next second."""
+    try:
+        await client.config_set("appendfsync", "always")
+    except RedisError as error:
+        log.warning("the Redis at %s does not let us set appendfsync: strict writes may wait up to a second: %s", shown, str(error)[:120])
+
+
+async def check_engine(client: aioredis.Redis, shown: str) -> str:
+    """Returns "<version>" of a Redis that has the query engine. Raises StartupError in one line otherwise."""
+    try:
+        info = await client.info("server")
+    except (RedisError, OSError) as error:
+        raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
+    try:
+        await client.execute_command("FT._LIST")
+    except RedisError as error:
+        raise StartupError(
+            f"the Redis at {shown} has no query engine (FT._LIST: {str(error)[:80]}): use redis:8, Redis Stack >= 7.2, or leave REDIS_URL "
+            "unset for the embedded Redis"
+        ) from error
+    await _set_search_options(client, shown)
+    version = info.get("redis_version", b"?")
+    return version.decode() if isinstance(version, bytes) else str(version)
+
+
+Pipe = Pipeline
+
+
+class Reader:
+    """Reads in one round trip, for services that put the reads of several stores on one pipeline."""
+
+    def __init__(self, client: aioredis.Redis) -> None:
+        self._client = client
+
+    async def __call__(self, build: Callable[[Pipe], object]) -> list[Any]:
+        """As `read`."""
+        return await read(self._client, build)
+
+
+async def read(client: aioredis.Redis, build: Callable[[Pipeline], object]) -> list[Any]:
+    """Runs reads in one round trip, a second time when the connection was lost; raises RedisUnavailable, and the first error answer.
+
+    Only for commands that change nothing.
+    """
+    with redis_errors():
+        for last in (False, True):
+            async with client.pipeline(transaction=False) as pipe:
+                build(pipe)
+                try:
+                    return await pipe.execute()
+                except BusyLoadingError:
+                    raise
+                except ConnectionError as error:
+                    # Who waited in vain for a connection has had its time.
+                    if last or _pool_exhausted(error):
+                        raise
+    raise AssertionError("unreachable")

@@ -1,0 +1,187 @@
+"""Every Redis key, what it holds and how long it lives. `{0}` is the hash tag of the one bucket: all keys share a slot.
+
+am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
+am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session
+am:{0}:w:<sid>:i    zset    message identity -> seq, for writing each message once         as the session
+am:{0}:wd:<sid>     hash    what the session index knows of it (identity, created)         as the session
+am:{0}:j:<sid>      hash    the journal's cursors and identity                             until worked off and the session is gone
+am:{0}:j:<sid>:l    list    messages that wait for promotion and extraction, and a few before them   as the journal
+am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, by id      until promoted
+am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
+am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
+am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival          until the last is deleted
+am:{0}:mt:<mid>     string  tombstone: background work must not bring this memory back     30 days
+am:{0}:due:<kind>   zset    the outbox: what is due, scored by the time (ms) it is due     until done
+am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded, and its lease   until done
+am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
+am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
+am:{0}:ord:<name>   string  an order: work that somebody asked for, with its arguments     7 days
+am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
+am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted
+am:{0}:svt          set     tenants that have had views                                    for ever
+am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
+am:{0}:seen         hash    how far (µs) a periodic job has looked                         for ever
+am:{0}:apart:<pair> string  a model said that these two memories differ                    30 days
+am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
+am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
+am:{0}:wake         list    one token while there is something due, so that workers need not poll
+am:{0}:cfg          hash    what this store was built with (embedding model, dimensions)   for ever
+am:{0}:ix:…         index   the search indexes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from agent_memory.scope import SessionRef
+from agent_memory.tasks import DueKind
+
+
+def digest(*parts: str | None) -> str:
+    """32 hex digits of a sequence of strings; lengths are part of it, so that ("a", "bc") and ("ab", "c") differ, as do None and ""."""
+    h = blake2b(digest_size=16)
+    for part in parts:
+        raw = b"" if part is None else part.encode("utf-8")
+        h.update(b"-" if part is None else b"%d:" % len(raw))
+        h.update(raw)
+    return h.hexdigest()
+
+
+def tag(value: str) -> str:
+    """A string as an index tag: hexadecimal of its UTF-8 bytes, so that no two strings share a tag and none can carry syntax."""
+    return value.encode("utf-8").hex()
+
+
+def untag(value: str) -> str:
+    """The string that `tag` was made of."""
+    return bytes.fromhex(value).decode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeys:
+    """The keys of one session."""
+
+    sid: str
+    meta: str
+    messages: str
+    ids: str
+    doc: str
+    journal: str
+    journal_list: str
+    journal_own: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """All keys under one prefix."""
+
+    prefix: str = "am"
+
+    @property
+    def root(self) -> str:
+        return f"{self.prefix}:{{0}}:"
+
+    def sid(self, tenant: str, ref: SessionRef) -> str:
+        """The name of a session in keys: digest of (tenant, namespace, user, session)."""
+        return digest("session", tenant, ref.namespace, ref.user_id, ref.session_id)
+
+    def session(self, sid: str) -> SessionKeys:
+        r = self.root
+        session, journal = f"{r}w:{sid}", f"{r}j:{sid}"
+        return SessionKeys(
+            sid=sid,
+            meta=session,
+            messages=f"{session}:m",
+            ids=f"{session}:i",
+            doc=f"{r}wd:{sid}",
+            journal=journal,
+            journal_list=f"{journal}:l",
+            journal_own=f"{journal}:o",
+            order=self.order(sid),
+        )
+
+    def mid(self, tenant: str, memory_id: str) -> str:
+        """The name of a memory in keys: digest of (tenant, id)."""
+        return digest("memory", tenant, memory_id)
+
+    def memory(self, mid: str) -> str:
+        return f"{self.root}m:{mid}"
+
+    def vector(self, mid: str) -> str:
+        return f"{self.root}v:{mid}"
+
+    @property
+    def vector_prefix(self) -> str:
+        return f"{self.root}v:"
+
+    @property
+    def memory_prefix(self) -> str:
+        return f"{self.root}m:"
+
+    @property
+    def session_doc_prefix(self) -> str:
+        return f"{self.root}wd:"
+
+    def order(self, sid: str) -> str:
+        return f"{self.root}mo:{sid}"
+
+    def tombstone(self, mid: str) -> str:
+        return f"{self.root}mt:{mid}"
+
+    def due(self, kind: DueKind) -> str:
+        return f"{self.root}due:{kind}"
+
+    def tries(self, kind: DueKind) -> str:
+        return f"{self.root}try:{kind}"
+
+    def why(self, kind: DueKind) -> str:
+        return f"{self.root}why:{kind}"
+
+    def dead(self, kind: DueKind) -> str:
+        return f"{self.root}dead:{kind}"
+
+    def erasure(self, name: str) -> str:
+        return f"{self.root}del:{name}"
+
+    def idempotency(self, tenant: str, key: str) -> str:
+        return f"{self.root}idem:{digest('idempotency', tenant, key)}"
+
+    @property
+    def dead_messages(self) -> str:
+        return f"{self.root}dead-messages"
+
+    def order_of_work(self, name: str) -> str:
+        return f"{self.root}ord:{name}"
+
+    def views(self, tenant: str) -> str:
+        return f"{self.root}sv:{digest('views', tenant)}"
+
+    def partitions(self, tenant: str, view_id: str) -> str:
+        return f"{self.root}svp:{digest('view', tenant, view_id)}"
+
+    @property
+    def view_tenants(self) -> str:
+        return f"{self.root}svt"
+
+    def task(self, tenant: str, task_id: str) -> str:
+        return f"{self.root}tk:{digest('task', tenant, task_id)}"
+
+    @property
+    def seen(self) -> str:
+        return f"{self.root}seen"
+
+    def apart(self, pair: str) -> str:
+        return f"{self.root}apart:{pair}"
+
+    @property
+    def wake(self) -> str:
+        return f"{self.root}wake"
+
+    @property
+    def config(self) -> str:
+        return f"{self.root}cfg"
+
+    def index(self, name: str) -> str:
+        return f"{self.root}ix:{name}"

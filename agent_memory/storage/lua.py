@@ -1,0 +1,191 @@
+"""Every Lua script as a typed function; nothing else calls EVALSHA."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
+
+from agent_memory.errors import RedisUnavailable, VersionMismatch
+from agent_memory.storage import outbox_scripts, scripts
+from agent_memory.storage.connection import redis_errors
+
+Arg = str | bytes | int | float
+
+_FSYNC_MS = 3000
+
+
+class Script:
+    """One Lua script, run by its digest and loaded again when Redis has forgotten it."""
+
+    def __init__(self, client: Redis, source: str, *, fsync: bool = False, flags: str = "") -> None:
+        """With `fsync`, a call returns when Redis has the change on its disk (`WAITAOF 1 0`). `flags` are Redis' own, e.g. `no-writes`.
+
+        The first line makes Redis look at those before it begins. Without it, whether a script runs in a full Redis depends on which of
+        its writes comes first: after one that frees memory, all others are let through.
+        """
+        self._client = client
+        self._source = f"#!lua flags={flags}\n{source}" if flags else f"#!lua\n{source}"
+        self._script = client.register_script(self._source)
+        self._fsync = fsync
+
+    async def __call__(self, keys: Sequence[str], args: Sequence[Arg]) -> Any:
+        with redis_errors():
+            if self._fsync:
+                return await self._on_disk(keys, args)
+            try:
+                return await self._client.evalsha(self._script.sha, len(keys), *keys, *args)
+            except NoScriptError:
+                return await self._client.eval(self._source, len(keys), *keys, *args)
+
+    async def _on_disk(self, keys: Sequence[str], args: Sequence[Arg]) -> Any:
+        """Script and WAITAOF on one connection: it speaks of the writes of its own connection only. Raises RedisUnavailable."""
+        for command, script in (("EVALSHA", self._script.sha), ("EVAL", self._source)):
+            async with self._client.pipeline(transaction=False) as pipe:
+                pipe.execute_command(command, script, len(keys), *keys, *args)
+                pipe.execute_command("WAITAOF", 1, 0, _FSYNC_MS)
+                reply, waited = await pipe.execute(raise_on_error=False)
+            if isinstance(reply, NoScriptError):
+                continue
+            for answer in (reply, waited):
+                if isinstance(answer, Exception):
+                    raise answer
+            if int(waited[0]) < 1:
+                raise RedisUnavailable(f"written, but not on disk within {_FSYNC_MS} ms: try again", retry_after=1)
+            return reply
+        raise AssertionError("EVAL cannot lack its script")
+
+
+def compact(value: Any) -> str:
+    """JSON without blanks; NaN is refused."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _header(values: dict[str, Any]) -> str:
+    """A script's header. What is None is left out: in Lua, JSON's null counts as true."""
+    return compact({name: value for name, value in values.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a session is after a write. `epoch` names this life of it, `created` is in µs since 1970, `said_created` is ISO 8601."""
+
+    version: int
+    tokens: int
+    messages: int
+    added: int
+    epoch: str
+    created: int
+    said_created: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A mark that this worker works on until `lease` (ms since 1970); `attempt` counts from 1."""
+
+    member: str
+    lease: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a claim brought: the claims, how many marks were given up, and the ms until the next mark is due (-1: none)."""
+
+    claims: list[Claim]
+    given_up: int
+    wait_ms: int
+
+
+class Scripts:
+    """All scripts over one client."""
+
+    def __init__(self, client: Redis, *, fsync: bool = False) -> None:
+        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
+        # What frees memory, and what notes how work ended, is done in a full Redis, too.
+        self._session_write = Script(client, scripts.SESSION_WRITE, fsync=fsync)
+        self._session_data = Script(client, scripts.SESSION_DATA, fsync=fsync)
+        self._session_delete = Script(client, scripts.SESSION_DELETE, fsync=fsync, flags="allow-oom")
+        self._session_journal = Script(client, scripts.SESSION_JOURNAL, flags="no-writes")
+        self._session_summary = Script(client, scripts.SESSION_SUMMARY)
+        self._memory_write = Script(client, scripts.MEMORY_WRITE, fsync=fsync)
+        self._memory_index = Script(client, scripts.MEMORY_INDEX)
+        self._memory_delete = Script(client, scripts.MEMORY_DELETE, fsync=fsync, flags="allow-oom")
+        self._due_claim = Script(client, outbox_scripts.DUE_CLAIM)
+        self._due_begin = Script(client, outbox_scripts.DUE_BEGIN)
+        self._due_done = Script(client, outbox_scripts.DUE_DONE, flags="allow-oom")
+        self._due_renew = Script(client, outbox_scripts.DUE_RENEW, flags="allow-oom")
+        self._due_fail = Script(client, outbox_scripts.DUE_FAIL, flags="allow-oom")
+
+    async def session_write(self, keys: Sequence[str], header: dict[str, Any], messages: Sequence[Arg]) -> Written:
+        """Writes a session. Raises VersionMismatch."""
+        reply = await self._session_write(keys, [_header(header), *messages])
+        _refuse_mismatch(reply)
+        return Written(
+            int(reply[1]), int(reply[2]), int(reply[3]), int(reply[4]), reply[5].decode(), int(reply[6]), reply[7].decode() or None
+        )
+
+    async def session_data(self, meta: str, if_match: str | None, data: str) -> int | None:
+        """Replaces a session's data; returns the new version, or None when there is no such session. Raises VersionMismatch."""
+        reply = await self._session_data([meta], [_header({"im": if_match}), data])
+        _refuse_mismatch(reply)
+        return None if reply[0] == b"missing" else int(reply[1])
+
+    async def session_delete(self, keys: Sequence[str], sid: str) -> bool:
+        return bool(await self._session_delete(keys, [sid]))
+
+    async def session_journal(
+        self, keys: Sequence[str], cursor: str, limit: int, before: int
+    ) -> tuple[dict[str, str], list[bytes], dict[str, str]]:
+        """The journal's fields, its entries from `before` messages before the cursor, and its memories by id."""
+        fields, entries, own = await self._session_journal(keys, [cursor, limit, before])
+        return _pairs(fields), entries, _pairs(own)
+
+    async def session_summary(self, keys: Sequence[str], fence: str, count: int, context: str, tokens: int, remember: int) -> bool:
+        return bool(await self._session_summary(keys, [fence, count, context, tokens, remember]))
+
+    async def memory_write(self, keys: Sequence[str], header: dict[str, Any], args: Sequence[Arg]) -> list[str] | None:
+        """Returns a state per memory, or None when the fence refused."""
+        reply = await self._memory_write(keys, [_header(header), *args])
+        return None if reply[0] == b"fenced" else [state.decode() for state in reply[1:]]
+
+    async def memory_index(self, keys: Sequence[str], args: Sequence[Arg]) -> list[bool]:
+        return [bool(done) for done in await self._memory_index(keys, args)]
+
+    async def memory_delete(self, keys: Sequence[str], args: Sequence[Arg]) -> list[bool]:
+        return [bool(gone) for gone in await self._memory_delete(keys, args)]
+
+    async def due_claim(self, keys: Sequence[str], limit: int, lease_ms: int, most: int, exclusive: bool) -> Claims:
+        wait, dead, found = await self._due_claim(keys, [limit, lease_ms, most, int(exclusive)])
+        return Claims([Claim(m.decode(), int(lease), int(n)) for m, lease, n in found], int(dead), int(wait))
+
+    async def due_begin(self, keys: Sequence[str], lease_ms: int, claims: Sequence[Claim]) -> list[Claim]:
+        args: list[Arg] = [lease_ms]
+        for claim in claims:
+            args += [claim.member, claim.lease]
+        leases = [int(lease) for lease in await self._due_begin(keys, args)]
+        return [Claim(claim.member, lease, claim.attempt) for claim, lease in zip(claims, leases, strict=True) if lease >= 0]
+
+    async def due_done(self, keys: Sequence[str], member: str, lease: int) -> bool:
+        return bool(await self._due_done(keys, [member, lease]))
+
+    async def due_renew(self, keys: Sequence[str], member: str, lease: int, more_ms: int) -> int | None:
+        renewed = int(await self._due_renew(keys, [member, lease, more_ms]))
+        return None if renewed < 0 else renewed
+
+    async def due_fail(self, keys: Sequence[str], member: str, lease: int, delay_ms: int, reason: str, forgive: bool) -> bool:
+        return bool(await self._due_fail(keys, [member, lease, delay_ms, reason, int(forgive)]))
+
+
+def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+
+def _refuse_mismatch(reply: Any) -> None:
+    if reply[0] == b"mismatch":
+        current = int(reply[1])
+        raise VersionMismatch(f"If-Match names another version than the stored one ({current or 'there is none'})", current=current)

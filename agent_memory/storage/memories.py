@@ -1,0 +1,346 @@
+"""Long-term memories in Redis: written at once, found by words at once and by vector once embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+from redis.exceptions import ResponseError
+
+from agent_memory.errors import RedisUnavailable
+from agent_memory.scope import Scope, SessionRef
+from agent_memory.storage.codec import decode_memory, iso, memory_digest, memory_fields
+from agent_memory.storage.connection import read
+from agent_memory.storage.filters import having
+from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
+from agent_memory.storage.keys import Keys, tag
+from agent_memory.storage.lua import Arg, Scripts
+from agent_memory.tasks import DueKind
+from agent_memory.units import REACH, unit_terms
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+_TOMBSTONE_SECONDS = 30 * 24 * 3600
+_WRITE_BATCH = 200
+# RediSearch gives no place beyond this one (MAXSEARCHRESULTS).
+_MOST_RESULTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One document of a search answer; `value` is its distance or its score."""
+
+    mid: str
+    value: float = 0.0
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """A search answer: the number of all matches, and a page of them."""
+
+    total: int
+    hits: list[Hit]
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Moves a session's cursor in the same step as the memories made from its journal; nothing is written when it moved already.
+
+    `own` are the session's memories among them, as they stood in the journal, from which they go.
+    """
+
+    sid: str
+    epoch: str
+    cursor: str
+    start: int
+    to: int
+    keep: int
+    both: bool = False
+    own: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class IndexJob:
+    """A memory that waits for its vector, with its neighbours in the session if it is a message."""
+
+    mid: str
+    version: int
+    record: MemoryRecord
+    before: list[MemoryRecord]
+    after: list[MemoryRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What the search gets to know of a memory: its vector (float32, length 1) and its index terms."""
+
+    mid: str
+    version: int
+    lease: int
+    vector: NDArray[np.float32]
+    terms: str
+
+
+class MemoryStore:
+    """All reads and writes of long-term memories."""
+
+    def __init__(self, client: Redis, keys: Keys, scripts: Scripts, spec: VectorSpec) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._spec = spec
+        self._words = memory_index_name(keys)
+        self._vectors = vector_index_name(keys, spec)
+
+    def mid(self, scope: Scope, memory_id: str) -> str:
+        """The name in keys of a memory."""
+        return self._keys.mid(scope.tenant, memory_id)
+
+    def order_key(self, tenant: str, record: MemoryRecord) -> str:
+        """Where a message memory stands among those of its session; the memory's own key for all others."""
+        if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
+            return self._keys.memory(self._keys.mid(tenant, record.id))
+        return self._keys.order(self._keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
+
+    async def write(
+        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, late: bool = False
+    ) -> list[str] | None:
+        """Stores memories: "new", "changed" (the same id, other content), "same", or with `late` "buried" (deleted before).
+
+        With a fence all of them and the cursor move in one step, and None is returned when the fence refused.
+        """
+        states: list[str] = []
+        step = len(records) if fence else _WRITE_BATCH
+        for start in range(0, len(records), step) if records else (0,):
+            some = await self._write(scope, records[start : start + step], fence, late)
+            if some is None:
+                return None
+            states += some
+        return states
+
+    async def _write(
+        self,
+        scope: Scope,
+        records: Sequence[MemoryRecord],
+        fence: Fence | None = None,
+        late: bool = False,
+        expect: int | None = None,
+        leave: str | None = None,
+    ) -> list[str] | None:
+        k = self._keys.session(fence.sid if fence else "-")
+        keys = [self._keys.due(DueKind.MEMORY), self._keys.wake, k.journal, k.journal_list, k.meta, k.journal_own, leave or k.order]
+        args: list[Arg] = []
+        orders = [self.order_key(scope.tenant, record) for record in records]
+        for place, (record, order) in enumerate(zip(records, orders, strict=True)):
+            mid = self._keys.mid(scope.tenant, record.id)
+            keys += [self._keys.memory(mid), order, self._keys.tombstone(mid), self._keys.vector(mid)]
+            # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
+            before = [records[i] for i in range(max(place - REACH, 0), place) if orders[i] == order]
+            after = [records[i] for i in range(place + 1, min(place + 1 + REACH, len(records))) if orders[i] == order]
+            flat = memory_fields(scope.tenant, record, unit_terms(record, before, after))
+            args += [mid, memory_digest(record), len(flat) // 2, *flat]
+        header: dict[str, Any] = {
+            "late": late,
+            "reach": REACH,
+            "leave": leave is not None,
+            "expect": None if expect is None else str(expect),
+        }
+        if fence:
+            header["fence"] = {
+                "ep": fence.epoch,
+                "cur": fence.cursor,
+                "from": fence.start,
+                "to": fence.to,
+                "keep": fence.keep,
+                **({"both": True} if fence.both else {}),
+                "own": [part for item in fence.own.items() for part in item],
+                "at": iso(datetime.now(UTC)),
+            }
+        elif not records:
+            return []
+        return await self._scripts.memory_write(keys, header, args)
+
+    async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> bool:
+        """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile.
+
+        It leaves its old place among a session's messages when its session, user, namespace or type changed.
+        """
+        before, after = self.order_key(scope.tenant, old), self.order_key(scope.tenant, new)
+        apart = before not in (after, self._keys.memory(self._keys.mid(scope.tenant, old.id)))
+        states = await self._write(scope, [new], expect=version, leave=before if apart else None)
+        return states != ["moved"]
+
+    async def versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
+        """A memory and its version, for `replace`."""
+        key = self._keys.memory(self._keys.mid(scope.tenant, memory_id))
+        owner, raw, version = (await read(self._client, lambda pipe: pipe.hmget(key, ["t", "j", "n"])))[0]
+        return (decode_memory(raw), int(version)) if owner == tag(scope.tenant).encode() and raw else None
+
+    async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
+        """The memories of these ids, None where there is none."""
+        return await self.fetch(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
+
+    async def fetch(self, scope: Scope, mids: Sequence[str]) -> list[MemoryRecord | None]:
+        """The memories of these names in keys; None where there is none, or where it is not the caller's after all."""
+        if not mids:
+            return []
+
+        def build(pipe: Pipeline) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), ["t", "j"])
+
+        mine = tag(scope.tenant).encode()
+        return [decode_memory(raw) if owner == mine and raw else None for owner, raw in await read(self._client, build)]
+
+    async def delete(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
+        """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
+        return sum(await self.drop(scope, [(record, None) for record in records]))
+
+    async def drop(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
+        """Deletes as `delete`, each only if it still has its version (None: any); says which were deleted."""
+        keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
+        args: list[Arg] = [_TOMBSTONE_SECONDS, REACH]
+        for record, version in items:
+            mid = self._keys.mid(scope.tenant, record.id)
+            order = self.order_key(scope.tenant, record)
+            keys += [self._keys.memory(mid), order, self._keys.tombstone(mid), self._keys.vector(mid)]
+            args += [mid, "" if version is None else version]
+        return await self._scripts.memory_delete(keys, args) if items else []
+
+    # Searches, to be put on one pipeline; each reply is read with `parse_hits`.
+
+    def queue_nearest(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
+        """The `limit` nearest vectors; hits carry cosine distances (0..2), nearest first."""
+        limit = min(limit, _MOST_RESULTS)
+        query = f"({clause})=>[KNN {limit} @{self._spec.field} $q AS d]"
+        blob = vector.astype(self._spec.numpy_type).tobytes()
+        command = [
+            "FT.SEARCH",
+            self._vectors,
+            query,
+            "PARAMS",
+            2,
+            "q",
+            blob,
+            "RETURN",
+            1,
+            "d",
+            "SORTBY",
+            "d",
+            "LIMIT",
+            0,
+            limit,
+            "DIALECT",
+            2,
+        ]
+        pipe.execute_command(*command)
+
+    def queue_within(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], radius: float, limit: int) -> None:
+        """All vectors within a cosine distance, nearest first; the answer's total counts them all."""
+        query = f"{clause} @{self._spec.field}:[VECTOR_RANGE $r $q]=>{{$YIELD_DISTANCE_AS: d}}"
+        blob = vector.astype(self._spec.numpy_type).tobytes()
+        command = ["FT.SEARCH", self._vectors, query, "PARAMS", 4, "q", blob, "r", min(radius, 2.0), "RETURN", 1, "d", "SORTBY", "d"]
+        pipe.execute_command(*command, "LIMIT", 0, min(limit, _MOST_RESULTS), "DIALECT", 2)
+
+    def queue_words(self, pipe: Pipeline, clause: str, terms: Sequence[str], limit: int, *, scorer: str = "BM25STD") -> None:
+        """The best matches of any of some index terms; hits carry scores, best first."""
+        query = having(clause, terms)
+        limit = min(limit, _MOST_RESULTS)
+        pipe.execute_command("FT.SEARCH", self._words, query, "NOCONTENT", "WITHSCORES", "SCORER", scorer, "LIMIT", 0, limit, "DIALECT", 2)
+
+    def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int) -> None:
+        """All that match, the last created first."""
+        limit = min(limit, _MOST_RESULTS - offset)
+        if limit <= 0:
+            return self.queue_count(pipe, clause)
+        command = ["FT.SEARCH", self._words, clause, "RETURN", 1, "c", "SORTBY", "c", "DESC", "LIMIT", offset, limit, "DIALECT", 2]
+        pipe.execute_command(*command)
+        return None
+
+    def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False) -> None:
+        """How many match, or how many of them have their vector; hits are empty."""
+        index = self._vectors if embedded else self._words
+        pipe.execute_command("FT.SEARCH", index, clause, "LIMIT", 0, 0, "DIALECT", 2)
+
+    def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
+        """Whether one memory matches: the total is 1 or 0."""
+        key = self._keys.memory(mid)
+        pipe.execute_command("FT.SEARCH", self._words, clause, "INKEYS", 1, key, "NOCONTENT", "LIMIT", 0, 1, "DIALECT", 2)
+
+    # For background work.
+
+    async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
+        """What must be known to index these memories (three round trips at most), and the names of those that are gone."""
+
+        def build(pipe: Pipeline) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), ["n", "j", "t"])
+
+        rows = await read(self._client, build)
+        found: list[tuple[str, int, MemoryRecord, str]] = []
+        gone: list[str] = []
+        for mid, (version, raw, owner) in zip(mids, rows, strict=True):
+            if raw is None or version is None:
+                gone.append(mid)
+            else:
+                record = decode_memory(raw)
+                found.append((mid, int(version), record, self.order_key(bytes.fromhex(owner.decode()).decode(), record)))
+        neighbours = await self._neighbours([(mid, order) for mid, _, _, order in found if order != self._keys.memory(mid)])
+        jobs = [IndexJob(mid, version, record, *neighbours.get(mid, ([], []))) for mid, version, record, _ in found]
+        return jobs, gone
+
+    async def _neighbours(self, places: list[tuple[str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
+        if not places:
+            return {}
+        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, mid) for mid, order in places])
+        known = [(mid, order, rank) for (mid, order), rank in zip(places, ranks, strict=True) if rank is not None]
+
+        def ranges(pipe: Pipeline) -> None:
+            for _, order, rank in known:
+                pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
+
+        around = await read(self._client, ranges) if known else []
+        wanted = sorted({m.decode() for group in around for m in group})
+        texts = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in wanted]) if wanted else []
+        records = {m: decode_memory(raw) for m, raw in zip(wanted, texts, strict=True) if raw is not None}
+        result: dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]] = {}
+        for (mid, _, _), group in zip(known, around, strict=True):
+            names = [m.decode() for m in group]
+            place = names.index(mid) if mid in names else 0
+            before = [records[m] for m in names[:place] if m in records]
+            after = [records[m] for m in names[place + 1 :] if m in records]
+            result[mid] = (before, after)
+        return result
+
+    async def write_index(self, items: Sequence[Indexed]) -> list[bool]:
+        """Makes memories findable by vector and ends their claims; False where one changed meanwhile (it stays due) or is gone."""
+        if not items:
+            return []
+        keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
+        args: list[Arg] = []
+        for item in items:
+            keys += [self._keys.memory(item.mid), self._keys.vector(item.mid)]
+            blob = item.vector.astype(self._spec.numpy_type).tobytes()
+            args += [item.mid, item.version, item.lease, item.terms, self._spec.field, blob]
+        return await self._scripts.memory_index(keys, args)
+
+
+def parse_hits(reply: Any) -> Hits:
+    """A reply of FT.SEARCH. Raises RedisUnavailable rather than pass on an incomplete answer."""
+    if isinstance(reply, ResponseError):
+        raise RedisUnavailable(f"the search failed: {str(reply)[:120]}", retry_after=2) from reply
+    warnings = reply.get(b"warning") or []
+    if warnings:
+        raise RedisUnavailable(f"the search is incomplete: {warnings[0].decode('utf-8', 'replace')[:120]}", retry_after=2)
+    hits: list[Hit] = []
+    for row in reply[b"results"]:
+        fields = {name.decode(): value.decode("utf-8", "replace") for name, value in (row.get(b"extra_attributes") or {}).items()}
+        value = float(fields["d"]) if "d" in fields else float(row.get(b"score") or 0.0)
+        hits.append(Hit(row[b"id"].rsplit(b":", 1)[-1].decode(), value, fields))
+    return Hits(int(reply[b"total_results"]), hits)

@@ -1,0 +1,58 @@
+"""When the embedding model changes: every memory is marked as waiting for its vector, and searches use the new index at once."""
+
+from __future__ import annotations
+
+import logging
+
+from redis.asyncio import Redis
+
+from agent_memory.storage.connection import redis_errors
+from agent_memory.storage.indexes import VectorSpec, vector_index_name
+from agent_memory.storage.keys import Keys
+from agent_memory.storage.outbox import Outbox
+from agent_memory.tasks import DueKind
+
+log = logging.getLogger(__name__)
+
+_BATCH = 500
+
+
+class Reindexer:
+    """Brings a store to the embedding model that its processes use now."""
+
+    def __init__(self, client: Redis, keys: Keys, outbox: Outbox, spec: VectorSpec) -> None:
+        self._client = client
+        self._keys = keys
+        self._outbox = outbox
+        self._spec = spec
+
+    async def if_model_changed(self) -> int:
+        """Marks all memories when the store was last indexed for another model; returns how many. Cheap when nothing changed."""
+        with redis_errors():
+            before = await self._client.hget(self._keys.config, "vectors")
+        if before == self._spec.digest.encode():
+            return 0
+        count = await self.mark_all() if before is not None else 0
+        with redis_errors():
+            await self._client.hset(self._keys.config, mapping={"vectors": self._spec.digest, "model": self._spec.model})
+        if count:
+            log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
+        return count
+
+    async def mark_all(self) -> int:
+        """Marks every memory as due for its vector; a scan in batches, for workers and commands only."""
+        count = 0
+        with redis_errors():
+            batch: list[str] = []
+            async for key in self._client.scan_iter(match=self._keys.memory_prefix + "*", count=_BATCH):
+                batch.append(key.decode().rsplit(":", 1)[-1])
+                if len(batch) >= _BATCH:
+                    await self._outbox.mark(DueKind.MEMORY, batch)
+                    count += len(batch)
+                    batch = []
+            await self._outbox.mark(DueKind.MEMORY, batch)
+        return count + len(batch)
+
+    def index_name(self) -> str:
+        """The index that searches use now."""
+        return vector_index_name(self._keys, self._spec)

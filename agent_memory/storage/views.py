@@ -1,0 +1,126 @@
+"""Summary views, their partitions, and the tasks that compute them. One hash holds a tenant's views, one a view's partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from agent_memory.scope import Scope
+from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.keys import Keys, digest
+from agent_memory.storage.lua import Script
+from agent_memory.storage.outbox_scripts import PRELUDE
+from agent_memory_client.models import SummaryView, SummaryViewPartitionResult, Task
+
+_TASK_SECONDS = 7 * 24 * 3600
+
+# Stores partitions of a view that is still there. KEYS views, partitions; ARGV view id, field, value … -> 1, or 0 when the view is gone
+_STORE = (
+    PRELUDE
+    + """
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+local items = {}
+for i = 2, #ARGV do items[#items + 1] = ARGV[i] end
+chunked('HSET', KEYS[2], items)
+return 1
+"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A computed partition, and a fingerprint of everything that it was made of."""
+
+    result: SummaryViewPartitionResult
+    fingerprint: str
+
+
+def group_key(group: Mapping[str, str]) -> str:
+    """The name of a partition: the same for the same values in any order."""
+    return digest("group", *(part for item in sorted(group.items()) for part in item))
+
+
+class ViewStore:
+    """All reads and writes of views, partitions and tasks. Every answer takes one round trip, however many there are."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._store = Script(client, _STORE)
+
+    async def add(self, scope: Scope, view: SummaryView) -> None:
+        """Stores a view."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hset(self._keys.views(scope.tenant), view.id, view.model_dump_json())
+                pipe.sadd(self._keys.view_tenants, scope.tenant)
+                await pipe.execute()
+
+    async def get(self, scope: Scope, view_id: str) -> SummaryView | None:
+        """A view, or None."""
+        key = self._keys.views(scope.tenant)
+        raw = (await read(self._client, lambda pipe: pipe.hget(key, view_id)))[0]
+        return None if raw is None else SummaryView.model_validate_json(raw)
+
+    async def count(self, scope: Scope) -> int:
+        """How many views there are."""
+        key = self._keys.views(scope.tenant)
+        return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
+
+    async def list(self, scope: Scope) -> Sequence[SummaryView]:
+        """All views, the oldest first."""
+        key = self._keys.views(scope.tenant)
+        raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
+        return sorted((SummaryView.model_validate_json(one) for one in raw), key=lambda view: view.id)
+
+    async def delete(self, scope: Scope, view_id: str) -> bool:
+        """Deletes a view and its partitions; a run that goes on stores no more. True when it was there."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hdel(self._keys.views(scope.tenant), view_id)
+                pipe.unlink(self._keys.partitions(scope.tenant, view_id))
+                return bool((await pipe.execute())[0])
+
+    async def tenants(self) -> Sequence[str]:
+        """Everyone who has had views."""
+        key = self._keys.view_tenants
+        return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
+
+    async def store(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
+        """Stores computed partitions; False when their view was deleted meanwhile."""
+        args: list[str] = [view_id]
+        for one in partitions:
+            body = {"f": one.fingerprint, "r": one.result.model_dump(mode="json")}
+            args += [group_key(one.result.group), json.dumps(body, ensure_ascii=False)]
+        return bool(await self._store([self._keys.views(scope.tenant), self._keys.partitions(scope.tenant, view_id)], args))
+
+    async def partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
+        """The stored partitions of a view, by `group_key`."""
+        key = self._keys.partitions(scope.tenant, view_id)
+        raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
+        return {name.decode(): _decode(value) for name, value in raw.items()}
+
+    async def drop(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
+        """Deletes some partitions by `group_key`."""
+        if names:
+            with redis_errors():
+                await self._client.hdel(self._keys.partitions(scope.tenant, view_id), *names)
+
+    async def put_task(self, scope: Scope, task: Task) -> None:
+        """Stores a task for seven days from now; one of the same id is replaced."""
+        with redis_errors():
+            await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
+
+    async def task(self, scope: Scope, task_id: str) -> Task | None:
+        """A task, or None."""
+        key = self._keys.task(scope.tenant, task_id)
+        raw = (await read(self._client, lambda pipe: pipe.get(key)))[0]
+        return None if raw is None else Task.model_validate_json(raw)
+
+
+def _decode(raw: bytes) -> Partition:
+    body = json.loads(raw)
+    return Partition(SummaryViewPartitionResult.model_validate(body["r"]), body["f"])

@@ -1,0 +1,241 @@
+"""Sessions in Redis: written by one script each, read in one round trip, changed by background work only where nothing moved on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+
+from agent_memory.scope import Scope, SessionRef
+from agent_memory.storage import filters
+from agent_memory.storage.codec import SessionState, StoredMessage, decode_entry, decode_session, encode_message, iso, message_identity
+from agent_memory.storage.connection import read
+from agent_memory.storage.indexes import session_index_name
+from agent_memory.storage.keys import Keys, tag, untag
+from agent_memory.storage.lua import Arg, Scripts, Written, compact
+from agent_memory.storage.memories import parse_hits
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import MemoryMessage, MemoryStrategyConfig
+
+# Messages that stay in a journal after they were worked off, as context for those that follow.
+JOURNAL_CONTEXT = 10
+# Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
+REMEMBERED_IDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to write. `tokens` as counted by us; `promote` False when it was promoted before or is not wanted."""
+
+    message: MemoryMessage
+    tokens: int
+    promote: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWrite:
+    """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
+
+    `waiting` holds those of the memories that are to be promoted, by id, as `codec.encode_own` writes them.
+    """
+
+    mode: str
+    messages: Sequence[NewMessage]
+    context: str | None = None
+    context_tokens: int = 0
+    data: dict[str, Any] | None = None
+    memories: Sequence[dict[str, Any]] = ()
+    waiting: dict[str, str] = field(default_factory=dict[str, str])
+    strategy: MemoryStrategyConfig | None = None
+    ttl_seconds: int | None = None
+    client_tokens: int = 0
+    created_at: datetime | None = None
+    last_accessed: datetime | None = None
+    window: int | None = None
+    default_window: int = 16000
+    summarize_ratio: float = 0.0
+    extract_after_ms: int = -1
+    extract_within_ms: int = 0
+    if_match: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What of a session waits for background work: `waiting` in order, a few messages `before` them, and its `own` memories by id."""
+
+    tenant: str
+    ref: SessionRef
+    epoch: str
+    start: int
+    end: int
+    before: list[StoredMessage]
+    waiting: list[StoredMessage]
+    own: dict[str, str]
+    strategy: MemoryStrategyConfig
+
+    @property
+    def complete(self) -> bool:
+        """Whether `waiting` holds all that was written when it was read."""
+        return self.start + len(self.waiting) >= self.end
+
+
+class SessionStore:
+    """All reads and writes of sessions."""
+
+    def __init__(self, client: Redis, keys: Keys, scripts: Scripts) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+
+    async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> Written:
+        """Replaces a session or appends to it, and marks the work that follows. Raises VersionMismatch, RedisUnavailable."""
+        sid = self._keys.sid(scope.tenant, ref)
+        k = self._keys.session(sid)
+        args: list[Arg] = []
+        for new in change.messages:
+            args += [message_identity(new.message), new.tokens, int(new.promote), encode_message(new.message)]
+        due = self._keys.due
+        keys = [k.meta, k.messages, k.ids, k.doc, k.journal, k.journal_list, k.journal_own]
+        keys += [due(DueKind.SESSION), due(DueKind.EXTRACTION), self._keys.wake]
+        return await self._scripts.session_write(keys, _header(scope, ref, sid, change), args)
+
+    def queue_read(self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None) -> Callable[[list[Any]], SessionState | None]:
+        """Puts the read of a session with its last messages (None: all) on a pipeline; call the result with the next 3 replies."""
+        k = self._keys.session(self._keys.sid(scope.tenant, ref))
+        pipe.hgetall(k.meta)
+        pipe.lrange(k.messages, -last if last else 0, -1)
+        pipe.hmget(k.journal, ["jp", "je"])
+        return lambda replies: decode_session(replies[0], replies[1], replies[2])
+
+    async def get(self, scope: Scope, ref: SessionRef, last: int | None = None) -> SessionState | None:
+        """The session with exactly this identity and its last messages (None: all of them)."""
+        parse: list[Callable[[list[Any]], SessionState | None]] = []
+        replies = await read(self._client, lambda pipe: parse.append(self.queue_read(pipe, scope, ref, last)))
+        return parse[-1](replies)
+
+    async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
+        """Up to two sessions of this id whose namespace and user are the given ones, where given."""
+        clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
+        return (await self._search(clause, 0, 2))[1]
+
+    async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
+        """How many sessions match, and a page of them, oldest first."""
+        return await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
+
+    async def _search(self, clause: str, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
+        command = ["FT.SEARCH", session_index_name(self._keys), clause, "RETURN", 3, "s", "ns", "u", "SORTBY", "c", "ASC"]
+        command += ["LIMIT", offset, limit, "DIALECT", 2]
+        hits = parse_hits((await read(self._client, lambda pipe: pipe.execute_command(*command)))[0])
+        refs = [
+            SessionRef(untag(fields["s"]), untag(fields["ns"]) if "ns" in fields else None, untag(fields["u"]) if "u" in fields else None)
+            for fields in (hit.fields for hit in hits.hits)
+            if "s" in fields
+        ]
+        return hits.total, refs
+
+    async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
+        """Replaces `data` alone; the new version, or None when there is no such session. Raises VersionMismatch."""
+        meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
+        return await self._scripts.session_data(meta, if_match, compact(data))
+
+    async def delete(self, scope: Scope, ref: SessionRef) -> bool:
+        """Forgets a session and all pending work on it; what was promoted before stays. True when it was there."""
+        sid = self._keys.sid(scope.tenant, ref)
+        k = self._keys.session(sid)
+        keys = [k.meta, k.messages, k.ids, k.doc, k.journal, k.journal_list, k.journal_own]
+        for kind in (DueKind.SESSION, DueKind.EXTRACTION):
+            keys += [self._keys.due(kind), self._keys.tries(kind), self._keys.why(kind), self._keys.dead(kind)]
+        return await self._scripts.session_delete(keys, sid)
+
+    # For background work: sessions by their name in keys.
+
+    async def journal(self, sid: str, cursor: str, limit: int) -> Journal | None:
+        """What waits behind a cursor ("jp": promotion, "je": extraction), at most `limit` messages; None when there is no journal."""
+        k = self._keys.session(sid)
+        keys = [k.journal, k.journal_list, k.journal_own]
+        raw, entries, own = await self._scripts.session_journal(keys, cursor, limit, JOURNAL_CONTEXT)
+        if not raw:
+            return None
+        start = int(raw[cursor])
+        messages = [decode_entry(entry) for entry in entries]
+        return Journal(
+            tenant=raw["tn"],
+            ref=SessionRef(raw["sid"], raw.get("ns"), raw.get("us")),
+            epoch=raw["ep"],
+            start=start,
+            end=int(raw["sq"]),
+            before=[m for m in messages if m.seq <= start],
+            waiting=[m for m in messages if m.seq > start],
+            own=own,
+            strategy=MemoryStrategyConfig.model_validate_json(raw["st"]) if "st" in raw else MemoryStrategyConfig(),
+        )
+
+    async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
+        """The tenant and the session of a name in keys, with its last messages (None: all of them)."""
+        k = self._keys.session(sid)
+
+        def build(pipe: Pipeline) -> None:
+            pipe.hgetall(k.meta)
+            pipe.lrange(k.messages, -last if last else 0, -1)
+            pipe.hmget(k.journal, ["jp", "je"])
+
+        meta, entries, cursors = await read(self._client, build)
+        state = decode_session(meta, entries, cursors)
+        return None if state is None else (meta[b"tn"].decode(), state)
+
+    async def apply_summary(self, sid: str, fence: str, count: int, context: str, context_tokens: int) -> bool:
+        """Drops the `count` oldest messages and sets the context that stands for them; False when the session moved on meanwhile."""
+        k = self._keys.session(sid)
+        return await self._scripts.session_summary([k.meta, k.messages, k.ids], fence, count, context, context_tokens, REMEMBERED_IDS)
+
+
+def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> dict[str, Any]:
+    identity = ["tn", scope.tenant, "sid", ref.session_id]
+    doc = ["t", tag(scope.tenant), "s", tag(ref.session_id)]
+    if ref.namespace is not None:
+        identity += ["ns", ref.namespace]
+        doc += ["ns", tag(ref.namespace)]
+    if ref.user_id is not None:
+        identity += ["us", ref.user_id]
+        doc += ["u", tag(ref.user_id)]
+    strategy = None if change.strategy is None else change.strategy.model_dump_json()
+    values: dict[str, str | int | None] = {
+        "ctx": change.context,
+        "ct": change.context_tokens or None,
+        "data": None if change.data is None else compact(change.data),
+        "mems": compact(list(change.memories)) if change.memories else None,
+        "pm": None,
+        "st": strategy,
+        "ttl": change.ttl_seconds,
+        "tok": change.client_tokens or None,
+        "co": None if change.created_at is None else iso(change.created_at),
+        "la": None if change.last_accessed is None else iso(change.last_accessed),
+        "cw": change.window,
+    }
+    given = [part for name, value in values.items() if value is not None for part in (name, str(value))]
+    # created_at stays as it was when a replacement does not name it.
+    gone = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
+    header = {
+        "mode": change.mode,
+        "sid": sid,
+        "im": change.if_match,
+        "create": identity,
+        "doc": doc,
+        "set": given,
+        "unset": gone,
+        "ctx": change.context,
+        "ttl": -1 if change.ttl_seconds is None else change.ttl_seconds,
+        "cw": change.window,
+        "dw": change.default_window,
+        "ratio": change.summarize_ratio,
+        "xd": change.extract_after_ms,
+        "xm": change.extract_within_ms,
+        "own": [part for item in change.waiting.items() for part in item],
+        "keep": REMEMBERED_IDS,
+        "st": strategy,
+    }
+    return {name: value for name, value in header.items() if value is not None}

@@ -1,0 +1,48 @@
+"""Retrieval units, pure: what of a memory is searched. It is shown as it was said, and found by what was said around it.
+
+The weights are plateaus, not peaks, of what docs/recall.md measures on real conversations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_memory.analysis import terms
+from agent_memory_client.models import MemoryRecord
+
+# How many messages before and after a message count as what stands around it.
+REACH = 2
+# How often a message's own terms are counted, against once for each neighbour's.
+OWN_WEIGHT = 2
+# What the vectors of the nearest neighbours, and of those beyond, add to a message's own.
+NEIGHBOUR_WEIGHTS = (0.3, 0.1)
+
+
+def day(moment: datetime) -> str:
+    """A day in words, as a question would have it."""
+    return f"{moment.day} {moment:%B} {moment.year}"
+
+
+def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
+    """The index terms of a memory: its day, its own words twice, its neighbours' once, its topics and entities."""
+    parts = [day(record.event_date or record.created_at), *(near.text for near in (*before, *after))]
+    parts += [record.text] * OWN_WEIGHT
+    parts += [*(record.topics or ()), *(record.entities or ())]
+    return " ".join(term for part in parts for term in terms(part))
+
+
+def unit_vector(
+    own: NDArray[np.float32], before: Sequence[NDArray[np.float32]] = (), after: Sequence[NDArray[np.float32]] = ()
+) -> NDArray[np.float32]:
+    """The vector of a memory: its own plus some of its neighbours' (`before` in time order), of length 1."""
+    total = own.astype(np.float32, copy=True)
+    for weight, near in zip(NEIGHBOUR_WEIGHTS, reversed(before), strict=False):
+        total += weight * near
+    for weight, near in zip(NEIGHBOUR_WEIGHTS, after, strict=False):
+        total += weight * near
+    size = float(np.linalg.norm(total))
+    return (total / size).astype(np.float32) if size > 1e-6 else own

@@ -1,0 +1,1 @@
+"""The asynchronous client's methods. `client/scripts/make_sync.py` makes `_sync` of them."""

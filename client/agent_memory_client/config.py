@@ -1,0 +1,22 @@
+"""How a client reaches its server, and what it fills in when a call does not say."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+
+class MemoryClientConfig(BaseModel):
+    """Settings of a client.
+
+    `timeout` is in seconds and per request. `api_key` goes out as `X-API-Key`, `bearer_token` as `Authorization: Bearer`.
+    `max_retries` is how often a request that is safe to repeat is repeated.
+    """
+
+    base_url: str
+    timeout: float = 30.0
+    default_namespace: str | None = None
+    default_model_name: str | None = None
+    default_context_window_max: int | None = None
+    api_key: str | None = Field(default=None, repr=False)
+    bearer_token: str | None = Field(default=None, repr=False)
+    max_retries: int = Field(default=2, ge=0)

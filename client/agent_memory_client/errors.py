@@ -1,0 +1,184 @@
+"""Every error of the client, and how a server's refusal or a network failure becomes one of them.
+
+MemoryClientError
+├── MemoryValidationError (also ValueError)   refused here, before anything was sent
+├── MemoryNotFoundError                       404
+├── MemoryProtocolError                       the server's address cannot be used, or what came back cannot be read
+└── MemoryServerError                         every other refusal: status_code, code, problems, retry_after
+    ├── MemoryAuthError                       401, 403
+    ├── MemoryConflictError                   409
+    │   └── MemoryPreconditionFailedError     412: somebody else changed the session
+    └── MemoryUnavailableError                429, 502, 503, 504, or no connection (status_code None): try again later
+        └── MemoryTimeoutError                no answer in time: the request may have been carried out
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+import httpx
+
+MAX_MESSAGE_CHARS = 500
+
+
+class MemoryClientError(Exception):
+    """Root of all errors of this client."""
+
+
+class MemoryValidationError(MemoryClientError, ValueError):
+    """The input is wrong; nothing was sent."""
+
+
+class MemoryProtocolError(MemoryClientError):
+    """The server's address cannot be used, or its answer is not one of this API."""
+
+
+class MemoryNotFoundError(MemoryClientError):
+    """No such session, memory, view or task."""
+
+    status_code = 404
+
+
+class MemoryServerError(MemoryClientError):
+    """The server refused or failed.
+
+    `status_code` is None when there was no answer; `code` is the server's stable word for the reason, if it gave one; `problems`
+    are the entries of a 422 (`loc`, `msg`, `type`); `retry_after` is how many seconds the server asks to wait.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        status_code: int | None = None,
+        *,
+        code: str | None = None,
+        retry_after: float | None = None,
+        problems: list[dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.code = code
+        self.retry_after = retry_after
+        self.problems = problems or []
+
+
+class MemoryAuthError(MemoryServerError):
+    """The credentials are missing, wrong, or do not allow this."""
+
+
+class MemoryConflictError(MemoryServerError):
+    """The request contradicts what is stored or under way."""
+
+
+class MemoryPreconditionFailedError(MemoryConflictError):
+    """The session is not at the version that the request named."""
+
+
+class MemoryUnavailableError(MemoryServerError):
+    """The server cannot be reached or is busy."""
+
+
+class MemoryTimeoutError(MemoryUnavailableError):
+    """No answer came in time; the request may have been carried out all the same."""
+
+
+_BY_STATUS: dict[int, type[MemoryServerError]] = {
+    401: MemoryAuthError,
+    403: MemoryAuthError,
+    409: MemoryConflictError,
+    412: MemoryPreconditionFailedError,
+    429: MemoryUnavailableError,
+    502: MemoryUnavailableError,
+    503: MemoryUnavailableError,
+    504: MemoryUnavailableError,
+}
+
+
+def error_of_response(response: httpx.Response) -> MemoryClientError:
+    """The error that an answer outside 2xx means. The body must have been read."""
+    body = _json_object(response)
+    message, problems = _message(response, body)
+    if response.status_code == 404:
+        return MemoryNotFoundError(message)
+    if response.status_code < 400:
+        return MemoryProtocolError(f"{_place(response)} answered {response.status_code}: is the base URL right? {message}".rstrip())
+    code = body.get("code")
+    return _BY_STATUS.get(response.status_code, MemoryServerError)(
+        message,
+        response.status_code,
+        code=code if isinstance(code, str) else None,
+        retry_after=retry_after_of(response.headers),
+        problems=problems,
+    )
+
+
+def error_of_exception(error: Exception) -> MemoryClientError | None:
+    """The error of ours that one of httpx's means, or None for what is not httpx's."""
+    reason = str(error) or type(error).__name__
+    match error:
+        case httpx.TimeoutException():
+            return MemoryTimeoutError(f"the memory server did not answer in time ({type(error).__name__}: {reason})")
+        case httpx.UnsupportedProtocol() | httpx.LocalProtocolError() | httpx.InvalidURL() | httpx.CookieConflict():
+            return MemoryProtocolError(f"the request cannot be sent, check the base URL: {reason}")
+        case httpx.TransportError():
+            return MemoryUnavailableError(f"the memory server cannot be reached ({type(error).__name__}: {reason})")
+        case httpx.HTTPStatusError():
+            return error_of_response(error.response)
+        case httpx.HTTPError() | httpx.StreamError():
+            return MemoryProtocolError(f"the memory server's answer cannot be read ({type(error).__name__}: {reason})")
+        case _:
+            return None
+
+
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """The seconds that `Retry-After` asks to wait (a number or an HTTP date), or None."""
+    value = headers.get("Retry-After", "").strip()
+    if not value:
+        return None
+    if value.isascii() and value.isdecimal():
+        return float(value[:9])
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _place(response: httpx.Response) -> str:
+    return f"{response.request.method} {response.request.url.path}"
+
+
+def _json_object(response: httpx.Response) -> dict[str, Any]:
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+
+
+def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """What the server said, in one line, and the problems of a 422."""
+    said = body.get("detail", body.get("message"))
+    if isinstance(said, list):
+        problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", said) if isinstance(problem, dict)]
+        return "; ".join(map(_problem_line, problems))[
+            :MAX_MESSAGE_CHARS
+        ] or f"{_place(response)} answered {response.status_code}", problems
+    if isinstance(said, str) and said:
+        return said[:MAX_MESSAGE_CHARS], []
+    text = response.text.strip()[:MAX_MESSAGE_CHARS]
+    return f"{_place(response)} answered {response.status_code}" + (f": {text}" if text else ""), []
+
+
+def _problem_line(problem: Mapping[str, Any]) -> str:
+    """`messages.0.content: must not be blank …` from one entry of a 422; the field is not said twice."""
+    loc = problem.get("loc")
+    parts = [str(part) for part in cast("list[Any]", loc)] if isinstance(loc, list) else []
+    field = ".".join(parts[1:] if parts[:1] in (["body"], ["query"], ["path"], ["header"]) else parts)
+    message = str(problem.get("msg", "is not accepted"))
+    return message if not field or message.startswith(field) else f"{field}: {message}"

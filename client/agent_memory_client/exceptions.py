@@ -1,0 +1,29 @@
+"""The errors under the module name that programs import them from."""
+
+from __future__ import annotations
+
+from agent_memory_client.errors import (
+    MemoryAuthError,
+    MemoryClientError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    MemoryPreconditionFailedError,
+    MemoryProtocolError,
+    MemoryServerError,
+    MemoryTimeoutError,
+    MemoryUnavailableError,
+    MemoryValidationError,
+)
+
+__all__ = [
+    "MemoryAuthError",
+    "MemoryClientError",
+    "MemoryConflictError",
+    "MemoryNotFoundError",
+    "MemoryPreconditionFailedError",
+    "MemoryProtocolError",
+    "MemoryServerError",
+    "MemoryTimeoutError",
+    "MemoryUnavailableError",
+    "MemoryValidationError",
+]

@@ -1,0 +1,33 @@
+"""The search filters under the module name that programs import them from."""
+
+from __future__ import annotations
+
+from agent_memory_client.models.filters import (
+    CreatedAt,
+    DateFilter,
+    Entities,
+    EventDate,
+    ExtractionStrategy,
+    LastAccessed,
+    MemoryType,
+    Namespace,
+    SessionId,
+    TagFilter,
+    Topics,
+    UserId,
+)
+
+__all__ = [
+    "CreatedAt",
+    "DateFilter",
+    "Entities",
+    "EventDate",
+    "ExtractionStrategy",
+    "LastAccessed",
+    "MemoryType",
+    "Namespace",
+    "SessionId",
+    "TagFilter",
+    "Topics",
+    "UserId",
+]

@@ -1,0 +1,306 @@
+"""The constrained types that every wire model is built from: text, identifiers, tags, instants and JSON objects.
+
+What can be checked without Python is checked by pydantic's core: a chat turn crosses these types on the request path, so a
+message costs one Python call per identifier and per instant, and none for its text.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from ulid import ULID
+
+MAX_ID_BYTES = 512
+MAX_ROLE_CHARS = 64
+MAX_TEXT_BYTES = 64 * 1024
+MAX_TAGS = 64
+MAX_TAG_BYTES = 256
+MAX_JSON_DEPTH = 32
+MAX_FILTER_VALUES = 1000
+MAX_COUNT = 2**53 - 1
+"""The largest whole number that a double keeps exact: Redis' Lua and JavaScript clients have no other."""
+MAX_TTL_SECONDS = 100 * 366 * 24 * 3600
+
+ANSWER: Mapping[str, bool] = MappingProxyType({"answer": True})
+"""Validation context for what a server answered: the rules for callers (sizes, commas) are not applied to it."""
+
+_NO_CONTROLS = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$"
+_NO_CONTROLS_AT_ALL = r"^[^\x00-\x1f\x7f-\x9f]*$"
+_NOT_BLANK = r"\S"
+
+
+def now() -> datetime:
+    """The current instant, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+def new_id() -> str:
+    """A new ULID as text: unique, and sorted by the time it was made."""
+    return str(ULID())
+
+
+def _refuse(schema: CoreSchema, kind: str, message: str) -> CoreSchema:
+    """`schema`, whose every refusal is reported as error type `kind` with `message`."""
+    return core_schema.custom_error_schema(schema, custom_error_type=kind, custom_error_message=message)
+
+
+_SURROGATES = "must be valid Unicode: remove or replace the lone surrogate characters (U+D800 to U+DFFF)"
+
+
+def _unicode_string() -> CoreSchema:
+    """A str without lone surrogates; the two ways to miss that are two errors.
+
+    Only a string schema with a constraint decodes its input, so the empty pattern is what finds the surrogates.
+    """
+    is_string = core_schema.custom_error_schema(core_schema.is_instance_schema(str), custom_error_type="string_type")
+    no_surrogates = _refuse(core_schema.str_schema(pattern=""), "string_surrogates", _SURROGATES)
+    return core_schema.json_or_python_schema(
+        json_schema=core_schema.str_schema(), python_schema=core_schema.chain_schema([is_string, no_surrogates])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _StringRule:
+    """Annotation that checks a string in pydantic's core, with messages that name the fix."""
+
+    blank: bool = True
+    line_breaks: bool = True
+    slash: bool = True
+    max_chars: int | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        steps = [_unicode_string()]
+        if self.max_chars is not None:
+            steps.append(core_schema.str_schema(max_length=self.max_chars))
+        if self.line_breaks:
+            message = "must not contain control characters except tab, line feed and carriage return: remove them"
+            steps.append(_refuse(core_schema.str_schema(pattern=_NO_CONTROLS), "string_control_characters", message))
+        else:
+            message = "must not contain control characters or line breaks: remove them"
+            steps.append(_refuse(core_schema.str_schema(pattern=_NO_CONTROLS_AT_ALL), "string_control_characters", message))
+        if not self.blank:
+            message = "must not be blank: give at least one character that is not white space"
+            steps.append(_refuse(core_schema.str_schema(pattern=_NOT_BLANK), "string_blank", message))
+        if not self.slash:
+            message = "must not contain '/': it is one segment of a URL's path, use another separator such as ':'"
+            steps.append(_refuse(core_schema.str_schema(pattern="^[^/]*$"), "string_slash", message))
+        return core_schema.chain_schema(steps)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        shape: JsonSchemaValue = {"type": "string"}
+        if not self.blank:
+            shape["minLength"] = 1
+        if self.max_chars is not None:
+            shape["maxLength"] = self.max_chars
+        return shape
+
+
+def _check_bytes(value: str, limit: int) -> str:
+    """`value`, which takes at most `limit` bytes in UTF-8."""
+    if len(value) * 4 > limit and len(value.encode()) > limit:
+        message = "must take at most {limit} bytes in UTF-8, got {size}: shorten it"
+        raise PydanticCustomError("string_too_many_bytes", message, {"limit": limit, "size": len(value.encode())})
+    return value
+
+
+def _nfc(value: str) -> str:
+    """NFC, so that two spellings of the same characters are one value."""
+    return value if value.isascii() else unicodedata.normalize("NFC", value)
+
+
+def _check_id(value: str) -> str:
+    return _check_bytes(_nfc(value), MAX_ID_BYTES)
+
+
+def _check_session_id(value: str) -> str:
+    if value in (".", ".."):
+        raise PydanticCustomError("string_dots", "must not be '.' or '..': these mean another place in a URL's path, choose another name")
+    return _check_id(value)
+
+
+def _check_memory_text(value: str, info: ValidationInfo) -> str:
+    return value if info.context is ANSWER else _check_bytes(value, MAX_TEXT_BYTES)
+
+
+def _empty_as_none(value: Any) -> Any:
+    return None if value == "" else value
+
+
+FreeText: TypeAlias = Annotated[str, _StringRule()]
+"""Text that may be blank: no lone surrogates, no control characters but tab and line breaks."""
+
+Text: TypeAlias = Annotated[str, _StringRule(blank=False)]
+"""Text with at least one visible character: the content of a message."""
+
+MemoryText: TypeAlias = Annotated[str, _StringRule(blank=False), AfterValidator(_check_memory_text)]
+"""The text of a memory: not blank, at most 64 KiB."""
+
+Role: TypeAlias = Annotated[str, _StringRule(blank=False, line_breaks=False, max_chars=MAX_ROLE_CHARS)]
+"""Who speaks: any word of at most 64 characters."""
+
+Identifier: TypeAlias = Annotated[str, _StringRule(blank=False, line_breaks=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_id)]
+"""An id in NFC: not blank, no control characters, at most 512 bytes."""
+
+SessionIdentifier: TypeAlias = Annotated[
+    str, _StringRule(blank=False, line_breaks=False, slash=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_session_id)
+]
+"""The id of a session: an `Identifier` without '/', because it is a segment of a path."""
+
+OptionalIdentifier: TypeAlias = Annotated[Identifier | None, BeforeValidator(_empty_as_none)]
+"""An `Identifier` or None; the empty string counts as not given."""
+
+
+def _clear_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    return value if value == "" else check(value)
+
+
+ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_check)]
+"""An `Identifier`, or the empty string that clears a stored one."""
+
+
+def _as_utc(value: datetime) -> datetime:
+    """A naive time is read as UTC; an aware one is moved to UTC."""
+    if value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("datetime_out_of_range", "must lie between the years 1 and 9999 in UTC") from None
+
+
+Instant: TypeAlias = Annotated[datetime, AfterValidator(_as_utc)]
+"""An aware time in UTC. Accepts ISO 8601 (naive = UTC) and epoch seconds as a number; goes out as ISO 8601 with `Z`."""
+
+
+def _check_tags(values: list[str] | None, info: ValidationInfo) -> list[str] | None:
+    """Tags in NFC without blank ones (the archived server stored those as nothing, too); commas are refused."""
+    if values is None or info.context is ANSWER:
+        return values
+    _check_commas(values)
+    return [_check_bytes(_nfc(value), MAX_TAG_BYTES) for value in values if value and not value.isspace()]
+
+
+def _check_commas(values: list[str]) -> None:
+    for index, value in enumerate(values):
+        if "," in value:
+            message = "must not contain commas, item {index} does: split it into several items"
+            raise PydanticCustomError("tag_comma", message, {"index": index})
+
+
+_Tag: TypeAlias = Annotated[str, _StringRule(line_breaks=False, max_chars=MAX_TAG_BYTES)]
+
+Tags: TypeAlias = Annotated[Annotated[list[_Tag], Field(max_length=MAX_TAGS)] | None, AfterValidator(_check_tags)]
+"""Topics or entities: at most 64 of at most 256 bytes each, without commas."""
+
+
+def _check_references(values: list[str] | None, info: ValidationInfo) -> list[str] | None:
+    if values is not None and info.context is not ANSWER:
+        _check_commas(values)
+    return values
+
+
+References: TypeAlias = Annotated[list[Identifier] | None, AfterValidator(_check_references)]
+"""Ids of the messages that a memory came from, without commas."""
+
+JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | None
+"""A value in a JSON object of the caller's own."""
+
+
+def _check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Refuses what JSON or UTF-8 cannot say, and nesting that would exhaust a parser's stack. Walks without recursion."""
+    level: list[Any] = [value] if value else []
+    for _ in range(MAX_JSON_DEPTH):
+        if not level:
+            return value
+        below: list[Any] = []
+        for container in level:
+            if isinstance(container, dict):
+                for key in container:
+                    _check_json_key(key)
+                children = list(container.values())
+            else:
+                children = container
+            below.extend(child for child in children if _is_container(child))
+        level = below
+    if level:
+        raise PydanticCustomError("json_too_deep", "must be nested at most {depth} levels deep: flatten it", {"depth": MAX_JSON_DEPTH})
+    return value
+
+
+def _check_json_key(key: Any) -> None:
+    if not isinstance(key, str):
+        raise PydanticCustomError("json_key", "must have strings as keys: turn the other keys into strings")
+    _is_container(key)
+
+
+def _is_container(value: Any) -> bool:
+    """Whether `value` is a list or an object; raises for a leaf that is not JSON."""
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise PydanticCustomError("string_surrogates", _SURROGATES) from None
+        return False
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise PydanticCustomError("json_not_finite", "must not contain NaN or Infinity, which JSON cannot say: use null or a string")
+        return False
+    if value is None or isinstance(value, (bool, int)):
+        return False
+    if isinstance(value, (dict, list)):
+        return True
+    raise PydanticCustomError(
+        "json_type", "must hold JSON only (null, booleans, numbers, strings, lists, objects), got {type}", {"type": type(value).__name__}
+    )
+
+
+def _json_value_schema() -> JsonSchemaValue:
+    """The JSON schema of `JSONTypes`."""
+    simple: list[JsonSchemaValue] = [{"type": name} for name in ("string", "number", "integer", "boolean")]
+    nested: list[JsonSchemaValue] = [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": True}]
+    return {"anyOf": [*simple, *nested, {"type": "null"}]}
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonObjectRule:
+    """Annotation for an object of the caller's own; `typed` says whether its JSON schema names the values' types."""
+
+    typed: bool
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(_check_json, core_schema.dict_schema())
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"type": "object", "additionalProperties": _json_value_schema() if self.typed else True}
+
+
+JsonObject: TypeAlias = Annotated[dict[str, JSONTypes], _JsonObjectRule(typed=True)]
+"""A JSON object of the caller's own: finite numbers, no lone surrogates, at most 32 levels."""
+
+AnyObject: TypeAlias = Annotated[dict[str, Any], _JsonObjectRule(typed=False)]
+"""As `JsonObject`, where the contract leaves the values' types open."""
+
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+"""A finite number."""
+
+WindowTokens: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+"""A context window in tokens; 0 counts as not given. Numeric strings are accepted."""

@@ -1,0 +1,211 @@
+"""Search filters. Operators given together must all hold; contradictory pairs and unknown keys are refused.
+
+Every filter can say what it means without its synonyms: `TagFilter.conditions()` and `DateFilter.conditions()`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from agent_memory_client.models._types import MAX_FILTER_VALUES, Identifier, Instant
+from agent_memory_client.models.memories import MemoryTypeEnum
+
+_Values: TypeAlias = Annotated[list[Identifier], Field(min_length=1, max_length=MAX_FILTER_VALUES)]
+
+
+@dataclass(frozen=True, slots=True)
+class TagConditions:
+    """A tag filter in one form: every group of `required` needs a match, nothing of `excluded` may, one value starts with `prefix`."""
+
+    required: tuple[tuple[str, ...], ...] = ()
+    excluded: tuple[str, ...] = ()
+    prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DateConditions:
+    """A date filter in one form: the tightest bounds (each with whether the bound itself counts), and a value that must not be met."""
+
+    lower: datetime | None = None
+    lower_inclusive: bool = True
+    upper: datetime | None = None
+    upper_inclusive: bool = True
+    excluded: datetime | None = None
+
+
+class _Filter(BaseModel):
+    """What all filters share: no unknown keys, at least one operator, no contradictory pair."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    not_operators: ClassVar[frozenset[str]] = frozenset({"field", "enum_class", "inclusive"})
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    @model_validator(mode="after")
+    def _check_operators(self) -> Self:
+        given = [name for name in type(self).model_fields if name not in self.not_operators and getattr(self, name) is not None]
+        if not given:
+            known = ", ".join(name for name in type(self).model_fields if name not in self.not_operators)
+            raise PydanticCustomError("filter_empty", "must have an operator: give one of {operators}", {"operators": known})
+        for first, second in self.exclusive:
+            if first in given and second in given:
+                raise PydanticCustomError(
+                    "filter_conflict", "must not combine '{first}' with '{second}': give one of them", {"first": first, "second": second}
+                )
+        return self
+
+
+_TAG_EXCLUSIVE = (
+    ("eq", "ne"),
+    ("eq", "not_eq"),
+    ("ne", "not_eq"),
+    ("any", "all"),
+    ("any", "in_"),
+    ("in_", "all"),
+)
+
+
+def _tag_conditions(item: Any, prefix: str | None = None) -> TagConditions:
+    """The conditions of any filter with the tag operators."""
+    required: list[tuple[str, ...]] = [tuple(map(str, group)) for group in (item.any, item.in_) if group]
+    if item.eq is not None:
+        required.append((str(item.eq),))
+    required.extend((str(value),) for value in item.all or ())
+    excluded = [str(value) for value in (item.ne, item.not_eq) if value is not None]
+    for group in (item.not_in, item.none):
+        excluded.extend(str(value) for value in group or ())
+    return TagConditions(tuple(required), tuple(dict.fromkeys(excluded)), prefix)
+
+
+class TagFilter(_Filter):
+    """A filter on identifiers or tags. `in_` is another name of `any`, `not_eq` of `ne`, `none` of `not_in`."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE + tuple(
+        ("startswith", other) for other in ("eq", "ne", "not_eq", "any", "in_", "not_in", "all", "none")
+    )
+
+    eq: Identifier | None = None
+    ne: Identifier | None = None
+    not_eq: Identifier | None = None
+    any: _Values | None = None
+    in_: _Values | None = None
+    not_in: _Values | None = None
+    all: _Values | None = None
+    none: _Values | None = None
+    startswith: Identifier | None = None
+
+    def conditions(self) -> TagConditions:
+        """What must hold, without synonyms."""
+        return _tag_conditions(self, self.startswith)
+
+
+class SessionId(TagFilter):
+    """Filters by session."""
+
+    field: Literal["session_id"] = "session_id"
+
+
+class UserId(TagFilter):
+    """Filters by user."""
+
+    field: Literal["user_id"] = "user_id"
+
+
+class Namespace(TagFilter):
+    """Filters by namespace."""
+
+    field: Literal["namespace"] = "namespace"
+
+
+class Topics(TagFilter):
+    """Filters by topics."""
+
+    field: Literal["topics"] = "topics"
+
+
+class Entities(TagFilter):
+    """Filters by entities."""
+
+    field: Literal["entities"] = "entities"
+
+
+class ExtractionStrategy(TagFilter):
+    """Filters by the strategy that made the memories."""
+
+    field: Literal["extraction_strategy"] = "extraction_strategy"
+
+
+_Types: TypeAlias = Annotated[list[MemoryTypeEnum], Field(min_length=1, max_length=MAX_FILTER_VALUES)]
+
+
+class MemoryType(_Filter):
+    """Filters by the kind of memory."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE
+
+    field: Literal["memory_type"] = "memory_type"
+    enum_class: None = None
+    eq: MemoryTypeEnum | None = None
+    ne: MemoryTypeEnum | None = None
+    not_eq: MemoryTypeEnum | None = None
+    any: _Types | None = None
+    in_: _Types | None = None
+    all: _Types | None = None
+    not_in: _Types | None = None
+    none: _Types | None = None
+
+    def conditions(self) -> TagConditions:
+        """What must hold, without synonyms."""
+        return _tag_conditions(self)
+
+
+class DateFilter(_Filter):
+    """A filter on instants. Bounds combine; `inclusive` says which ends of `between` count."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("eq", "ne"),
+        *(("between", other) for other in ("eq", "ne", "gt", "lt", "gte", "lte")),
+    )
+
+    gt: Instant | None = None
+    lt: Instant | None = None
+    gte: Instant | None = None
+    lte: Instant | None = None
+    eq: Instant | None = None
+    ne: Instant | None = None
+    between: Annotated[list[Instant], Field(min_length=2, max_length=2)] | None = None
+    inclusive: Literal["both", "neither", "left", "right"] = "both"
+
+    def conditions(self) -> DateConditions:
+        """The tightest bounds that the operators make together."""
+        lowers = [(value, inclusive) for value, inclusive in ((self.gt, False), (self.gte, True), (self.eq, True)) if value is not None]
+        uppers = [(value, inclusive) for value, inclusive in ((self.lt, False), (self.lte, True), (self.eq, True)) if value is not None]
+        if self.between is not None:
+            lowers.append((self.between[0], self.inclusive in ("both", "left")))
+            uppers.append((self.between[1], self.inclusive in ("both", "right")))
+        lower, lower_inclusive = max(lowers, key=lambda bound: (bound[0], not bound[1]), default=(None, True))
+        upper, upper_inclusive = min(uppers, key=lambda bound: (bound[0], bound[1]), default=(None, True))
+        return DateConditions(lower, lower_inclusive, upper, upper_inclusive, self.ne)
+
+
+class CreatedAt(DateFilter):
+    """Filters by when a memory was made."""
+
+    field: Literal["created_at"] = "created_at"
+
+
+class LastAccessed(DateFilter):
+    """Filters by when a memory was last read."""
+
+    field: Literal["last_accessed"] = "last_accessed"
+
+
+class EventDate(DateFilter):
+    """Filters by when the thing that a memory tells happened."""
+
+    field: Literal["event_date"] = "event_date"

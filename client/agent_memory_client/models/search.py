@@ -1,0 +1,140 @@
+"""Searching long-term memory."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic_core import PydanticCustomError
+
+from agent_memory_client.models._types import FreeText, Identifier, Instant, Number
+from agent_memory_client.models.filters import (
+    CreatedAt,
+    Entities,
+    EventDate,
+    ExtractionStrategy,
+    LastAccessed,
+    MemoryType,
+    Namespace,
+    SessionId,
+    Topics,
+    UserId,
+)
+from agent_memory_client.models.memories import HitExplanation, MemoryRecordResult
+
+MAX_SEARCH_LIMIT = 100
+MAX_SEARCH_OFFSET = 1_000_000
+TEXT_SCORERS = (
+    "BM25STD",
+    "BM25",
+    "BM25STD.NORM",
+    "BM25STD.TANH",
+    "TFIDF",
+    "TFIDF.DOCNORM",
+    "DISMAX",
+    "DOCSCORE",
+    "HAMMING",
+)
+
+
+class SearchModeEnum(StrEnum):
+    """By meaning, by words, or by both."""
+
+    SEMANTIC = "semantic"
+    KEYWORD = "keyword"
+    HYBRID = "hybrid"
+
+
+def _check_scorer(value: str) -> str:
+    if value not in TEXT_SCORERS:
+        raise PydanticCustomError("unknown_scorer", "must be one of {scorers}", {"scorers": ", ".join(TEXT_SCORERS)})
+    return value
+
+
+_HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class SearchRequest(BaseModel):
+    """What to search for. Without text every memory that the filters allow is listed.
+
+    `distance_threshold` is the largest cosine distance (0 to 2) of a semantic search; `hybrid_alpha` is the weight of meaning
+    against words; half-lives are in days. A time that the text names ("last week") is read in `timezone` (an
+    IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `explain` each result says how it was scored.
+    """
+
+    text: FreeText | None = None
+    search_mode: SearchModeEnum = SearchModeEnum.SEMANTIC
+    hybrid_alpha: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
+    text_scorer: Annotated[str, AfterValidator(_check_scorer)] = "BM25STD"
+    session_id: SessionId | None = None
+    namespace: Namespace | None = None
+    topics: Topics | None = None
+    entities: Entities | None = None
+    created_at: CreatedAt | None = None
+    last_accessed: LastAccessed | None = None
+    user_id: UserId | None = None
+    distance_threshold: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
+    memory_type: MemoryType | None = None
+    extraction_strategy: ExtractionStrategy | None = None
+    event_date: EventDate | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_LIMIT)] = 10
+    offset: Annotated[int, Field(ge=0, le=MAX_SEARCH_OFFSET)] = 0
+    recency_boost: bool | None = None
+    recency_semantic_weight: Number | None = None
+    recency_recency_weight: Number | None = None
+    recency_freshness_weight: Number | None = None
+    recency_novelty_weight: Number | None = None
+    recency_half_life_last_access_days: _HalfLife | None = None
+    recency_half_life_created_days: _HalfLife | None = None
+    server_side_recency: bool | None = None
+    timezone: Annotated[str, Field(max_length=64)] | None = None
+    reference_time: Instant | None = None
+    explain: bool = False
+
+
+class ExplainRequest(BaseModel):
+    """Asks why a search did or did not return a memory."""
+
+    memory_id: Identifier
+    search: SearchRequest
+
+
+class Explanation(BaseModel):
+    """Why a search did not return a memory, or where it did.
+
+    `reason` is one of returned, not_found, filtered (`filters` names those that exclude it), not_ranked (neither near nor sharing a word),
+    below_threshold, beyond_limit (a limit of `rank` would show it), collapsed. Ranks count from 1.
+    """
+
+    memory_id: str
+    returned: bool
+    reason: str
+    filters: list[str] = []
+    rank: int | None = None
+    explanation: HitExplanation | None = None
+
+
+class MemoryRecordResultsResponse(BaseModel):
+    """A page of memories; `total` counts all that match, `next_offset` is None on the last page."""
+
+    memories: list[MemoryRecordResult]
+    total: int
+    next_offset: int | None = None
+
+
+class MemoryRecordResults(MemoryRecordResultsResponse):
+    """The same page under the name that programs know."""
+
+
+class RecencyConfig(BaseModel):
+    """How much a memory's age counts in a search; a field that is None leaves the server's default. Half-lives are in days."""
+
+    recency_boost: bool | None = None
+    semantic_weight: float | None = None
+    recency_weight: float | None = None
+    freshness_weight: float | None = None
+    novelty_weight: float | None = None
+    half_life_last_access_days: float | None = None
+    half_life_created_days: float | None = None
+    server_side_recency: bool | None = None

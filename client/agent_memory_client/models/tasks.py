@@ -1,0 +1,41 @@
+"""Background tasks that a caller can follow."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, Field
+
+from agent_memory_client.models._types import Instant, now
+
+
+class TaskTypeEnum(StrEnum):
+    """What a task does."""
+
+    SUMMARY_VIEW_FULL_RUN = "summary_view_full_run"
+
+
+class TaskStatusEnum(StrEnum):
+    """How far a task is. `COMPLETED` is the name that programs know for success."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAILED = "failed"
+    COMPLETED = "success"  # an alias on purpose
+
+
+TaskStatus = TaskStatusEnum
+
+
+class Task(BaseModel):
+    """A background task; `error_message` tells why it failed."""
+
+    id: str
+    type: TaskTypeEnum
+    status: TaskStatusEnum = TaskStatusEnum.PENDING
+    view_id: str | None = None
+    created_at: Instant = Field(default_factory=now)
+    started_at: Instant | None = None
+    completed_at: Instant | None = None
+    error_message: str | None = None

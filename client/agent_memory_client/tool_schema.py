@@ -1,0 +1,158 @@
+"""Schemas of tools that a language model may call: one that can be renamed and described anew, and a collection of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, Literal, Self, TypeAlias, cast
+
+SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
+
+
+class ToolSchema:
+    """One tool's schema, as a provider takes it: `to_dict()`. Changes return the schema itself, so that they can be chained."""
+
+    def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
+        self._schema = schema
+        self._format: SchemaFormat = schema_format
+
+    @property
+    def format(self) -> SchemaFormat:
+        """Whose shape it has."""
+        return self._format
+
+    def get_name(self) -> str:
+        """The tool's name. Raises ValueError for a schema of another shape, as the other methods do."""
+        return self._said("name")
+
+    def get_description(self) -> str:
+        """What the model is told of the tool."""
+        return self._said("description")
+
+    def set_name(self, name: str) -> Self:
+        """Renames the tool. Calls of it come under the new name; `resolve_tool_call` knows the old one only."""
+        self._head()["name"] = name
+        return self
+
+    def set_description(self, description: str) -> Self:
+        """Tells the model something else of the tool."""
+        self._head()["description"] = description
+        return self
+
+    def get_parameter_description(self, param_name: str) -> str | None:
+        """What the model is told of a parameter; None for one that is not there or not described."""
+        found = self._parameters().get(param_name)
+        return None if found is None else found.get("description")
+
+    def set_parameter_description(self, param_name: str, description: str) -> Self:
+        """Tells the model something else of a parameter. Raises KeyError for one that is not there."""
+        parameters = self._parameters()
+        if param_name not in parameters:
+            raise KeyError(f"{self.get_name()} has no parameter {param_name!r}, it has {', '.join(parameters) or 'none'}")
+        parameters[param_name]["description"] = description
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy as plain data, ready for the provider."""
+        return deepcopy(self._schema)
+
+    def copy(self) -> ToolSchema:
+        """A schema that changes apart from this one."""
+        return ToolSchema(self.to_dict(), self._format)
+
+    def to_anthropic(self) -> ToolSchema:
+        """A copy in Anthropic's shape."""
+        if self._format == "anthropic":
+            return self.copy()
+        head = deepcopy(self._head())
+        return ToolSchema(
+            {"name": head["name"], "description": head["description"], "input_schema": deepcopy(self._rules())}, schema_format="anthropic"
+        )
+
+    def __getitem__(self, key: str) -> Any:
+        return self._schema[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._schema[key] = value
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._schema
+
+    def __repr__(self) -> str:
+        return f"ToolSchema(name={self.get_name()!r}, format={self._format!r})"
+
+    def _head(self) -> dict[str, Any]:
+        """The object that holds name and description."""
+        head: Any = self._schema.get("function") if self._format == "openai" else self._schema
+        if not isinstance(head, dict):
+            raise ValueError("not a tool schema in OpenAI's shape: it has no object 'function'")
+        return cast("dict[str, Any]", head)
+
+    def _said(self, key: str) -> str:
+        found: Any = self._head().get(key)
+        if not isinstance(found, str):
+            raise ValueError(f"not a tool schema in the shape of {self._format}: it has no {key}")
+        return found
+
+    def _rules(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        key = "parameters" if self._format == "openai" else "input_schema"
+        found: Any = self._head().get(key)
+        if not isinstance(found, dict):
+            raise ValueError(f"not a tool schema in the shape of {self._format}: it has no object {key!r}")
+        return cast("dict[str, Any]", found)
+
+    def _parameters(self) -> dict[str, dict[str, Any]]:
+        found: Any = self._rules().get("properties")
+        return cast("dict[str, dict[str, Any]]", found) if isinstance(found, dict) else {}
+
+
+class ToolSchemaCollection:
+    """Schemas of several tools, in order: `to_list()` is what a provider takes as its tools."""
+
+    def __init__(self, schemas: list[ToolSchema]) -> None:
+        self._schemas = schemas
+
+    def get_by_name(self, name: str) -> ToolSchema | None:
+        """The schema of a tool, or None."""
+        return next((schema for schema in self._schemas if schema.get_name() == name), None)
+
+    def set_description(self, name: str, description: str) -> Self:
+        """Tells the model something else of one tool. Raises KeyError for a name that is not here."""
+        self._named(name).set_description(description)
+        return self
+
+    def set_name(self, old_name: str, new_name: str) -> Self:
+        """Renames one tool. Raises KeyError for a name that is not here."""
+        self._named(old_name).set_name(new_name)
+        return self
+
+    def names(self) -> list[str]:
+        """The names of all tools."""
+        return [schema.get_name() for schema in self._schemas]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Copies as plain data."""
+        return [schema.to_dict() for schema in self._schemas]
+
+    def copy(self) -> ToolSchemaCollection:
+        """A collection that changes apart from this one."""
+        return ToolSchemaCollection([schema.copy() for schema in self._schemas])
+
+    def __iter__(self) -> Iterator[ToolSchema]:
+        return iter(self._schemas)
+
+    def __len__(self) -> int:
+        return len(self._schemas)
+
+    def __getitem__(self, index: int) -> ToolSchema:
+        return self._schemas[index]
+
+    def __repr__(self) -> str:
+        return f"ToolSchemaCollection({self.names()!r})"
+
+    def _named(self, name: str) -> ToolSchema:
+        found = self.get_by_name(name)
+        if found is None:
+            raise KeyError(f"there is no tool {name!r}, there are {', '.join(self.names())}")
+        return found

@@ -1,0 +1,229 @@
+"""What each ingredient of search adds, computed in this process: python scripts/recall_ablation.py FILE (LoCoMo's or LongMemEval's format).
+
+The index is imitated: exact nearest vectors, and BM25 with RediSearch's formula and constants over all conversations together. The
+server itself is measured by `agent-memory eval`; both agree within a point. Prints the tables of docs/recall.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_memory.analysis import query_terms, terms, without
+from agent_memory.evaluation.datasets import ADVERSARIAL, Conversation, load
+from agent_memory.evaluation.metrics import Scores, mean, measure
+from agent_memory.llm.local import LocalEmbedder
+from agent_memory.settings import load_settings
+from agent_memory.units import day
+
+DEPTH = 100
+COMMON = 0.30
+Vectors = NDArray[np.float32]
+Values = NDArray[np.float64]
+Rank = Callable[[int, int], list[int]]
+
+
+def around(turns: Conversation, place: int, reach: int) -> list[int]:
+    """The places of a turn and of its neighbours in the same session."""
+    places = range(max(place - reach, 0), min(place + reach + 1, len(turns.turns)))
+    return [other for other in places if turns.turns[other].session == turns.turns[place].session]
+
+
+@dataclass
+class Words:
+    """BM25 (k1 1.2, b 0.75) over the units of all conversations; `weights[d]` counts the terms of a neighbour at the distance d."""
+
+    conversations: Sequence[Conversation]
+    weights: Sequence[int]
+    dated: bool = True
+
+    def __post_init__(self) -> None:
+        self.starts: list[int] = []
+        postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        lengths: list[int] = []
+        for found in self.conversations:
+            self.starts.append(len(lengths))
+            said = [terms(turn.text) for turn in found.turns]
+            for place, turn in enumerate(found.turns):
+                unit = Counter(terms(day(turn.when)) if self.dated else [])
+                for other in around(found, place, len(self.weights) - 1):
+                    for term in said[other]:
+                        unit[term] += self.weights[abs(other - place)]
+                for term, count in unit.items():
+                    postings[term].append((len(lengths), count))
+                lengths.append(sum(unit.values()))
+        self.total = len(lengths)
+        self.norms = 1.2 * (0.25 + 0.75 * np.array(lengths) / (sum(lengths) / len(lengths)))
+        self.postings = {term: (np.array([p for p, _ in found]), np.array([n for _, n in found])) for term, found in postings.items()}
+
+    def _own(self, number: int, term: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        start = self.starts[number]
+        places, counts = self.postings.get(term, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+        low, high = np.searchsorted(places, [start, start + len(self.conversations[number].turns)])
+        return places[low:high], counts[low:high]
+
+    def share(self, number: int, term: str) -> float:
+        """The share of a conversation's units that hold a term."""
+        return len(self._own(number, term)[0]) / len(self.conversations[number].turns)
+
+    def scores(self, number: int, wanted: Sequence[str]) -> Values:
+        """The scores of all units of a conversation."""
+        found = np.zeros(len(self.conversations[number].turns))
+        for term in wanted:
+            places, counts = self._own(number, term)
+            holding = len(self.postings[term][0]) if len(places) else 0
+            rarity = math.log(1 + (self.total - holding + 0.5) / (holding + 0.5))
+            found[places - self.starts[number]] += rarity * counts * 2.2 / (counts + self.norms[places])
+        return found
+
+
+def best(scores: Values | Vectors, *, positive: bool = False) -> list[int]:
+    """The places of the best scores, best first."""
+    order = np.argsort(-scores, kind="stable")[:DEPTH]
+    return [int(place) for place in order if not positive or scores[place] > 0]
+
+
+def units(found: Conversation, own: Vectors, weights: Sequence[float]) -> Vectors:
+    """The vectors of a conversation's turns with some of their neighbours', of length 1."""
+    total = own.copy()
+    for place in range(len(own)):
+        for other in around(found, place, len(weights)):
+            if other != place:
+                total[place] += weights[abs(other - place) - 1] * own[other]
+    return total / np.linalg.norm(total, axis=1, keepdims=True)
+
+
+def rank_fusion(near: list[int], word: list[int], k: int, weight: float) -> list[int]:
+    """Reciprocal rank fusion; `weight` is that of the words."""
+    scores: dict[int, float] = defaultdict(float)
+    for ranking, factor in ((near, 1.0), (word, weight)):
+        for place, name in enumerate(ranking, start=1):
+            scores[name] += factor / (k + place)
+    return sorted(scores, key=lambda name: -scores[name])
+
+
+def score_fusion(near: Vectors, word: Values, alpha: float, *, fill: bool = True) -> list[int]:
+    """The convex combination of services/ranking.py; `fill` counts what a full list lacks as its last."""
+    first, second = best(near), best(word, positive=True)
+    top, most = float(near[first[0]]), float(word[second[0]]) if second else 1.0
+    least = float(near[first[-1]])
+    last = float(word[second[-1]]) if fill and len(second) == DEPTH else 0.0
+    nearest, known = set(first), set(second)
+
+    def score(name: int) -> float:
+        words = float(word[name]) if name in known else last
+        return alpha * max(float(near[name]) if name in nearest else least, 0.0) / top + (1 - alpha) * words / most
+
+    return sorted(dict.fromkeys([*first, *second]), key=lambda name: -score(name))
+
+
+class Bench:
+    """The conversations, their vectors, and the table that is printed."""
+
+    def __init__(self, conversations: list[Conversation], embed: Callable[[list[str]], Vectors]) -> None:
+        self.conversations = conversations
+        self.embed = embed
+        self.own = [embed([turn.text for turn in found.turns]) for found in conversations]
+        self.wanted = [[query_terms(question.text) for question in found.questions] for found in conversations]
+        self.rows: dict[str, list[list[Scores]]] = {}
+
+    def line(self, name: str, rank: Rank) -> None:
+        """Ranks for every question, and prints a line of the table."""
+        answerable: list[Scores] = []
+        self.rows[name] = [[] for _ in self.conversations]
+        for number, found in enumerate(self.conversations):
+            for place, question in enumerate(found.questions):
+                if question.turns:
+                    row = measure([found.turns[hit].id for hit in rank(number, place)], question.turns)
+                    self.rows[name][number].append(row)
+                    answerable += [row] if question.category != ADVERSARIAL else []
+        whole, part = mean([row for rows in self.rows[name] for row in rows]), mean(answerable)
+        figures = [whole["R@5"], whole["R@10"], whole["R@50"], whole["MRR"], part["R@10"], part["MRR"]]
+        print(f"| {name} | " + " | ".join(f"{100 * figure:.1f}" for figure in figures) + " |", flush=True)
+
+    def queries(self, words: Words | None) -> list[Vectors]:
+        """The vectors of the questions, without what most memories share when `words` are given."""
+        texts: list[list[str]] = []
+        for number, found in enumerate(self.conversations):
+            texts.append([])
+            for question, wanted in zip(found.questions, self.wanted[number], strict=True):
+                common = {term for term in wanted if words and words.share(number, term) >= COMMON}
+                cleaned = without(question.text, common) if words and len(common) < len(wanted) else ""
+                texts[-1].append(cleaned or question.text)
+        return [self.embed(some) if some else np.zeros((0, 1), np.float32) for some in texts]
+
+
+def ladder(bench: Bench) -> None:
+    """Prints all tables."""
+    head = "| R@5 | R@10 | R@50 | MRR | R@10 answerable | MRR answerable |\n|" + "---|" * 7
+    talks = bench.conversations
+    full = Words(talks, (2, 1, 1))
+    raw, clean = bench.queries(None), bench.queries(full)
+    vectors = [units(found, own, (0.3, 0.1)) for found, own in zip(talks, bench.own, strict=True)]
+    print(f"\n| by meaning {head}")
+    bench.line("turn alone, question as it is", lambda c, q: best(bench.own[c] @ raw[c][q]))
+    bench.line("+ common words left out", lambda c, q: best(bench.own[c] @ clean[c][q]))
+    bench.line("turn and neighbours, question as it is", lambda c, q: best(vectors[c] @ raw[c][q]))
+    bench.line("+ common words left out", lambda c, q: best(vectors[c] @ clean[c][q]))
+    print(f"\n| by words {head}")
+    kinds: dict[str, Words] = {
+        "turn alone": Words(talks, (1,), dated=False),
+        "+ day": Words(talks, (1,)),
+        "one neighbour each side": Words(talks, (1, 1)),
+        "own words twice": Words(talks, (2, 1)),
+        "two neighbours": Words(talks, (1, 1, 1)),
+        "two neighbours, own words twice": full,
+        "the same without the day": Words(talks, (2, 1, 1), dated=False),
+        "two neighbours, own words three times": Words(talks, (3, 1, 1)),
+        "three neighbours, own words twice": Words(talks, (2, 1, 1, 1)),
+    }
+    for name, words in kinds.items():
+        bench.line(name, lambda c, q, words=words: best(words.scores(c, bench.wanted[c][q]), positive=True))
+    print(f"\n| both {head}")
+    near = [[vectors[c] @ query for query in clean[c]] for c in range(len(talks))]
+    word = [[full.scores(c, wanted) for wanted in bench.wanted[c]] for c in range(len(talks))]
+    for k in (5, 20, 60):
+        for weight in (1.0, 1.5):
+            name = f"rank fusion, k {k}, words {weight}"
+            bench.line(name, lambda c, q, k=k, w=weight: rank_fusion(best(near[c][q]), best(word[c][q], positive=True), k, w))
+    bench.line("score fusion, alpha 0.5, what words lack is 0", lambda c, q: score_fusion(near[c][q], word[c][q], 0.5, fill=False))
+    chosen = {f"score fusion, alpha {alpha}": alpha for alpha in (0.35, 0.4, 0.45, 0.5, 0.55, 0.6)}
+    for name, alpha in chosen.items():
+        bench.line(name, lambda c, q, alpha=alpha: score_fusion(near[c][q], word[c][q], alpha))
+    leave_one_out(bench, list(chosen))
+
+
+def leave_one_out(bench: Bench, names: list[str]) -> None:
+    """Chooses alpha by R@10 + MRR on all conversations but one, and scores that one with it."""
+    held: list[Scores] = []
+    for out in range(len(bench.conversations)):
+
+        def worth(name: str, out: int = out) -> float:
+            figures = mean([row for number, rows in enumerate(bench.rows[name]) if number != out for row in rows])
+            return figures.get("R@10", 0.0) + figures.get("MRR", 0.0)
+
+        best_name = max(names, key=worth)
+        held += bench.rows[best_name][out]
+        print(f"held out {bench.conversations[out].id}: the others choose {best_name}")
+    figures = mean(held)
+    print("held out, together: " + ", ".join(f"{name} {100 * figures[name]:.1f}" for name in ("R@5", "R@10", "R@50", "MRR")))
+
+
+def main() -> None:
+    conversations = [found for found in load(Path(sys.argv[1])) if found.turns]
+    with asyncio.Runner() as runner:
+        model = runner.run(LocalEmbedder.open(load_settings()))
+        ladder(Bench(conversations, lambda texts: runner.run(model.embed(texts))))
+        runner.run(model.close())
+
+
+if __name__ == "__main__":
+    main()

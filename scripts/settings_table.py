@@ -1,0 +1,157 @@
+"""Writes the table of all settings into docs/configuration.md, from agent_memory.settings: `python scripts/settings_table.py`.
+
+`--check` writes nothing and ends with exit code 1 when the file is not what would be written. A setting without a meaning below is an
+error, as is a meaning without a setting.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pydantic import AliasChoices, SecretStr
+from pydantic.fields import FieldInfo
+
+from agent_memory.settings import Settings
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
+
+TITLES = {
+    "server": "Server",
+    "redis": "Redis",
+    "models": "Models",
+    "working": "Working memory",
+    "longterm": "Long-term memory",
+    "search": "Search and prompts",
+    "worker": "Worker",
+    "forgetting": "Forgetting",
+    "compaction": "Compaction",
+    "views": "Summary views",
+    "auth": "Access",
+}
+
+MEANINGS = {
+    "HOST": "address to listen on",
+    "PORT": "port to listen on; 0 takes a free one",
+    "LOG_LEVEL": "what is logged, to stderr",
+    "LOG_FORMAT": "for people or for machines",
+    "MAX_BODY_BYTES": "largest request body; a larger one is refused with 413",
+    "REQUEST_TIMEOUT_SECONDS": "how long a request may take; then it is answered with 503",
+    "SHUTDOWN_GRACE_SECONDS": "how long running requests, and then running tasks, have when the process is stopped",
+    "REDIS_URL": "a Redis with the query engine; without it `serve` runs its own",
+    "DATA_DIR": "where the embedded Redis keeps its data",
+    "DURABILITY": "`strict`: a write is acknowledged once it is on the disk; `everysec`: once Redis has it, on the disk a second later",
+    "KEY_PREFIX": "begin of every key, so that installations can share a Redis",
+    "REDIS_POOL_SIZE": "connections of a process to Redis",
+    "REDIS_COMMAND_TIMEOUT_SECONDS": "how long Redis may take for one command",
+    "EMBEDDED_REDIS_PORT": "port of the embedded Redis; 0 takes a free one",
+    "MODEL_PROVIDER": "who writes summaries and facts; `auto`: a model server if a key or an address is given, else local",
+    "EMBEDDING_PROVIDER": "who makes embeddings; `auto` as above",
+    "OPENAI_API_KEY": "key of the model server",
+    "OPENAI_BASE_URL": "address of any OpenAI-compatible server, with its `/v1`",
+    "EMBEDDING_BASE_URL": "address of another server for embeddings alone",
+    "EMBEDDING_API_KEY": "its key",
+    "GENERATION_MODEL": "model that writes summaries and facts; any name",
+    "FAST_MODEL": "model for small tasks; the same one if not given",
+    "EMBEDDING_MODEL": "model of the embeddings; any name",
+    "EMBEDDING_DIMENSIONS": "length of its vectors, asked of the server; known or found out if not given",
+    "MODEL_CONTEXT_WINDOWS": "JSON object: model name to context window in tokens, over the built-in table",
+    "DEFAULT_CONTEXT_WINDOW": "context window (tokens) of models that nobody knows, and of sessions that name none",
+    "MODEL_TIMEOUT_SECONDS": "how long a call of a model may take",
+    "QUERY_EMBEDDING_TIMEOUT_SECONDS": "how long a search waits for its query's embedding before it goes by words alone",
+    "MODEL_MAX_CONCURRENT_CALLS": "calls of the model server at one time",
+    "LOCAL_MODEL_DIR": "directory of another local sentence encoder",
+    "LOCAL_MODEL_THREADS": "threads of one local embedding",
+    "LOCAL_MODEL_PRECISION": "`int8` takes half the time of `fp32`; its recall was the same within a point where it was measured",
+    "ENABLE_WORKING_MEMORY_SUMMARIZATION": "whether sessions that outgrow their window are summarized",
+    "SUMMARIZATION_THRESHOLD": "share of the window at which a session is summarized",
+    "SUMMARIZATION_KEEP": "share of the window that the newest messages keep then",
+    "REQUIRE_MESSAGE_TIMESTAMPS": "refuse messages without `created_at`",
+    "MAX_FUTURE_TIMESTAMP_SECONDS": "how far in the future a message may lie",
+    "LONG_TERM_MEMORY": "whether there is long-term memory at all",
+    "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "whether messages are promoted word for word",
+    "ENABLE_DISCRETE_MEMORY_EXTRACTION": "whether a model server is asked for facts",
+    "EXTRACTION_DEBOUNCE_SECONDS": "how long a conversation must be quiet before it is asked for facts (ten times that at most)",
+    "EXTRACTION_BATCH_TOKENS": "tokens of messages in one question for facts",
+    "VECTOR_ALGORITHM": "`FLAT` is exact and best with filters by user; `HNSW` for millions of memories searched without filter",
+    "VECTOR_TYPE": "how vectors are stored",
+    "SEARCH_MIN_SIMILARITY": "cosine similarity below which a memory that shares no word with the query is no answer",
+    "SEARCH_SETTLE_SECONDS": "seconds a search waits at most while many memories that it searches are still to get their vectors",
+    "PROMPT_MEMORIES": "memories in a prompt whose `long_term_search` is `true`",
+    "PROMPT_MEMORY_TOKENS": "tokens that the memories of a prompt may have together",
+    "DOCKET_NAME": "name of the task queue in Redis",
+    "WORKER_CONCURRENCY": "tasks of a worker at one time",
+    "WORKER_REDELIVERY_TIMEOUT_SECONDS": "after how long the task of a dead worker is given to another",
+    "WORKER_LEASE_SECONDS": "for how long work is claimed before it must be renewed",
+    "WORKER_MAX_ATTEMPTS": "failures after which work is set aside",
+    "WORKER_RETRY_BASE_SECONDS": "pause after the first failure; it doubles with each",
+    "WORKER_RETRY_MAX_SECONDS": "longest pause between tries",
+    "WORKER_INDEX_BATCH": "memories that are embedded together",
+    "FORGETTING_ENABLED": "whether workers forget memories by themselves, by the bounds below",
+    "FORGETTING_EVERY_MINUTES": "how often",
+    "FORGETTING_MAX_AGE_DAYS": "memories older than this are forgotten",
+    "FORGETTING_MAX_INACTIVE_DAYS": "memories not found for longer than this are forgotten",
+    "FORGETTING_BUDGET_KEEP_TOP_N": "only so many memories are kept, the most recent ones",
+    "COMPACTION_EVERY_MINUTES": "how often repeats are merged; 0: only when asked to",
+    "COMPACT_SEMANTIC_DUPLICATES": "whether memories that say nearly the same are merged as well",
+    "COMPACTION_SIMILARITY": "cosine similarity from which they do",
+    "SUMMARY_VIEW_REFRESH_EVERY_MINUTES": "how often continuous summary views are made again",
+    "SUMMARY_VIEW_RUN_SECONDS": "how long a request that runs a view may take",
+    "AUTH_MODE": "who may ask: everybody who reaches the port",
+}
+
+
+def main() -> int:
+    """Writes or checks the page; returns the exit code."""
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    wanted = f"{head}{BEGIN}\n{tables()}\n{END}{tail}"
+    if "--check" not in sys.argv:
+        PAGE.write_text(wanted, encoding="utf-8")
+        return 0
+    if text != wanted:
+        print("docs/configuration.md is not current: run python scripts/settings_table.py", file=sys.stderr)
+    return int(text != wanted)
+
+
+def tables() -> str:
+    """A table for each group of settings. Raises ValueError that names settings without a meaning and meanings of no setting."""
+    groups = {group: list(about.annotation.model_fields.values()) for group, about in Settings.model_fields.items()}
+    problems = {names(field)[0] for fields in groups.values() for field in fields} ^ set(MEANINGS)
+    if problems:
+        raise ValueError(f"settings without a meaning in MEANINGS, or meanings of no setting: {', '.join(sorted(problems))}")
+    parts: list[str] = []
+    for group, fields in groups.items():
+        lines = [f"## {TITLES.get(group, group.capitalize())}", "", "| variable | default | meaning |", "|---|---|---|"]
+        for field in fields:
+            name, *others = names(field)
+            also = f" (also `{'`, `'.join(others)}`)" if others else ""
+            lines.append(f"| `{name}`{also} | {default(field)} | {MEANINGS[name]}{choices(field)} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def names(field: FieldInfo) -> list[str]:
+    """The variables of a setting, the first that is looked at first."""
+    assert isinstance(field.validation_alias, AliasChoices)
+    return [str(choice) for choice in field.validation_alias.choices]
+
+
+def default(field: FieldInfo) -> str:
+    """The default as it would be written in the environment."""
+    value = field.default
+    if value is None or isinstance(value, SecretStr) or value == {}:
+        return "–"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def choices(field: FieldInfo) -> str:
+    """The words that are allowed, where these are all."""
+    words = [word for word in getattr(field.annotation, "__args__", ()) if isinstance(word, str)]
+    return f" ({', '.join(f'`{word}`' for word in words)})" if len(words) > 1 else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""A program as users write it, against the memory server and any OpenAI-compatible server. A test runs it; it is told everything by names:
+
+MEMORY_URL, OPENAI_BASE_URL, OPENAI_API_KEY, CHAT_MODEL; arguments: session id, message. Prints the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from openai import AsyncOpenAI
+
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryMessage, WorkingMemory
+
+
+async def main(session_id: str, message: str) -> None:
+    model = os.environ["CHAT_MODEL"]
+    chat = AsyncOpenAI()
+    memory_client = MemoryAPIClient(MemoryClientConfig(base_url=os.environ["MEMORY_URL"]))
+    prompt = await memory_client.memory_prompt(
+        query=message, session_id=session_id, model_name=model, long_term_search={"text": message, "limit": 5}
+    )
+    completion = await chat.chat.completions.create(model=model, messages=prompt.to_openai())
+    answer = completion.choices[0].message.content or ""
+    await memory_client.put_working_memory(
+        session_id,
+        WorkingMemory(
+            session_id=session_id,
+            messages=[MemoryMessage(role="user", content=message), MemoryMessage(role="assistant", content=answer)],
+        ),
+    )
+    await memory_client.close()
+    print(answer)
+
+
+asyncio.run(main(*sys.argv[1:]))

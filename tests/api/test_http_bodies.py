@@ -1,0 +1,199 @@
+"""Request bodies: how large, in which type, and what happens to what is not JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from agent_memory.api.app import create_app
+from agent_memory.settings import Settings, load_settings
+from tests.support.api import Recorded, serving
+
+URL = "/v1/working-memory/s1"
+JSON = {"Content-Type": "application/json"}
+LIMIT = 64 * 1024
+
+
+@pytest.fixture
+async def served(api_settings: Settings, recorded: Recorded) -> AsyncGenerator[httpx.AsyncClient, None]:
+    async with serving(create_app(api_settings, recorded.runtime)) as url, httpx.AsyncClient(base_url=url) as client:
+        yield client
+
+
+async def _pieces(size: int) -> AsyncGenerator[bytes, None]:
+    for _ in range(size // 8192):
+        yield b" " * 8192
+
+
+def _padded(size: int) -> bytes:
+    return b'{"context":"' + b"x" * (size - 14) + b'"}'
+
+
+async def test_a_body_of_exactly_the_limit_is_read(served: httpx.AsyncClient) -> None:
+    assert (await served.put(URL, content=_padded(LIMIT), headers=JSON)).status_code == 200
+
+
+@pytest.mark.parametrize("size", [LIMIT + 1, 10_000_000])
+async def test_a_larger_body_is_refused_and_the_connection_lives(served: httpx.AsyncClient, recorded: Recorded, size: int) -> None:
+    answer = await served.put(URL, content=_padded(size), headers=JSON)
+    assert (answer.status_code, answer.json()["code"], answer.json()["limit"]) == (413, "too_large", LIMIT)
+    assert str(LIMIT) in answer.json()["detail"]
+    assert not recorded.calls
+    assert (await served.get("/v1/health")).status_code == 200
+
+
+@pytest.mark.parametrize("size", [LIMIT + 8192, 10_000_000])
+async def test_a_larger_body_in_chunks_is_refused_too(served: httpx.AsyncClient, recorded: Recorded, size: int) -> None:
+    answer = await served.put(URL, content=_pieces(size), headers=JSON)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert not recorded.calls
+
+
+async def test_chunks_within_the_limit_are_one_body(served: httpx.AsyncClient, recorded: Recorded) -> None:
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        yield b'{"context":'
+        yield b'"split"'
+        yield b"}"
+
+    assert (await served.put(URL, content=chunks(), headers=JSON)).status_code == 200
+    assert recorded.last[1][1].context == "split"
+
+
+@pytest.mark.parametrize("declared", ["99999999999999999999", "9" * 5000, "70000"])
+async def test_a_declared_length_is_refused_before_anything_is_sent(served: httpx.AsyncClient, declared: str) -> None:
+    place = urlsplit(str(served.base_url))
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    head = f"PUT {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {declared}\r\n\r\n"
+    writer.write(head.encode())
+    status = await reader.readline()
+    assert status.split()[1] in (b"413", b"400")
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_body_that_does_not_come_ends_at_the_deadline(recorded: Recorded) -> None:
+    async with serving(create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.1), recorded.runtime)) as url:
+        place = urlsplit(url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        writer.write(f"PUT {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+        assert (await reader.readline()).split()[1] == b"503"
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_client_that_leaves_in_the_middle_is_no_error(
+    served: httpx.AsyncClient, recorded: Recorded, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = urlsplit(str(served.base_url))
+    _, writer = await asyncio.open_connection(place.hostname, place.port)
+    writer.write(f"PUT {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+    await writer.drain()
+    writer.transport.abort()
+    assert (await served.get("/v1/health")).status_code == 200
+    assert not recorded.calls
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+@pytest.mark.parametrize(
+    "media", ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/merge-patch+json"]
+)
+async def test_json_by_its_names(api: httpx.AsyncClient, media: str) -> None:
+    assert (await api.put(URL, content=b"{}", headers={"Content-Type": media})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "media", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json"]
+)
+async def test_other_types_are_refused(api: httpx.AsyncClient, recorded: Recorded, media: str | None) -> None:
+    answer = await api.put(URL, content=b"{}", headers={} if media is None else {"Content-Type": media})
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    assert "application/json" in answer.json()["detail"]
+    assert not recorded.calls
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        (b"", "empty"),
+        (b"{", "ends too early"),
+        (b"{'a': 1}", "send one JSON object"),
+        (b"{} {}", "trailing"),
+        (b"\xff\xfe{}", "send one JSON object"),
+        (b'{"context":"\xff"}', "UTF-8"),
+        (b'{"context":"\xed\xa0\x80"}', "UTF-8"),
+        (b'{"x":"\\ud800"}', "surrogate"),
+        (b'{"data":' + b"[" * 30_000 + b"]" * 30_000 + b"}", "too deeply"),
+        (b'{"tokens":' + b"9" * 5000 + b"}", "too many digits"),
+        (b"NaN", ""),
+        (b"nul", ""),
+    ],
+)
+async def test_what_is_not_json(api: httpx.AsyncClient, recorded: Recorded, body: bytes, hint: str) -> None:
+    answer = await api.put(URL, content=body, headers=JSON)
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["body"]
+    assert hint in answer.json()["detail"][0]["msg"]
+    assert not recorded.calls
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"true"])
+async def test_json_that_is_no_object(api: httpx.AsyncClient, body: bytes) -> None:
+    answer = await api.put(URL, content=body, headers=JSON)
+    assert answer.status_code == 422
+    assert "object" in answer.json()["detail"][0]["msg"]
+
+
+@pytest.mark.parametrize(
+    ("body", "loc"),
+    [
+        (b'{"messages":[{"role":"user","content":"\\ud800"}]}', ["messages", 0, "content"]),
+        (b'{"messages":[{"role":"user","content":"\\u0000"}]}', ["messages", 0, "content"]),
+        (b'{"user_id":"\\udfff"}', ["user_id"]),
+        (b'{"data":{"a":NaN}}', ["data"]),
+        (b'{"data":{"a":-Infinity}}', ["data"]),
+        (b'{"data":{"a":[1e999]}}', ["data"]),
+        (b'{"tokens":1e999}', ["tokens"]),
+        (b'{"tokens":NaN}', ["tokens"]),
+        (b'{"ttl_seconds":99999999999999999999}', ["ttl_seconds"]),
+    ],
+)
+async def test_json_that_no_field_takes_names_the_field(api: httpx.AsyncClient, recorded: Recorded, body: bytes, loc: list[str]) -> None:
+    answer = await api.put(URL, content=body, headers=JSON)
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["body", *loc]
+    assert not recorded.calls
+
+
+async def test_unknown_fields_are_ignored(api: httpx.AsyncClient) -> None:
+    message = {"role": "user", "content": "hi", "tool_calls": [], "metadata": {"deep": {}}}
+    assert (await api.put(URL, content=json.dumps({"messages": [message], "session_id": "other", "x": 1}), headers=JSON)).status_code == 200
+
+
+async def test_of_two_equal_keys_the_last_counts(api: httpx.AsyncClient, recorded: Recorded) -> None:
+    await api.put(URL, content=b'{"context":"a","context":"b"}', headers=JSON)
+    assert recorded.last[1][1].context == "b"
+
+
+@pytest.mark.parametrize("item", [b"1", b"{}", b'{"role":"user","content":"x"}'])
+@pytest.mark.parametrize("where", ["messages", "memories", "memories.0.extracted_from"])
+async def test_a_list_beyond_measure_is_refused_by_name(recorded: Recorded, item: bytes, where: str) -> None:
+    outer, _, inner = where.partition(".0.")
+    items = b"[" + b",".join([item] * 100_000) + b"]"
+    body = b'{"%s":[{"%s":%s}]}' % (outer.encode(), inner.encode(), items) if inner else b'{"%s":%s}' % (outer.encode(), items)
+    transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        answer = await client.put(URL, content=body, headers=JSON)
+    [problem] = answer.json()["detail"]
+    assert (answer.status_code, problem["msg"]) == (422, f"{where}: must have at most 50000 items, got 100000: send several requests")
+
+
+async def test_a_long_list_in_the_callers_own_data_is_taken(recorded: Recorded) -> None:
+    transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        answer = await client.put(URL, json={"data": {"numbers": list(range(100_000))}})
+    assert answer.status_code == 200

@@ -1,0 +1,199 @@
+"""How failures are answered: always JSON, always with a code, never with the input or the internals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory import errors
+from agent_memory.api.app import create_app
+from agent_memory.settings import load_settings
+from agent_memory.tasks import DueKind
+from tests.support.api import Recorded, serving
+
+CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
+    (errors.Refused("long-term memory is switched off", field="long_term_memory"), 400, "refused"),
+    (errors.NotFound("Session s1 not found"), 404, "not_found"),
+    (errors.MethodRefused("not here"), 405, "method_not_allowed"),
+    (errors.Conflict("under way"), 409, "conflict"),
+    (errors.VersionMismatch("another version", current=8), 412, "version_mismatch"),
+    (errors.TooLarge("too much"), 413, "too_large"),
+    (errors.Unavailable("later"), 503, "unavailable"),
+    (errors.RedisUnavailable("Redis does not answer", retry_after=5), 503, "redis_unavailable"),
+    (errors.ModelUnavailable("no model"), 503, "model_unavailable"),
+    (errors.ModelAnswerInvalid("nonsense", reason="html"), 502, "model_answer_invalid"),
+    (errors.AgentMemoryError("broken"), 500, "internal_error"),
+]
+
+
+@pytest.mark.parametrize(("error", "status", "code"), CASES, ids=[code for _, _, code in CASES])
+async def test_every_error_of_ours_has_its_answer(
+    api: httpx.AsyncClient, recorded: Recorded, error: errors.AgentMemoryError, status: int, code: str
+) -> None:
+    recorded.answers["working.get"] = error
+    answer = await api.get("/v1/working-memory/s1")
+    body = answer.json()
+    assert (answer.status_code, body["detail"], body["code"]) == (status, error.message, code)
+    assert error.data.items() <= body.items()
+    assert answer.headers.get("retry-after") == (str(error.retry_after) if isinstance(error, errors.Unavailable) else None)
+
+
+def test_no_error_is_left_out() -> None:
+    def family(kind: type[errors.AgentMemoryError]) -> set[type[errors.AgentMemoryError]]:
+        return {kind}.union(*(family(child) for child in kind.__subclasses__() if child.__module__ == errors.__name__))
+
+    tested = {type(error) for error, _, _ in CASES}
+    assert family(errors.AgentMemoryError) - tested == {errors.BadInput, errors.StartupError}
+
+
+async def test_bad_input_found_by_a_service_looks_like_any_other(api: httpx.AsyncClient, recorded: Recorded) -> None:
+    recorded.answers["working.put"] = errors.BadInput("is in the future; give the time it was said", field="messages.3.created_at")
+    answer = await api.put("/v1/working-memory/s1", json={})
+    assert answer.status_code == 422
+    assert answer.json() == {
+        "detail": [
+            {
+                "type": "invalid_input",
+                "loc": ["body", "messages", 3, "created_at"],
+                "msg": "messages.3.created_at: is in the future; give the time it was said",
+            }
+        ],
+        "code": "invalid_input",
+    }
+
+
+async def test_input_is_never_echoed_and_problems_are_bounded(api: httpx.AsyncClient) -> None:
+    secret = "s3cret" * 100
+    body = {
+        "messages": [{"role": secret, "content": 5, secret: secret} for _ in range(5)] + [None] * 100,
+        "data": {secret: {}},
+        "tokens": secret,
+    }
+    answer = await api.put("/v1/working-memory/s1", json=body)
+    assert answer.status_code == 422
+    assert "s3cret" not in answer.text
+    assert len(answer.json()["detail"]) == 20
+    assert all(set(problem) == {"type", "loc", "msg"} for problem in answer.json()["detail"])
+
+
+async def test_an_unknown_filter_key_does_not_come_back_whole(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/v1/long-term-memory/search", json={"user_id": {"eq": "u", "k" * 10_000: 1}})
+    assert answer.status_code == 422
+    assert len(answer.content) < 1000
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("password"), ValueError("password"), TimeoutError("password"), ConnectionError("password"), KeyError("x")]
+)
+async def test_the_unexpected_is_a_500_in_json_with_the_trace_in_the_log(
+    api: httpx.AsyncClient, recorded: Recorded, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorded.answers["working.get"] = error
+    with caplog.at_level(logging.ERROR):
+        answer = await api.get("/v1/working-memory/s1", headers={"X-Request-Id": "r-17"})
+    assert (answer.status_code, answer.json()) == (500, {"detail": "Internal Server Error", "code": "internal_error"})
+    [record] = [record for record in caplog.records if record.exc_info]
+    assert "/v1/working-memory/{session_id}" in record.getMessage()
+    assert "r-17" in record.getMessage()
+    assert "s1" not in record.getMessage()
+
+
+async def test_the_connection_survives_a_500() -> None:
+    recorded = Recorded(answers={"working.get": RuntimeError("no")})
+    app = create_app(load_settings(), recorded.runtime)
+    async with serving(app) as url, httpx.AsyncClient(base_url=url, limits=httpx.Limits(max_connections=1)) as client:
+        for _ in range(3):
+            assert (await client.get("/v1/working-memory/s1")).status_code == 500
+            answer = await client.get("/v1/health")
+            assert answer.status_code == 200
+            assert "connection" not in answer.headers
+
+
+async def test_a_request_ends_at_its_deadline() -> None:
+    released = asyncio.Event()
+    cancelled = asyncio.Event()
+
+    async def hang() -> Any:
+        try:
+            await released.wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    app = create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.05), Recorded(answers={"search.search": hang}).runtime)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        answer = await client.post("/v1/long-term-memory/search", json={"text": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert "0.05 s" in answer.json()["detail"]
+    assert answer.headers["retry-after"] == "1"
+    assert cancelled.is_set()
+
+
+async def test_before_the_runtime_is_open_requests_are_told_to_come_back() -> None:
+    app = create_app(load_settings())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        assert (await client.get("/v1/health")).status_code == 200
+        answer = await client.get("/v1/working-memory/s1")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+async def test_without_a_runtime_and_without_a_redis_the_start_fails() -> None:
+    app = create_app(load_settings())
+    with pytest.raises(errors.StartupError, match="REDIS_URL"):
+        async with app.router.lifespan_context(app):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [("abc-1.2:3_4", True), ("x" * 128, True), ("x" * 129, False), ("", False), ("a b", False), ("a\tb", False), ('"><script>', False)],
+)
+async def test_request_ids(api: httpx.AsyncClient, sent: str, kept: bool) -> None:
+    answer = await api.get("/v1/health", headers={"X-Request-Id": sent})
+    assert (answer.headers["x-request-id"] == sent) is kept
+    assert answer.headers["x-request-id"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_errors_carry_the_request_id_too(api: httpx.AsyncClient, recorded: Recorded) -> None:
+    recorded.answers["working.get"] = RuntimeError("no")
+    for path in ("/nowhere", "/v1/working-memory/s1", "/v1/working-memory/%00"):
+        answer = await api.get(path, headers={"X-Request-Id": "r1"})
+        assert (answer.headers["x-request-id"], answer.headers["x-content-type-options"]) == ("r1", "nosniff")
+
+
+async def test_ready_says_what_is_missing(api: httpx.AsyncClient, recorded: Recorded) -> None:
+    answer = await api.get("/v1/ready")
+    assert (answer.status_code, answer.json()) == (200, {"ready": True, "checks": {"redis": "ok"}})
+    readiness = await recorded.answer("ready")
+    recorded.answers["ready"] = type(readiness)(False, {"redis": "Redis does not answer"})
+    answer = await api.get("/v1/ready")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["checks"] == {"redis": "Redis does not answer"}
+
+
+async def test_metrics_count_by_template_and_never_by_id(api: httpx.AsyncClient, recorded: Recorded) -> None:
+    await api.get("/v1/working-memory/a-private-id?user_id=a-private-user")
+    await api.get("/a-private-path")
+    await api.request("BREW", "/v1/health")
+    found = await api.get("/metrics")
+    assert found.headers["content-type"].startswith("text/plain")
+    assert "a-private" not in found.text
+    assert "BREW" not in found.text
+    assert 'agent_memory_http_requests_total{method="GET",route="/v1/working-memory/{session_id}",status="200"}' in found.text
+    assert 'agent_memory_http_request_seconds_bucket{le="0.001",method="GET",route="/v1/working-memory/{session_id}"}' in found.text
+    for kind in DueKind:
+        assert f'agent_memory_outbox_pending{{kind="{kind.value}"}} 2.0' in found.text
+        assert f'agent_memory_outbox_dead{{kind="{kind.value}"}} 1.0' in found.text
+        assert f'agent_memory_outbox_oldest_seconds{{kind="{kind.value}"}} 1.5' in found.text
+
+
+async def test_metrics_are_served_without_redis(api: httpx.AsyncClient, recorded: Recorded) -> None:
+    recorded.answers["outbox.backlog"] = errors.RedisUnavailable("away")
+    found = await api.get("/metrics")
+    assert found.status_code == 200
+    assert 'agent_memory_outbox_pending{kind="session"} NaN' in found.text

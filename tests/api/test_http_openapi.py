@@ -1,0 +1,69 @@
+"""The document that describes the API: complete, and nothing in it twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import Query, Request
+from fastapi.routing import APIRoute
+
+from agent_memory.api.operation import Operation
+from agent_memory.api.routes import ROUTERS
+
+CONTRACT = json.loads((Path(__file__).parents[1] / "contract" / "contract.json").read_text("utf-8"))
+
+
+@pytest.fixture
+async def document(api: httpx.AsyncClient) -> dict[str, Any]:
+    return (await api.get("/openapi.json")).json()
+
+
+def _operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(method.upper(), path): found for path, methods in document["paths"].items() for method, found in methods.items()}
+
+
+async def test_every_operation_of_the_contract_is_there_under_its_name(document: dict[str, Any]) -> None:
+    wanted = {(found["method"], found["path"]): found["operation_id"] for found in CONTRACT["operations"]}
+    ours = {key: found["operationId"] for key, found in _operations(document).items()}
+    assert len(wanted) == 21
+    assert {key: ours.get(key) for key in wanted} == wanted
+    assert len(set(ours.values())) == len(ours)
+
+
+async def test_every_operation_says_what_it_does_answers_and_refuses(document: dict[str, Any]) -> None:
+    for (method, path), found in _operations(document).items():
+        assert found["description"], (method, path)
+        assert found["responses"]["200"]["content"], (method, path)
+        if path.startswith(("/v1/working", "/v1/long", "/v1/memory")):
+            assert {"422", "503"} <= found["responses"].keys(), (method, path)
+            for parameter in found.get("parameters", []):
+                assert parameter["schema"].keys() - {"title"}, (method, path, parameter)
+        if "requestBody" in found:
+            assert found["requestBody"]["required"] is True
+            assert {"413", "415"} <= found["responses"].keys(), (method, path)
+
+
+async def test_validation_problems_have_the_name_of_the_contract(document: dict[str, Any]) -> None:
+    refused = document["paths"]["/v1/memory/prompt"]["post"]["responses"]["422"]
+    assert refused["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/HTTPValidationError"}
+
+
+def test_all_routes_are_operations() -> None:
+    for router in ROUTERS:
+        for route in router.routes:
+            assert isinstance(route, Operation)
+            assert isinstance(route, APIRoute)
+
+
+def test_a_parameter_that_does_not_say_where_it_comes_from_is_a_mistake() -> None:
+    async def endpoint(limit: int = Query(5)) -> Any: ...
+
+    async def request_endpoint(request: Request) -> Any: ...
+
+    for wrong in (endpoint, request_endpoint):
+        with pytest.raises(TypeError, match="does not say where it comes from"):
+            Operation("/x", wrong)

@@ -1,0 +1,243 @@
+"""Background work over HTTP: idempotency keys, waiting, operations, dead letters, deletions that cascade, and why a search is as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+
+import httpx
+import pytest
+from ulid import ULID
+
+from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.settings import load_settings
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import OperationState
+from tests.support.stack import stack
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+async def worked(redis_url: str) -> AsyncGenerator[tuple[httpx.AsyncClient, Runtime], None]:
+    """A client of a server with a worker, and a look behind it."""
+    settings = load_settings(KEY_PREFIX=f"ops{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with (
+        stack(settings, redis_url) as url,
+        open_runtime(settings, redis_url) as runtime,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        yield client, runtime
+
+
+def memory(text: str, **fields: object) -> dict[str, object]:
+    return {"memories": [{"id": str(ULID()), "text": text, **fields}]}
+
+
+async def test_the_same_request_under_a_key_is_done_once(live: httpx.AsyncClient) -> None:
+    user = str(ULID())
+    body = {"user_id": user, "messages": [{"role": "user", "content": "only once", "created_at": "2026-01-01T00:00:00Z"}]}
+    path, headers = f"/v1/working-memory/{user}/messages", {"Idempotency-Key": str(ULID())}
+    first = await live.post(path, json=body, headers=headers)
+    again = await live.post(path, json=body, headers=headers)
+    assert first.status_code == again.status_code == 200
+    assert again.content == first.content
+    assert again.headers["etag"] == first.headers["etag"]
+    assert "idempotent-replayed" in again.headers
+    assert "idempotent-replayed" not in first.headers
+    session = (await live.get(f"/v1/working-memory/{user}", params={"user_id": user})).json()
+    assert len(session["messages"]) == 1
+
+
+async def test_a_key_stands_for_one_request_only(live: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": str(ULID())}
+    assert (await live.post("/v1/long-term-memory/", json=memory("a"), headers=headers)).status_code == 200
+    other = await live.post("/v1/long-term-memory/", json=memory("b"), headers=headers)
+    assert other.status_code == 422
+    assert other.json()["detail"][0]["loc"] == ["header", "Idempotency-Key"]
+
+
+async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient, Runtime], live: httpx.AsyncClient) -> None:
+    client, runtime = worked
+    from agent_memory.services.access import scope_of_request
+    from agent_memory.services.idempotency import request_digest
+
+    key, body = str(ULID()), b'{"memories": []}'
+    scope = scope_of_request(runtime.settings)
+    assert await runtime.idempotency.begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)) is None
+    headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
+    assert (await client.post("/v1/long-term-memory/", content=body, headers=headers)).status_code == 409
+
+
+async def test_a_refused_request_may_be_corrected_under_its_key(live: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": str(ULID())}
+    refused = await live.post(
+        "/v1/long-term-memory/search", json={"text": "x", "search_mode": "keyword", "distance_threshold": 0.5}, headers=headers
+    )
+    assert refused.status_code == 400
+    assert (await live.post("/v1/long-term-memory/search", json={"text": "x"}, headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "tab\there", "ümlaut"])
+async def test_a_key_that_does_not_fit_is_refused(live: httpx.AsyncClient, key: str) -> None:
+    answer = await live.post("/v1/long-term-memory/search", json={}, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+    assert answer.status_code == 422
+
+
+async def test_a_create_can_wait_until_it_is_searchable(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+    client, _ = worked
+    user = str(ULID())
+    answer = await client.post("/v1/long-term-memory/", params={"wait": "true"}, json=memory("The boat is called Aurora", user_id=user))
+    assert answer.headers["x-searchable"] == "true"
+    body = {"text": "what is the ship's name", "search_mode": "semantic", "user_id": {"eq": user}}
+    found = (await client.post("/v1/long-term-memory/search", json=body)).json()
+    assert [hit["text"] for hit in found["memories"]] == ["The boat is called Aurora"]
+
+
+async def test_without_a_worker_waiting_ends_and_says_so(live: httpx.AsyncClient) -> None:
+    answer = await live.post("/v1/long-term-memory/", params={"wait": 0.05}, json=memory("Nobody embeds this"))
+    assert (answer.status_code, answer.headers["x-searchable"]) == (200, "false")
+
+
+async def test_accepted_work_has_an_operation_until_it_is_done(live: httpx.AsyncClient, worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+    session = str(ULID())
+    await live.post(f"/v1/working-memory/{session}/messages", json={"messages": [{"role": "user", "content": "Remember the milk"}]})
+    flushed = await live.post(f"/v1/working-memory/{session}/flush")
+    operation = flushed.headers["x-operation-id"]
+    found = (await live.get(f"/v1/operations/{operation}")).json()
+    assert (found["state"], found["kind"], found["session_id"], found["stages"]["messages"]) == ("pending", "session", session, 1)
+
+    client, _ = worked
+    await client.post(f"/v1/working-memory/{session}/messages", json={"messages": [{"role": "user", "content": "Remember the milk"}]})
+    done = await client.post(f"/v1/working-memory/{session}/flush", params={"wait": 15})
+    assert done.json() == {"status": "ok"}
+    finished = (await client.get(f"/v1/operations/{done.headers['x-operation-id']}")).json()
+    assert (finished["state"], finished["stages"]["promoted"]) == ("done", 1)
+
+
+async def test_what_does_not_exist_has_no_operation(live: httpx.AsyncClient) -> None:
+    for name in ("session-0", "memory-" + "0" * 32, "nonsense", "deletion-x", "session-"):
+        assert (await live.get(f"/v1/operations/{name}")).status_code == 404
+
+
+async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str) -> None:
+    settings = load_settings(KEY_PREFIX=f"dead{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    from agent_memory.api.app import create_app
+    from tests.support.api import serving
+
+    async with (
+        open_runtime(settings, redis_url) as runtime,
+        serving(create_app(settings, runtime)) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        await client.post("/v1/long-term-memory/", json=memory("Doomed"))
+        # A try that is begun and never ends, until the mark is given up.
+        while True:
+            claims = await runtime.outbox.claim(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
+            if claims.given_up:
+                break
+            await runtime.outbox.begin(DueKind.MEMORY, claims.claims, lease_seconds=0.001)
+        (dead,) = (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"]
+        assert dead["state"] == "dead"
+        assert "no try ended" in dead["reason"]
+        assert (await client.get("/v1/operations", params={"state": "pending"})).json()["operations"] == []
+        listed = await asyncio.to_thread(_command, "jobs", "list", "--state", "dead", "--format", "json", "--url", url)
+        assert [one["id"] for one in json.loads(listed)] == [dead["id"]]
+        assert json.loads(await asyncio.to_thread(_command, "jobs", "show", dead["id"], "--url", url)) == dead
+        assert dead["memory_id"] in await asyncio.to_thread(_command, "jobs", "list", "--state", "dead", "--url", url)
+        replayed = (await client.post(f"/v1/operations/{dead['id']}/replay")).json()
+        assert replayed["state"] == "pending"
+        assert (await client.post(f"/v1/operations/{dead['id']}/replay")).status_code == 409
+        while not (await runtime.outbox.claim(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=0)).given_up:
+            pass
+        assert (await client.delete(f"/v1/operations/{dead['id']}")).json() == {"status": "ok"}
+        assert (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"] == []
+        # What it worked on is still there.
+        assert (await client.get(f"/v1/long-term-memory/{dead['memory_id']}")).status_code == 200
+
+
+def _command(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_memory.cli.app", *arguments], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+async def test_operations_are_paged(live: httpx.AsyncClient) -> None:
+    names = [str(ULID()) for _ in range(5)]
+    await live.post("/v1/long-term-memory/", json={"memories": [{"id": name, "text": name} for name in names]})
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = (await live.get("/v1/operations", params={"kind": "memory", "limit": 2, "offset": offset})).json()
+        seen += [operation["memory_id"] for operation in page["operations"]]
+        offset = page["next_offset"]
+    assert len(seen) == len(set(seen))
+    assert set(names) <= set(seen)
+
+
+async def test_a_session_goes_with_its_memories_when_asked(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+    client, _ = worked
+    user = str(ULID())
+    for session in ("gone", "kept"):
+        body = {"user_id": user, "messages": [{"role": "user", "content": f"I told the {session} session about sailing"}]}
+        await client.post(f"/v1/working-memory/{session}/messages", json=body)
+        await client.post(f"/v1/working-memory/{session}/flush", params={"user_id": user, "wait": 15})
+    answer = await client.delete("/v1/working-memory/gone", params={"user_id": user, "memories": True, "wait": 15})
+    assert answer.json() == {"status": "ok"}
+    found = (await client.post("/v1/long-term-memory/search", json={"user_id": {"eq": user}})).json()
+    assert [hit["session_id"] for hit in found["memories"]] == ["kept"]
+    assert (await client.get("/v1/working-memory/gone", params={"user_id": user})).status_code == 404
+    # The order itself is forgotten when it is carried out.
+    assert (await client.get(f"/v1/operations/{answer.headers['x-operation-id']}")).status_code == 404
+
+
+async def test_a_user_goes_with_everything_and_nobody_else_does(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+    client, runtime = worked
+    going, staying = str(ULID()), str(ULID())
+    for user in (going, staying):
+        await client.put("/v1/working-memory/s", json={"user_id": user, "messages": [{"role": "user", "content": "I like chess"}]})
+        await client.post("/v1/long-term-memory/", json=memory("Plays chess on Fridays", user_id=user), params={"wait": 10})
+    answer = await client.delete(f"/v1/users/{going}", params={"wait": 15})
+    assert answer.json() == {"status": "ok"}
+
+    async def hits(user: str) -> int:
+        return (await client.post("/v1/long-term-memory/search", json={"user_id": {"eq": user}})).json()["total"]
+
+    assert await hits(going) == 0
+    assert (await client.get("/v1/working-memory/s", params={"user_id": going})).status_code == 404
+    assert (await client.get("/v1/working-memory/s", params={"user_id": staying})).status_code == 200
+    await wait_until(lambda: _settled(runtime), "all work is done")
+    assert (await hits(going), await hits(staying)) == (0, 2)
+
+
+async def _settled(runtime: Runtime) -> bool:
+    return all(backlog.pending == 0 for kind, backlog in (await runtime.outbox.backlog()).items() if kind.value != "periodic")
+
+
+async def test_strict_durability_answers_when_the_write_is_on_disk(redis_url: str) -> None:
+    settings = load_settings(KEY_PREFIX=f"strict{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", DURABILITY="strict")
+    async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url) as client:
+        put = await client.put("/v1/working-memory/s", json={"messages": [{"role": "user", "content": "on disk"}]})
+        assert put.status_code == 200
+        assert (await client.post("/v1/long-term-memory/", json=memory("on disk"), params={"wait": 10})).headers["x-searchable"] == "true"
+
+
+def test_states_and_kinds_are_those_of_the_outbox() -> None:
+    from agent_memory_client.models import OperationKind
+
+    # Periodic jobs are nobody's accepted work.
+    assert {kind.value for kind in OperationKind} == {kind.value for kind in DueKind} - {"periodic"}
+    assert OperationState.DEAD == "dead"
+
+
+async def test_a_session_can_be_made_only_if_there_is_none(live: httpx.AsyncClient) -> None:
+    path, body = f"/v1/working-memory/{ULID()}", {"messages": []}
+    made = await live.put(path, json=body, headers={"If-None-Match": "*"})
+    assert made.status_code == 200
+    again = await live.put(path, json=body, headers={"If-None-Match": "*"})
+    assert (again.status_code, again.json()["code"]) == (412, "version_mismatch")
+    assert (await live.put(path, json=body, headers={"If-None-Match": '"3"'})).status_code == 400
+    assert (await live.put(path, json=body, headers={"If-None-Match": "*", "If-Match": "*"})).status_code == 400

@@ -1,0 +1,163 @@
+"""The command line as a user meets it: help, and one clear line for everything that stops a start."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from agent_memory import __version__
+from agent_memory.cli.app import app
+from agent_memory.settings import variables
+from tests.support.cli import COMMAND, ROOT, agent_memory, clean_environment
+
+HEAVY = ("agent_memory.runtime", "agent_memory.api", "agent_memory_worker", "uvicorn", "redisvl", "redis", "docket", "numpy", "pydantic")
+
+
+def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """Exit code 1, nothing on stdout, and one line on stderr that holds the parts."""
+    assert result.returncode == 1, result.stderr
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("agent-memory: ")
+    for part in parts:
+        assert part in lines[0]
+
+
+def test_help_names_every_command() -> None:
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    for command in ("serve", "api", "worker", "redis", "doctor", "health", "version"):
+        assert re.search(rf"^\s+{command}\s", result.stdout, re.MULTILINE)
+
+
+def test_help_does_not_load_the_server() -> None:
+    code = f"import sys, agent_memory.cli.app\nprint([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=clean_environment())
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_option_names_a_variable_that_exists() -> None:
+    root = typer.main.get_command(app)
+    named: set[str] = set()
+    for command in root.commands.values():  # pyright: ignore[reportAttributeAccessIssue]
+        for option in command.params:
+            found = re.search(r"\[env: (\w+)\]", getattr(option, "help", "") or "")
+            if found:
+                named.add(found[1])
+    assert {"HOST", "PORT", "DATA_DIR", "REDIS_URL", "LOG_LEVEL", "EMBEDDED_REDIS_PORT"} <= named
+    assert named <= set(variables())
+
+
+def test_version(tmp_path: Path) -> None:
+    result = agent_memory("version", cwd=tmp_path)
+    assert (result.returncode, result.stdout.strip()) == (0, __version__)
+
+
+def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
+    result = agent_memory("serve", "--nope", cwd=tmp_path)
+    assert result.returncode != 0
+    assert "--nope" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "api"])
+def test_a_taken_port_is_said_before_anything_starts(command: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        url = {"REDIS_URL": "redis://127.0.0.1:1/0"} if command == "api" else {}
+        result = agent_memory(command, "--port", port, cwd=tmp_path, **url)
+    refused(result, f"port {port} on 127.0.0.1 is taken", "--port or PORT")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_port_may_come_from_the_environment(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused(agent_memory("serve", cwd=tmp_path, PORT=port), f"port {port} on 127.0.0.1 is taken")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "part"),
+    [
+        (["serve", "--port", "eighty"], {}, "setting PORT"),
+        (["serve"], {"PORT": "70000"}, "setting PORT"),
+        (["serve", "--log-level", "LOUD"], {}, "setting LOG_LEVEL"),
+        (["serve", "--redis-url", "localhost:6379"], {}, "setting REDIS_URL"),
+        (["serve"], {"REDIS_URL": "http://user:secret@host"}, "setting REDIS_URL"),
+        (["serve", "--host", "no such host"], {}, "'no such host' is not an address"),
+        (["serve", "--host", "203.0.113.7", "--port", "0"], {}, "203.0.113.7 is not an address of this machine"),
+        (["worker"], {"WORKER_CONCURRENCY": "0"}, "setting WORKER_CONCURRENCY"),
+        (["api"], {}, "needs REDIS_URL"),
+        (["worker"], {}, "`agent-memory serve` runs everything"),
+        (["redis", "--data-dir", "/dev/null/x"], {}, "the data directory /dev/null/x cannot be used"),
+    ],
+)
+def test_what_stops_a_start_is_one_line(arguments: list[str], environment: dict[str, str], part: str, tmp_path: Path) -> None:
+    result = agent_memory(*arguments, cwd=tmp_path, **environment)
+    refused(result, part)
+    assert "secret" not in result.stderr
+
+
+def test_a_redis_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{nobody.getsockname()[1]}"
+        result = agent_memory("api", "--port", "0", "--redis-url", f"redis://:secret@{place}/0", cwd=tmp_path)
+    refused(result, "cannot reach Redis", place)
+    assert "secret" not in result.stderr
+
+
+def test_redis_prints_its_url_and_ends_in_order(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "redis", "--data-dir", "data"],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        about, url = process.stdout.readline(), process.stdout.readline()
+        assert about.startswith("Redis: embedded (")
+        assert re.fullmatch(r"REDIS_URL=redis://:\S{32,}@127\.0\.0\.1:\d+/0\n", url)
+        second = agent_memory("redis", "--data-dir", "data", cwd=tmp_path)
+        refused(second, "is in use by another agent-memory", str(process.pid))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert "Redis is now ready to exit" in (tmp_path / "data" / "redis.log").read_text()
+
+
+def test_doctor_finds_what_serve_needs_and_shows_no_secret(tmp_path: Path) -> None:
+    result = agent_memory("doctor", "--port", "0", cwd=tmp_path, OPENAI_API_KEY="sk-sesame-sesame", EMBEDDING_PROVIDER="local")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "serve would start" in result.stdout
+    assert "sesame" not in result.stdout + result.stderr
+    assert re.search(r"OPENAI_API_KEY\s+\(hidden\)\s+\(set\)", result.stdout)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_says_what_would_stop_serve(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = agent_memory("doctor", "--port", port, "--redis-url", "redis://127.0.0.1:1/0", cwd=tmp_path)
+    assert result.returncode == 1
+    assert f"would stop serve: port {port} on 127.0.0.1 is taken" in result.stdout
+    assert "would stop serve: cannot reach Redis" in result.stdout
+
+
+def test_health_of_nobody(tmp_path: Path) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        assert agent_memory("health", cwd=tmp_path, PORT=str(nobody.getsockname()[1])).returncode == 1

@@ -1,0 +1,178 @@
+"""How a process ends: in order, bounded, and never half-dead. A real process, with stand-ins for what it runs."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tests.support.cli import clean_environment
+from tests.support.waiting import wait_for
+
+# An API with one slow path, and a worker whose behaviour is the first argument. What happens is told on stdout, in order.
+PROGRAM = """
+import asyncio, contextlib, sys, types
+import agent_memory.cli.run as run
+from agent_memory.cli import app
+
+kind = sys.argv.pop(1)
+
+def tell(*words):
+    print(*words, flush=True)
+
+async def api(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        return await send({"type": "lifespan.shutdown.complete"})
+    tell("request begins")
+    await asyncio.sleep(0.6 if scope["path"] == "/slow" else 0)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+    tell("request answered")
+
+async def worker(runtime, settings, stop):
+    if kind == "fails":
+        raise RuntimeError("a defect")
+    tell("worker begins")
+    await stop.wait()
+    tell("worker told to stop")
+    try:
+        await asyncio.sleep(3600 if kind == "hangs" else 0.1)
+    except asyncio.CancelledError:
+        tell("worker cut off")
+        raise
+    tell("worker stopped")
+
+@contextlib.asynccontextmanager
+async def runtime(settings, url):
+    tell("runtime opens")
+    if kind == "starts slowly":
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            tell("start cut short")
+            raise
+    try:
+        yield types.SimpleNamespace(models_description="none", redis_description="none")
+    finally:
+        tell("runtime closes")
+
+run.open_runtime, run.create_app, run.run_worker, run._MARGIN_SECONDS = runtime, lambda *_: api, worker, 0.2
+app.main()
+"""
+
+
+class Process:
+    """`agent-memory serve` with stand-ins."""
+
+    def __init__(self, kind: str, cwd: Path, *options: str) -> None:
+        arguments = ["serve", "--port", "0", "--redis-url", "redis://127.0.0.1:1", *options]
+        command = [sys.executable, "-c", PROGRAM, kind, *arguments]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=cwd, env=clean_environment(), stdout=pipe, stderr=pipe, text=True)
+        self.lines: list[str] = []
+        self.errors = ""
+        self._readers = [threading.Thread(target=self._read_lines), threading.Thread(target=self._read_errors)]
+        for reader in self._readers:
+            reader.start()
+
+    def _read_lines(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        self.errors = self.process.stderr.read()
+
+    def wait_for_line(self, start: str) -> str:
+        wait_for(lambda: any(line.startswith(start) for line in self.lines) or self.process.poll() is not None, start)
+        return next(line for line in self.lines if line.startswith(start))
+
+    @property
+    def port(self) -> int:
+        found = re.search(r":(\d+)$", self.wait_for_line("agent-memory listens on").split("   ")[0])
+        assert found
+        return int(found[1])
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+    def end(self) -> int:
+        try:
+            return self.process.wait(60)
+        finally:
+            self.process.kill()
+            for reader in self._readers:
+                reader.join()
+
+    def order(self, *wanted: str) -> bool:
+        return [line for line in self.lines if line in wanted] == list(wanted)
+
+
+def test_requests_are_answered_before_the_worker_stops_before_the_runtime_closes(tmp_path: Path) -> None:
+    serve = Process("works", tmp_path)
+    answers: list[tuple[int, bytes]] = []
+    port = serve.port
+    asking = threading.Thread(target=lambda: answers.append(serve.get("/slow")))
+    asking.start()
+    serve.wait_for_line("request begins")
+    serve.process.send_signal(signal.SIGTERM)
+    serve.process.send_signal(signal.SIGTERM)  # supervisors repeat themselves
+    assert serve.end() == 0
+    asking.join()
+    assert answers == [(200, b"ok")]
+    assert serve.order("request begins", "request answered", "worker told to stop", "worker stopped", "runtime closes"), serve.lines
+    assert f"http://127.0.0.1:{port}/docs" in "".join(serve.lines)
+
+
+def test_ctrl_c_is_an_orderly_end(tmp_path: Path) -> None:
+    serve = Process("works", tmp_path)
+    assert serve.get("/")[0] == 200
+    serve.process.send_signal(signal.SIGINT)
+    assert serve.end() == 0
+    assert serve.order("worker told to stop", "worker stopped", "runtime closes")
+    assert "Traceback" not in serve.errors
+
+
+def test_a_second_ctrl_c_quits_at_once(tmp_path: Path) -> None:
+    serve = Process("hangs", tmp_path, "--grace", "600")
+    serve.wait_for_line("Try:")
+    serve.process.send_signal(signal.SIGINT)
+    serve.wait_for_line("worker told to stop")
+    serve.process.send_signal(signal.SIGINT)
+    assert serve.end() == 130
+    assert "runtime closes" not in serve.lines
+
+
+def test_a_worker_that_does_not_end_is_cut_off_after_the_grace_time(tmp_path: Path) -> None:
+    serve = Process("hangs", tmp_path, "--grace", "1")
+    serve.wait_for_line("Try:")
+    serve.process.send_signal(signal.SIGTERM)
+    assert serve.end() == 0
+    assert serve.order("worker told to stop", "worker cut off", "runtime closes")
+
+
+def test_a_worker_that_fails_ends_the_process(tmp_path: Path) -> None:
+    serve = Process("fails", tmp_path)
+    assert serve.end() == 1
+    assert "RuntimeError: a defect" in serve.errors
+    assert serve.errors.splitlines()[-1] == "agent-memory: the worker ended unexpectedly; the process stops with it (see the log)"
+    assert "runtime closes" in serve.lines
+
+
+def test_a_signal_cuts_a_slow_start_short(tmp_path: Path) -> None:
+    serve = Process("starts slowly", tmp_path)
+    serve.wait_for_line("runtime opens")
+    serve.process.send_signal(signal.SIGTERM)
+    assert serve.end() == 0
+    assert serve.lines == ["runtime opens", "start cut short"]
+    assert "Traceback" not in serve.errors

@@ -1,0 +1,77 @@
+"""A real server, and both clients of it behind one face, so that every live test is run with each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any, cast
+
+import pytest
+from ulid import ULID
+
+from agent_memory.api.app import create_app
+from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.settings import load_settings
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
+from agent_memory_client.models import MemoryRecordResult
+from tests.support.api import serving
+from tests.support.stack import stack
+
+MakeClient = Callable[[str], MemoryAPIClient]
+
+
+class Blocking:
+    """The synchronous client in a thread, called as the asynchronous one is."""
+
+    def __init__(self, client: SyncMemoryAPIClient) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._client, name)
+
+        async def call(*arguments: Any, **keywords: Any) -> Any:
+            return await asyncio.to_thread(found, *arguments, **keywords)
+
+        return call if callable(found) and not isinstance(found, type) else found
+
+    async def search_all_long_term_memories(self, *arguments: Any, **keywords: Any) -> AsyncIterator[MemoryRecordResult]:
+        for memory in await asyncio.to_thread(lambda: list(self._client.search_all_long_term_memories(*arguments, **keywords))):
+            yield memory
+
+
+def opened(kind: str, config: MemoryClientConfig) -> MemoryAPIClient:
+    """A client of one kind; both are used in the same way."""
+    return cast("MemoryAPIClient", Blocking(SyncMemoryAPIClient(config))) if kind == "sync" else MemoryAPIClient(config)
+
+
+@pytest.fixture(scope="session")
+async def server(redis_url: str) -> AsyncGenerator[str, None]:
+    """The base URL of a server with a Redis, a worker and the local models."""
+    settings = load_settings(KEY_PREFIX="client-live", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with stack(settings, redis_url) as base_url:
+        yield base_url
+
+
+@pytest.fixture(params=["async", "sync"])
+async def memory(server: str, request: pytest.FixtureRequest) -> AsyncGenerator[MemoryAPIClient, None]:
+    """A client in a namespace of its own."""
+    client = opened(request.param, MemoryClientConfig(base_url=server, default_namespace=f"app-{ULID()}"))
+    yield client
+    await client.close()
+
+
+@pytest.fixture(scope="session")
+async def idle(redis_url: str) -> AsyncGenerator[tuple[str, Runtime], None]:
+    """A server without a worker: its base URL and its runtime. What it leaves to be done stays pending."""
+    settings = load_settings(KEY_PREFIX="client-idle", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with open_runtime(settings, redis_url) as runtime, serving(create_app(settings, runtime)) as url:
+        yield url, runtime
+
+
+@pytest.fixture(params=["async", "sync"])
+async def waiting(idle: tuple[str, Runtime], request: pytest.FixtureRequest) -> AsyncGenerator[tuple[MemoryAPIClient, Runtime], None]:
+    """A client of the server without a worker, and that server's runtime."""
+    url, runtime = idle
+    client = opened(request.param, MemoryClientConfig(base_url=url, default_namespace=f"app-{ULID()}"))
+    yield client, runtime
+    await client.close()

@@ -1,0 +1,187 @@
+"""Long-term memory, search, prompts and operations through both clients, against a real server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from ulid import ULID
+
+from agent_memory.runtime import Runtime
+from agent_memory.tasks import DueKind
+from agent_memory_client import MemoryAPIClient
+from agent_memory_client.errors import MemoryConflictError, MemoryNotFoundError, MemoryServerError
+from agent_memory_client.models import ClientMemoryRecord, ForgetPolicy, MemoryRecord, MemoryTypeEnum, RecencyConfig, SearchRequest, UserId
+
+FACTS = {
+    "tea": "Ada drinks green tea every morning.",
+    "bees": "Ada keeps three hives of bees behind the shed.",
+    "ferry": "Ada takes the ferry to the observatory on Fridays.",
+}
+
+
+async def remember(memory: MemoryAPIClient, user_id: str = "ada") -> dict[str, str]:
+    """Stores the facts, ready to be found by meaning; their ids by name."""
+    records = {name: ClientMemoryRecord(text=text, user_id=user_id, topics=[name]) for name, text in FACTS.items()}
+    done = await memory.create_long_term_memory(list(records.values()), wait=20)
+    assert (done.status, done.searchable) == ("ok", True)
+    return {name: record.id for name, record in records.items()}
+
+
+async def test_memories_are_stored_read_changed_and_deleted(memory: MemoryAPIClient) -> None:
+    ids = await remember(memory)
+    stored = await memory.get_long_term_memory(ids["tea"])
+    assert (stored.text, stored.namespace, stored.user_id) == (FACTS["tea"], memory.config.default_namespace, "ada")
+    edited = await memory.edit_long_term_memory(ids["tea"], {"text": "Ada gave up tea.", "event_date": datetime(2026, 1, 2, tzinfo=UTC)})
+    assert (edited.text, edited.event_date) == ("Ada gave up tea.", datetime(2026, 1, 2, tzinfo=UTC))
+    assert (await memory.delete_long_term_memories([ids["tea"], "unknown"])).status == "ok, deleted 1 memories"
+    with pytest.raises(MemoryNotFoundError):
+        await memory.get_long_term_memory(ids["tea"])
+
+
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
+async def test_memories_are_found(memory: MemoryAPIClient, mode: str) -> None:
+    ids = await remember(memory)
+    page = await memory.search_long_term_memory("hives of bees", search_mode=mode, user_id=UserId(eq="ada"), limit=2)
+    assert page.memories[0].id == ids["bees"]
+    with pytest.raises(MemoryServerError, match="hybrid_alpha"):
+        await memory.search_long_term_memory("x", search_mode=mode, hybrid_alpha=7.0)
+
+
+async def test_search_takes_filters_recency_and_a_rewritten_query(memory: MemoryAPIClient) -> None:
+    ids = await remember(memory)
+    page = await memory.search_long_term_memory(
+        "what does she drink?",
+        topics={"any": ["tea", "bees"]},
+        created_at={"gte": datetime(2020, 1, 1, tzinfo=UTC)},
+        memory_type={"in_": ["message", "semantic"]},
+        recency=RecencyConfig(recency_boost=True, half_life_created_days=30),
+        distance_threshold=1.5,
+        optimize_query=True,
+    )
+    assert {hit.id for hit in page.memories} == {ids["tea"], ids["bees"]}
+    assert (await memory.search_long_term_memory("tea", user_id={"eq": "nobody"})).memories == []
+
+
+async def test_a_search_explains_itself(memory: MemoryAPIClient) -> None:
+    ids = await remember(memory)
+    page = await memory.search_long_term_memory("hives of bees", explain=True, timezone="Europe/Lisbon", reference_time=datetime.now(UTC))
+    assert page.memories[0].explanation
+    assert page.memories[0].explanation.rank == 1
+    why = await memory.explain_long_term_memory(ids["tea"], {"text": "hives of bees", "user_id": {"eq": "eve"}})
+    assert (why.returned, why.reason, why.filters) == (False, "filtered", ["user_id"])
+    why = await memory.explain_long_term_memory(ids["bees"], SearchRequest(text="hives of bees"))
+    assert (why.returned, why.rank) == (True, 1)
+
+
+async def test_memories_are_forgotten_by_a_policy(memory: MemoryAPIClient) -> None:
+    namespace = memory.config.default_namespace
+    old = ClientMemoryRecord(
+        text="Ada had a cold.", user_id="ada", created_at=datetime(2020, 1, 1, tzinfo=UTC), last_accessed=datetime(2020, 1, 1, tzinfo=UTC)
+    )
+    spared = old.model_copy(update={"id": str(ULID()), "text": "Ada broke her leg."})
+    young = ClientMemoryRecord(text="Ada is well.", user_id="ada")
+    await memory.create_long_term_memory([old, spared, young])
+    policy = ForgetPolicy(max_age_days=365)
+    dry = await memory.forget_long_term_memories(policy, namespace=namespace, user_id="ada", dry_run=True, pinned_ids=[spared.id])
+    assert (dry.scanned, dry.deleted, dry.deleted_ids, dry.dry_run) == (3, 1, [old.id], True)
+    done = await memory.forget_long_term_memories(policy, namespace=namespace, user_id="ada", pinned_ids=[spared.id])
+    assert (done.deleted, done.deleted_ids, done.dry_run) == (1, [old.id], False)
+    with pytest.raises(MemoryNotFoundError):
+        await memory.get_long_term_memory(old.id)
+    assert (await memory.get_long_term_memory(spared.id)).text == spared.text
+
+
+async def test_repeats_are_merged(memory: MemoryAPIClient) -> None:
+    for _ in range(2):
+        record = ClientMemoryRecord(text="Ada has a red bicycle.", user_id="ada", memory_type=MemoryTypeEnum.SEMANTIC)
+        await memory.create_long_term_memory([record], deduplicate=False, wait=20)
+    merged = await memory.compact_long_term_memories(memory.config.default_namespace, "ada")
+    assert (merged.status, merged.pending) == ("ok, 1 memories remaining after compaction", False)
+    assert merged.operation_id
+
+
+async def test_every_page_of_a_search_is_read(memory: MemoryAPIClient) -> None:
+    ids = await remember(memory)
+    found = [hit.id async for hit in memory.search_all_long_term_memories("", user_id={"eq": "ada"}, batch_size=2)]
+    assert sorted(found) == sorted(ids.values())
+    first = await memory.search_long_term_memory("", limit=2)
+    assert (first.total, first.next_offset) == (3, 2)
+
+
+async def test_many_memories_are_stored_in_parts(memory: MemoryAPIClient) -> None:
+    records = [ClientMemoryRecord(text=f"Locker {number} belongs to team {number}.") for number in range(5)]
+    answers = await memory.bulk_create_long_term_memories([records], batch_size=2, delay_between_batches=0)
+    assert [answer.status for answer in answers] == ["ok"] * 3
+    assert {(await memory.get_long_term_memory(record.id)).text for record in records} == {record.text for record in records}
+
+
+async def test_a_prompt_is_made_of_a_session_and_memories(memory: MemoryAPIClient) -> None:
+    await remember(memory)
+    await memory.append_messages("chat", [{"role": "user", "content": "Good morning!"}], user_id="ada")
+    prompt = await memory.memory_prompt(
+        "What does Ada drink?", session_id="chat", user_id="ada", long_term_search={"user_id": {"eq": "ada"}, "limit": 1}
+    )
+    said = prompt.to_openai()
+    assert said[-1] == {"role": "user", "content": "What does Ada drink?"}
+    assert any("Good morning!" in message["content"] for message in said)
+    assert prompt.long_term_memories
+    assert prompt.long_term_memories[0].text == FACTS["tea"]
+    hydrated = await memory.hydrate_memory_prompt("hives", user_id={"eq": "ada"}, limit=1, recency_boost=False)
+    assert [found.text for found in hydrated.long_term_memories or []] == [FACTS["bees"]]
+
+
+async def test_one_key_is_one_request(memory: MemoryAPIClient) -> None:
+    key = f"import-{ULID()}"
+    record = ClientMemoryRecord(text="Written under a key.")
+    assert (await memory.create_long_term_memory([record], idempotency_key=key)).status == "ok"
+    await memory.delete_long_term_memories([record.id])
+    assert (await memory.create_long_term_memory([record], idempotency_key=key)).status == "ok", "the first answer again"
+    with pytest.raises(MemoryNotFoundError):
+        await memory.get_long_term_memory(record.id)
+    with pytest.raises(MemoryServerError, match="Idempotency-Key"):
+        await memory.create_long_term_memory([ClientMemoryRecord(text="Something else.")], idempotency_key=key)
+
+
+async def give_up(runtime: Runtime) -> None:
+    """Lets everything that waits on memories be given up, as after too many tries."""
+    await runtime.outbox.claim(DueKind.MEMORY, limit=1000, lease_seconds=60, max_attempts=0)
+
+
+async def test_work_is_listed_looked_at_replayed_and_dropped(waiting: tuple[MemoryAPIClient, Runtime]) -> None:
+    memory, runtime = waiting
+    record = MemoryRecord(id=str(ULID()), text="Nobody has embedded this yet.")
+    stored = await memory.create_long_term_memory([record], wait=0.1)
+    assert stored.searchable is False
+
+    async def of_the_record(state: str) -> str | None:
+        offset: int | None = 0
+        while offset is not None:
+            page = await memory.list_operations(state, "memory", limit=100, offset=offset)
+            found = [operation.id for operation in page.operations if operation.memory_id == record.id]
+            if found:
+                return found[0]
+            offset = page.next_offset
+        return None
+
+    operation_id = await of_the_record("pending")
+    assert operation_id
+    assert (await memory.get_operation(operation_id)).state == "pending"
+    with pytest.raises(MemoryConflictError, match="not dead"):
+        await memory.replay_operation(operation_id)
+    await give_up(runtime)
+    assert await of_the_record("dead") == operation_id
+    assert (await memory.replay_operation(operation_id)).state == "pending"
+    await give_up(runtime)
+    assert (await memory.drop_operation(operation_id)).status == "ok"
+    assert await of_the_record("dead") is None
+    assert (await memory.get_long_term_memory(record.id)).text == record.text
+    with pytest.raises(MemoryNotFoundError):
+        await memory.get_operation("memory-nothing")
+
+
+async def test_a_wait_that_is_too_short_says_pending(waiting: tuple[MemoryAPIClient, Runtime]) -> None:
+    memory, _ = waiting
+    await memory.append_messages("slow", [{"role": "user", "content": "Nobody reads this."}])
+    assert (await memory.flush_working_memory("slow", wait=0.1)).status == "pending"
+    assert (await memory.delete_user("nobody-yet", wait=0.1)).status == "pending"

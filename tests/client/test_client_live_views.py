@@ -1,0 +1,87 @@
+"""Summary views and their tasks through both clients, against a real server without a language model."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from ulid import ULID
+
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError
+from agent_memory_client.models import ClientMemoryRecord, CreateSummaryViewRequest, TaskStatusEnum
+from tests.support.waiting import wait_until
+
+
+async def test_a_view_is_made_run_read_and_deleted(memory: MemoryAPIClient) -> None:
+    namespace = memory.config.default_namespace
+    assert namespace
+    records = [
+        ClientMemoryRecord(text="Ada paid the rent on Monday.", user_id="ada"),
+        ClientMemoryRecord(text="Ben grows tomatoes on the balcony.", user_id="ben"),
+    ]
+    await memory.create_long_term_memory(records, wait=20)
+    request = CreateSummaryViewRequest(name="who", source="long_term", group_by=["user_id"], filters={"namespace": namespace})
+    view = await memory.create_summary_view(request)
+    assert (view.name, view.group_by) == ("who", ["user_id"])
+    assert view.id in {found.id for found in await memory.list_summary_views()}
+    assert await memory.get_summary_view(view.id) == view
+
+    partition = await memory.run_summary_view_partition(view.id, {"user_id": "ada"})
+    assert (partition.group, partition.memory_count) == ({"user_id": "ada"}, 1)
+    assert "rent" in partition.summary
+    assert [found.group for found in await memory.list_summary_view_partitions(view.id)] == [{"user_id": "ada"}]
+
+    task = await memory.run_summary_view(view.id)
+
+    async def finished() -> bool:
+        found = await memory.get_task(task.id)
+        assert found
+        assert found.status is not TaskStatusEnum.FAILED, found.error_message
+        return found.status is TaskStatusEnum.COMPLETED
+
+    await wait_until(finished, "the view's run")
+    stored = {found.group["user_id"]: found.summary for found in await memory.list_summary_view_partitions(view.id)}
+    assert set(stored) == {"ada", "ben"}
+    assert "tomatoes" in stored["ben"]
+    assert [found.group for found in await memory.list_summary_view_partitions(view.id, user_id="ben")] == [{"user_id": "ben"}]
+
+    assert (await memory.delete_summary_view(view.id)).status == "ok"
+    assert await memory.get_summary_view(view.id) is None
+
+
+class Cutting(httpx.AsyncBaseTransport):
+    """Carries requests out and then loses the first answer to a POST."""
+
+    def __init__(self) -> None:
+        self.below = httpx.AsyncHTTPTransport()
+        self.posts = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self.below.handle_async_request(request)
+        self.posts += request.method == "POST"
+        if request.method == "POST" and self.posts == 1:
+            await response.aread()
+            await response.aclose()
+            raise httpx.ReadError("the connection broke", request=request)
+        return response
+
+    async def aclose(self) -> None:
+        await self.below.aclose()
+
+
+async def test_a_request_whose_answer_was_lost_is_carried_out_once(server: str) -> None:
+    cutting = Cutting()
+    name = str(ULID())
+    async with MemoryAPIClient(MemoryClientConfig(base_url=server), transport=cutting) as memory:
+        view = await memory.create_summary_view(CreateSummaryViewRequest(name=name, source="long_term"))
+        assert cutting.posts == 2
+        assert [found.id for found in await memory.list_summary_views() if found.name == name] == [view.id]
+
+
+async def test_what_is_not_there_is_none_and_what_is_wrong_is_refused(memory: MemoryAPIClient) -> None:
+    assert await memory.get_summary_view("none") is None
+    assert await memory.get_task("none") is None
+    with pytest.raises(MemoryNotFoundError):
+        await memory.run_summary_view("none")
+    with pytest.raises(MemoryServerError):
+        await memory.create_summary_view(CreateSummaryViewRequest(source="long_term", group_by=["shoe_size"]))

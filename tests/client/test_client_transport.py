@@ -1,0 +1,221 @@
+"""Sending: credentials, what is repeated and what is not, and how long it waits in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory_client._async.transport import Transport
+from agent_memory_client._calls import Call
+from agent_memory_client._sending import MAX_WAIT_SECONDS, wait_before
+from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.errors import (
+    MemoryClientError,
+    MemoryConflictError,
+    MemoryProtocolError,
+    MemoryTimeoutError,
+    MemoryUnavailableError,
+    MemoryValidationError,
+)
+
+READ = Call("GET", "/v1/health")
+ONCE = Call("DELETE", "/v1/operations/o", json={}, idempotent=False)
+KEYED = Call("POST", "/v1/summary-views", json={"source": "long_term"}, headers={"Idempotency-Key": "k"})
+Step = int | Exception | httpx.Response
+
+
+class Server:
+    """Answers with one step after the other and keeps what it was sent."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = list(steps)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        step = self.steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return httpx.Response(step, json={"status": "ok"}) if isinstance(step, int) else step
+
+
+class Client:
+    """A transport to a `Server` that notes its waits instead of waiting."""
+
+    def __init__(self, *steps: Step, **config: Any) -> None:
+        self.server = Server(steps)
+        self.waits: list[float] = []
+        self.transport = Transport(
+            MemoryClientConfig(base_url="http://memory/prefix", **config), httpx.MockTransport(self.server), self._note
+        )
+
+    async def _note(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    async def send(self, call: Call) -> httpx.Response:
+        return await self.transport.send(call)
+
+
+async def test_requests_carry_credentials_and_go_below_the_base_url() -> None:
+    client = Client(200, api_key="key", bearer_token="token")
+    await client.send(Call("PUT", "/v1/working-memory/a%2Fb%20c", {"q": "ü &"}, {"text": "日本"}, {"If-Match": '"1"'}))
+    request = client.server.requests[0]
+    assert request.url.raw_path == b"/prefix/v1/working-memory/a%2Fb%20c?q=%C3%BC+%26"
+    assert request.headers["X-API-Key"] == "key"
+    assert request.headers["Authorization"] == "Bearer token"
+    assert request.headers["If-Match"] == '"1"'
+    assert request.headers["Content-Type"] == "application/json"
+    assert request.headers["User-Agent"].startswith("agent-memory-api-client/")
+    assert json.loads(request.content) == {"text": "日本"}
+
+
+async def test_without_credentials_none_are_sent() -> None:
+    client = Client(200)
+    await client.send(READ)
+    assert {"x-api-key", "authorization", "content-type"}.isdisjoint(client.server.requests[0].headers)
+    assert client.server.requests[0].content == b""
+
+
+def test_credentials_are_not_shown() -> None:
+    shown = repr(MemoryClientConfig(base_url="http://memory", api_key="hush", bearer_token="hush"))
+    assert "hush" not in shown
+
+
+async def test_lists_become_repeated_parameters() -> None:
+    client = Client(200)
+    await client.send(Call("DELETE", "/v1/long-term-memory", {"memory_ids": ["a", "b&c"]}))
+    assert client.server.requests[0].url.query == b"memory_ids=a&memory_ids=b%26c"
+
+
+@pytest.mark.parametrize("step", [429, 502, 503, 504, httpx.ConnectError("no"), httpx.ReadError("no"), httpx.RemoteProtocolError("no")])
+async def test_what_is_safe_is_repeated(step: Step) -> None:
+    client = Client(step, step, 200)
+    assert (await client.send(READ)).status_code == 200
+    assert len(client.waits) == 2
+    assert 0 < client.waits[0] <= 0.1
+    assert 0 < client.waits[1] <= 0.2
+
+
+async def test_a_repeated_request_is_the_same_to_the_byte() -> None:
+    client = Client(503, 200)
+    await client.send(Call("POST", "/v1/working-memory/s/messages", json={"messages": [{"id": "1"}]}))
+    first, second = client.server.requests
+    assert first.content == second.content
+
+
+async def test_a_repetition_waits_for_the_attempt_that_is_still_under_way() -> None:
+    client = Client(httpx.ReadError("cut"), 409, 200)
+    assert (await client.send(KEYED)).status_code == 200
+    assert {request.headers["Idempotency-Key"] for request in client.server.requests} == {"k"}
+    for call, steps in ((KEYED, [409]), (READ, [httpx.ReadError("cut"), 409])):
+        with pytest.raises(MemoryConflictError):
+            await Client(*steps).send(call)
+
+
+async def test_a_call_that_lets_the_server_wait_waits_longer_itself() -> None:
+    client = Client(200, 200, timeout=7)
+    await client.send(READ)
+    await client.send(Call("POST", "/v1/working-memory/s/flush", wait=10.0))
+    assert [request.extensions["timeout"]["read"] for request in client.server.requests] == [7.0, 17.0]
+
+
+@pytest.mark.parametrize("step", [400, 401, 404, 409, 412, 422, 500])
+async def test_refusals_are_not_repeated(step: int) -> None:
+    client = Client(step)
+    with pytest.raises(MemoryClientError):
+        await client.send(READ)
+    assert client.waits == []
+
+
+async def test_a_timeout_of_the_answer_is_not_repeated() -> None:
+    client = Client(httpx.ReadTimeout("slow"))
+    with pytest.raises(MemoryTimeoutError):
+        await client.send(READ)
+    assert client.waits == []
+
+
+@pytest.mark.parametrize("step", [429, 503, httpx.ReadError("no"), httpx.RemoteProtocolError("no"), httpx.WriteError("no")])
+async def test_what_is_not_safe_is_sent_once(step: Step) -> None:
+    client = Client(step)
+    with pytest.raises(MemoryUnavailableError):
+        await client.send(ONCE)
+    assert len(client.server.requests) == 1
+
+
+@pytest.mark.parametrize("step", [httpx.ConnectError("no"), httpx.ConnectTimeout("slow")])
+async def test_what_never_reached_the_server_is_repeated_in_any_case(step: Exception) -> None:
+    client = Client(step, 200)
+    assert (await client.send(ONCE)).status_code == 200
+
+
+async def test_repetition_ends() -> None:
+    client = Client(*[503] * 4, max_retries=3)
+    with pytest.raises(MemoryUnavailableError) as caught:
+        await client.send(READ)
+    assert caught.value.status_code == 503
+    assert len(client.server.requests) == 4
+    silent = Client(httpx.ConnectError("refused"), max_retries=0)
+    with pytest.raises(MemoryUnavailableError) as away:
+        await silent.send(READ)
+    assert away.value.status_code is None
+
+
+async def test_the_server_says_how_long_to_wait() -> None:
+    client = Client(httpx.Response(503, headers={"Retry-After": "3"}), 200)
+    await client.send(READ)
+    assert client.waits == [3.0]
+
+
+async def test_waits_that_are_too_long_are_left_to_the_caller() -> None:
+    client = Client(httpx.Response(429, headers={"Retry-After": "3600"}))
+    with pytest.raises(MemoryUnavailableError) as caught:
+        await client.send(READ)
+    assert caught.value.retry_after == 3600.0
+    assert client.waits == []
+
+
+def test_waits_grow_up_to_a_limit() -> None:
+    for attempt in range(1, 60):
+        wait = wait_before(attempt, None)
+        assert wait is not None
+        assert 0 < wait <= MAX_WAIT_SECONDS
+
+
+@pytest.mark.parametrize("body", [{"a": float("nan")}, {"a": "\ud800"}, {"a": object()}])
+async def test_what_json_cannot_say_is_refused_before_it_is_sent(body: dict[str, Any]) -> None:
+    client = Client()
+    with pytest.raises(MemoryValidationError, match="JSON"):
+        await client.send(Call("POST", "/v1/memory/prompt", json=body))
+    assert client.server.requests == []
+
+
+@pytest.mark.parametrize("params", [{"user_id": "\ud800"}])
+async def test_what_a_query_cannot_say_is_refused(params: dict[str, str]) -> None:
+    with pytest.raises(MemoryClientError):
+        await Client().send(Call("GET", "/v1/working-memory/", params))
+
+
+@pytest.mark.parametrize("base_url", ["memory", "ftp://memory", "", "http://memory:port"])
+async def test_a_bad_base_url_is_one_of_our_errors(base_url: str) -> None:
+    with pytest.raises(MemoryProtocolError, match="base URL"):
+        await Transport(MemoryClientConfig(base_url=base_url)).send(READ)
+
+
+@pytest.mark.parametrize("secret", ["", "a\nb", "ключ"])
+def test_credentials_that_a_header_cannot_carry_are_refused(secret: str) -> None:
+    with pytest.raises(MemoryValidationError, match="api_key"):
+        Transport(MemoryClientConfig(base_url="http://memory", api_key=secret))
+    with pytest.raises(MemoryValidationError, match="bearer_token"):
+        Transport(MemoryClientConfig(base_url="http://memory", bearer_token=secret))
+
+
+@pytest.mark.parametrize("status", [304, 307, 308])
+async def test_redirects_are_not_followed(status: int) -> None:
+    client = Client(httpx.Response(status, headers={"Location": "http://elsewhere/"}), api_key="key")
+    with pytest.raises(MemoryProtocolError, match="base URL"):
+        await client.send(READ)
+    assert len(client.server.requests) == 1

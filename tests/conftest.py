@@ -1,0 +1,47 @@
+"""One real Redis for the whole session, settings that no developer's environment changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+from ulid import ULID
+
+from agent_memory import settings as settings_module
+from agent_memory.embedded_redis import embedded_redis
+from agent_memory.settings import Settings, load_settings, variables
+
+
+def pytest_configure() -> None:
+    """Forgets the developer's own settings, before anything reads them: the variables and the `.env` beside the project."""
+    for name in list(os.environ):
+        if name.upper() in variables():
+            del os.environ[name]
+    for group in settings_module._GROUPS.values():  # pyright: ignore[reportPrivateUsage]
+        group.model_config["env_file"] = None
+
+
+@pytest.fixture(scope="session")
+async def redis_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str, None]:
+    """The URL of an embedded Redis that all tests share; each keeps to a KEY_PREFIX of its own."""
+    async with embedded_redis(tmp_path_factory.mktemp("redis")) as redis:
+        yield redis.url
+
+
+@pytest.fixture
+def make_settings() -> Callable[..., Settings]:
+    """Settings with a KEY_PREFIX that no other test has and the local models, changed by what is given."""
+    prefix = f"t{str(ULID()).lower()}"
+
+    def make(**given: Any) -> Settings:
+        return load_settings(**{"KEY_PREFIX": prefix, "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", **given})
+
+    return make
+
+
+@pytest.fixture
+def settings(make_settings: Callable[..., Settings]) -> Settings:
+    """`make_settings()` without changes."""
+    return make_settings()

@@ -1,0 +1,18 @@
+"""The server that the documentation talks to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from agent_memory.settings import load_settings
+from tests.support.stack import stack
+
+
+@pytest.fixture(scope="session")
+async def documented(redis_url: str) -> AsyncGenerator[str, None]:
+    """The base URL of a server with the local models."""
+    settings = load_settings(KEY_PREFIX="docs", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with stack(settings, redis_url) as base_url:
+        yield base_url

@@ -1,0 +1,57 @@
+"""What the documentation says, as data: its pages, their fenced blocks and their links."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.cli import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BASE_URL = "http://127.0.0.1:8000"
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, and where it begins."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks(*languages: str) -> list[Block]:
+    """All blocks of these languages."""
+    found: list[Block] = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for match in _FENCE.finditer(text):
+            if match[1] in languages:
+                found.append(Block(page, text.count("\n", 0, match.start()) + 1, match[1], match[2]))
+    return found
+
+
+def commands(block: Block) -> list[str]:
+    """The commands of a shell block, without comments; lines that end with a backslash are joined."""
+    joined = block.text.replace("\\\n", " ")
+    lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in joined.splitlines())
+    return [line for line in lines if line]
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a page's links."""
+    return _LINK.findall(_FENCE.sub("", page.read_text("utf-8")))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

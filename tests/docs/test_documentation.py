@@ -1,0 +1,134 @@
+"""The documentation is true: its programs run, its requests succeed, its commands, options, settings and links exist."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+import yaml
+
+from agent_memory.cli.app import app
+from agent_memory.settings import variables
+from tests.docs.pages import BASE_URL, PAGES, Block, anchors, blocks, commands, links
+from tests.support.cli import ROOT, agent_memory, clean_environment
+
+SHELL = [(block, command) for block in blocks("sh") for command in commands(block)]
+CALLS = [(block, command) for block, command in SHELL if command.startswith("curl ")]
+OTHERS = [(block, command) for block, command in SHELL if not command.startswith("curl ")]
+PROGRAMS = blocks("python")
+COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_nothing_is_written_in_an_unknown_language() -> None:
+    known = {str(block) for block in blocks("sh", "python", "text", "json")}
+    assert {str(block) for block in blocks("", "bash", "shell", "console", "py", "python3")} - known == set()
+    assert CALLS
+    assert PROGRAMS
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=map(str, PROGRAMS))
+async def test_its_programs_run(program: Block, documented: str, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program.text.replace(BASE_URL, documented)),
+        env=clean_environment(),
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, problems = await process.communicate()
+    assert process.returncode == 0, problems.decode()
+    assert output, "an example shows something"
+
+
+async def test_the_first_conversation_recalls(documented: str) -> None:
+    program = next(block for block in PROGRAMS if block.page.name == "README.md")
+    shown = next(block.text for block in blocks("text") if block.page.name == "README.md")
+    assert len([line for line in program.text.splitlines() if line.strip()]) <= 20
+    patient = program.text.replace("await asyncio.sleep(1)", "await settled(memory)").replace(BASE_URL, documented)
+    assert patient.count("settled") == 1, "where it gives the worker a moment"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from tests.support.waiting import settled\n" + patient.replace('"ada"', '"first"')),
+        env=clean_environment(),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    changing = re.compile(r"(?<=\[)\d+ \w+ \d{4}|(?<=ID: )\w+")
+    assert changing.sub("", output.decode()) == changing.sub("", shown)
+
+
+@pytest.mark.parametrize(("block", "command"), CALLS, ids=[f"{block}-{number}" for number, (block, _) in enumerate(CALLS)])
+async def test_its_requests_succeed(block: Block, command: str, documented: str) -> None:
+    process = await asyncio.create_subprocess_shell(
+        command.replace("curl ", "curl --silent --show-error --fail-with-body ", 1).replace(BASE_URL, documented),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+
+
+@pytest.mark.parametrize(("block", "command"), OTHERS, ids=[f"{block}-{number}" for number, (block, _) in enumerate(OTHERS)])
+def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
+    words = shlex.split(command)
+    while re.fullmatch(r"[A-Z_]+=.*", words[0]):
+        assert words.pop(0).partition("=")[0] in variables()
+    match words:
+        case ["make", target, *_]:
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        case [".venv/bin/agent-memory", name, *options]:
+            known = {option for parameter in COMMANDS[name].params for option in parameter.opts} | {"--help"}
+            assert {option for option in options if option.startswith("-")} <= known
+        case [".venv/bin/python", script, "--help"]:
+            done = subprocess.run([sys.executable, str(ROOT / script), "--help"], capture_output=True, check=False, env=clean_environment())
+            assert done.returncode == 0, done.stderr
+        case ["docker", "compose", "up", "--build", *scale]:
+            services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+            assert all(word.partition("=")[0] in services for word in scale if word != "--scale")
+        case ["pip", "install", path]:
+            assert (ROOT / path / "pyproject.toml").exists()
+        case _:
+            pytest.fail(f"{block} shows a command that nothing checks: {command}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_its_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if target.startswith("http"):
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), link
+        assert not anchor or anchor in anchors(path), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
+    named = re.findall(r"`([^`\n]+)`", page.read_text("utf-8"))
+    foreign = {"ARGS", "BGREWRITEAOF", "REDIS_URL"}
+    for word in named:
+        name = word.partition("=")[0]
+        if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", name):
+            assert name in variables() or name in foreign, word
+        if re.fullmatch(r"[\w./-]+\.(py|yml|lock)|[\w-]+/([\w-]+/)*", word) and "/" in word:
+            places = (ROOT, ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
+            assert any((place / word).exists() for place in places) or word.startswith("llm/openai"), word
+
+
+def test_the_table_of_settings_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "settings_table.py"), "--check"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_doctor_runs_as_it_is_shown(tmp_path: Path) -> None:
+    done = agent_memory("doctor", cwd=tmp_path, PORT="0", LOG_LEVEL="WARNING", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"LOG_LEVEL\s+WARNING\s+\(set\)", done.stdout)

@@ -1,0 +1,196 @@
+"""The journal: every intent before it is tried, and whether it was acknowledged; and what must therefore stand in Redis at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+class Journal:
+    """A file of JSON lines, flushed line by line: `{"op": n, "kind", "key", …}` is an intent, `{"op": n, "ok", …}` its outcome."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("a", encoding="utf-8")
+        self._next = 0
+
+    def intend(self, kind: str, key: str, **more: Any) -> int:
+        """Writes an intent and returns its number."""
+        self._next += 1
+        self._write({"op": self._next, "kind": kind, "key": key, **more})
+        return self._next
+
+    def outcome(self, op: int, *, ok: bool, tries: int, **more: Any) -> None:
+        """Writes what became of it: acknowledged or not, after how many requests."""
+        self._write({"op": op, "ok": ok, "tries": tries, **more})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+
+def read(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Intents in order, each with its outcome (None: the run ended before there was one)."""
+    intents: dict[int, dict[str, Any]] = {}
+    outcomes: dict[int, dict[str, Any]] = {}
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            entry = json.loads(line)
+            (intents if "kind" in entry else outcomes)[entry["op"]] = entry
+    for op, intent in intents.items():
+        yield intent, outcomes.get(op)
+
+
+@dataclass
+class Said:
+    """A message of the workload. Its memory (word for word) and its fact each "must" be there, "may" be, or are "gone" for good."""
+
+    id: str
+    role: str
+    text: str
+    informative: bool
+    verbatim: str = "must"
+    fact: str = "must"
+
+    def weaken(self) -> None:
+        """What was not promoted yet need not be any more."""
+        self.verbatim = "may" if self.verbatim == "must" else self.verbatim
+        self.fact = "may" if self.fact == "must" else self.fact
+
+
+@dataclass
+class SessionModel:
+    """What a session must be. `lists` are the possible lists of ids (more than one after an append without an answer)."""
+
+    key: str
+    shared: bool = False
+    alive: bool = False
+    lists: list[list[str]] = field(default_factory=lambda: [[]])
+    by_writer: dict[str, list[list[str]]] = field(default_factory=dict[str, list[list[str]]])
+    said: dict[str, Said] = field(default_factory=dict[str, Said])
+    counters: set[int | None] = field(default_factory=lambda: {None})
+    own_memories: list[str] = field(default_factory=list[str])
+
+
+@dataclass
+class Expected:
+    """What the journal says about sessions and memories. A memory has the contents that are possible; None means: not there."""
+
+    sessions: dict[str, SessionModel] = field(default_factory=dict[str, SessionModel])
+    memories: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
+    acknowledged: int = 0
+    unacknowledged: int = 0
+    retried: int = 0
+
+    def session(self, key: str) -> SessionModel:
+        return self.sessions.setdefault(key, SessionModel(key))
+
+
+def expected(entries: Iterable[tuple[dict[str, Any], dict[str, Any] | None]]) -> Expected:
+    """Replays a journal. Each session and each memory has one writer at a time, but for shared sessions, which only grow."""
+    result = Expected()
+    for intent, outcome in entries:
+        ok = outcome is not None and outcome["ok"]
+        if outcome is not None and outcome.get("refused"):
+            continue  # the server said no: it did nothing
+        result.acknowledged += ok
+        result.unacknowledged += not ok
+        result.retried += outcome is not None and outcome["tries"] > 1
+        _APPLY[intent["kind"]](result, intent, ok, outcome or {})
+    return result
+
+
+def _said(intent: dict[str, Any], fate: str) -> list[Said]:
+    return [Said(*message, fate, fate) for message in intent["messages"]]
+
+
+def _append(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    session = result.session(intent["key"])
+    said = _said(intent, "must" if ok else "may")
+    ids = [message.id for message in said]
+    session.said |= {message.id: message for message in said}
+    if "writer" in intent:
+        session.shared = True
+        session.alive = session.alive or ok
+        before = session.by_writer.setdefault(intent["writer"], [[]])
+        session.by_writer[intent["writer"]] = [one + ids for one in before] + ([] if ok else before)
+        return
+    if ok:
+        session.alive = True
+        session.lists = [one + ids for one in session.lists]
+    else:
+        session.lists += [one + ids for one in session.lists]
+
+
+def _put(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    session = result.session(intent["key"])
+    new = _said(intent, "must" if ok else "may")
+    session.said |= {message.id: message for message in new}
+    session.lists = [intent["ids"]] if ok else [*session.lists, intent["ids"]]
+    session.counters = {intent["counter"]} | (set() if ok else session.counters)
+    session.alive = session.alive or ok
+    for memory_id, text in intent["memories"]:
+        result.memories[memory_id] = {text} | (set() if ok else {None})
+        session.own_memories.append(memory_id)
+
+
+def _data(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    session = result.session(intent["key"])
+    session.counters = {intent["counter"]} | (set() if ok else session.counters)
+
+
+def _delete_session(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    session = result.session(intent["key"])
+    if not ok:
+        raise AssertionError("a deletion is tried until it is acknowledged")
+    session.alive, session.lists, session.counters = False, [[]], {None}
+    for message in session.said.values():
+        message.weaken()
+    for memory_id in session.own_memories:
+        result.memories[memory_id].add(None)
+    session.own_memories = []
+
+
+def _forget_memories(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    """All memories of a deleted session were listed and deleted: none may be there, none may come."""
+    session = result.session(intent["key"])
+    for message in session.said.values() if ok else ():
+        message.verbatim = message.fact = "gone"
+
+
+def _delete_message_memory(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
+    message = result.session(intent["key"]).said[intent["message"]]
+    if ok and outcome["deleted"] == 1:
+        message.verbatim = "gone"
+    elif not ok or outcome["tries"] > 1:  # an earlier try may have deleted it, or have come before it was promoted
+        message.verbatim = "may" if message.verbatim == "must" else message.verbatim
+
+
+def _create(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    for memory_id, text in intent["memories"]:
+        before = set[str | None]() if ok else result.memories.get(memory_id, {None})
+        result.memories[memory_id] = before | {text}
+
+
+def _delete_memories(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    for memory_id in intent["ids"]:
+        result.memories[memory_id] = {None} | (set() if ok else result.memories.get(memory_id, {None}))
+
+
+_APPLY = {
+    "append": _append,
+    "put": _put,
+    "data": _data,
+    "delete_session": _delete_session,
+    "forget_memories": _forget_memories,
+    "delete_message_memory": _delete_message_memory,
+    "create": _create,
+    "patch": _create,
+    "delete_memories": _delete_memories,
+}

@@ -1,0 +1,179 @@
+"""A TCP proxy that misbehaves on demand: refuses, swallows, delays, cuts, half-closes, and loses replies to what was carried out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+_CHUNK = 65536
+Match = Callable[[bytes], bool]
+
+
+def anything(_: bytes) -> bool:
+    """Matches every request."""
+    return True
+
+
+@dataclass
+class _Loss:
+    """Requests whose reply gets lost: the next `times` that match."""
+
+    match: Match
+    times: int
+
+
+@dataclass(eq=False)
+class _Link:
+    """One connection through the proxy. `losing` says that the reply to what was forwarded last must not arrive."""
+
+    down: asyncio.StreamWriter
+    up: asyncio.StreamWriter
+    losing: bool = False
+    deaf: bool = False
+    ways: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
+
+    def abort(self) -> None:
+        """Resets both sides, whatever is still to be delivered."""
+        for way in self.ways:
+            if way is not asyncio.current_task():
+                way.cancel()
+        for writer in (self.down, self.up):
+            if writer.transport is not None:
+                writer.transport.abort()
+
+
+@dataclass
+class Proxy:
+    """Listens on `port` of 127.0.0.1 and forwards to `target`, another port there. Change its fields to make it misbehave."""
+
+    target: int
+    port: int = 0
+    delay: float = 0.0
+    """Seconds that each chunk waits, in both directions. What waits when its sender goes away is never delivered."""
+    refuse: bool = False
+    """New connections are cut at once."""
+    swallow: bool = False
+    """Connections stand, and nothing passes."""
+    answer: bytes | None = None
+    """Said in the target's place to every request, which is not forwarded."""
+    counts: Counter[str] = field(default_factory=Counter)
+    _losses: list[_Loss] = field(default_factory=list[_Loss])
+    _links: set[_Link] = field(default_factory=set[_Link])
+    _serving: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    _server: asyncio.Server | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[Proxy]:
+        """Listens while the block runs; cuts everything at its end."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            self._server.close()
+            self.heal()
+            self.cut()
+            await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def heal(self) -> None:
+        """Nothing is wrong any more; connections stay."""
+        self.delay, self.refuse, self.swallow, self.answer = 0.0, False, False, None
+        self._losses.clear()
+
+    def cut(self) -> int:
+        """Resets all connections; returns how many there were."""
+        links = list(self._links)
+        for link in links:
+            link.abort()
+        return len(links)
+
+    def half_close(self, rng: random.Random) -> None:
+        """On each connection one side stops sending while the other goes on."""
+        for link in list(self._links):
+            writer = link.down if rng.random() < 0.5 else link.up
+            with contextlib.suppress(OSError, RuntimeError):
+                if writer.can_write_eof():
+                    writer.write_eof()
+
+    def lose_replies(self, times: int = 1, match: Match = anything) -> None:
+        """The next `times` requests that match are carried out, their replies are dropped and their connections reset."""
+        self._losses.append(_Loss(match, times))
+
+    @property
+    def open(self) -> int:
+        """How many connections stand."""
+        return len(self._links)
+
+    @property
+    def to_lose(self) -> int:
+        """How many replies are still to be lost."""
+        return sum(loss.times for loss in self._losses)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        self.counts["connections"] += 1
+        if self.refuse:
+            writer.transport.abort()
+            return
+        try:
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.target)
+        except OSError:
+            writer.transport.abort()
+            return
+        link = _Link(writer, up_writer)
+        self._links.add(link)
+        link.ways = [
+            asyncio.create_task(self._carry(link, reader, up_writer, request=True)),
+            asyncio.create_task(self._carry(link, up_reader, writer, request=False)),
+        ]
+        try:
+            await asyncio.wait(link.ways)
+        finally:
+            self._links.discard(link)
+            link.abort()
+
+    async def _carry(self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, request: bool) -> None:
+        try:
+            while chunk := await reader.read(_CHUNK):
+                if self.delay:
+                    await asyncio.sleep(self.delay)  # the fault itself
+                    if link.down.is_closing() or (request and reader.exception() is not None) or (request and reader.at_eof()):
+                        self.counts["undelivered"] += 1
+                        break
+                if self.swallow:
+                    link.deaf = True
+                if link.deaf:
+                    self.counts["swallowed"] += 1
+                    continue
+                if request and self.answer is not None:
+                    link.down.write(self.answer)
+                    continue
+                if request:
+                    self._mark(link, chunk)
+                elif link.losing:
+                    self.counts["lost replies"] += 1
+                    link.abort()
+                    return
+                writer.write(chunk)
+                await writer.drain()
+            if writer.can_write_eof() and not writer.is_closing():
+                writer.write_eof()
+        except (OSError, RuntimeError):
+            link.abort()
+
+    def _mark(self, link: _Link, chunk: bytes) -> None:
+        for loss in self._losses:
+            if loss.times > 0 and loss.match(chunk):
+                loss.times -= 1
+                link.losing = True
+                if loss.times == 0:
+                    self._losses.remove(loss)
+                return

@@ -1,0 +1,79 @@
+"""F15: an index that is gone or incomplete is told, never a shorter answer; the next start builds it again, complete."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from agent_memory.api.app import create_app
+from agent_memory.storage.indexes import memory_index_name, session_index_name, vector_index_name
+from agent_memory_client.models import SearchRequest
+from tests.faults.conftest import MakeChat
+from tests.faults.pictures import finished
+from tests.support.api import serving
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+_SEARCH = {"text": "violins in Lisbon", "limit": 100}
+
+
+def names(rig: Rig) -> dict[str, str]:
+    spec = rig.rt.memories._spec  # pyright: ignore[reportPrivateUsage]
+    return {
+        "memories": memory_index_name(rig.keys),
+        "vectors": vector_index_name(rig.keys, spec),
+        "sessions": session_index_name(rig.keys),
+    }
+
+
+async def filled(rig: Rig) -> None:
+    await rig.rt.longterm.store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
+    await rig.append("s", "I moved to Porto")
+    await finished(rig)
+
+
+@pytest.mark.parametrize("which", ["memories", "vectors", "sessions"])
+async def test_a_dropped_index_is_a_503_that_names_it_and_back_after_the_next_start(make_rig: MakeRig, which: str) -> None:
+    async with make_rig() as rig:
+        await filled(rig)
+        async with serving(create_app(rig.settings, rig.rt)) as base_url, httpx.AsyncClient(base_url=base_url) as http:
+            whole = (await http.post("/v1/long-term-memory/search", json=_SEARCH)).json()
+            assert whole["total"] >= 40
+            await rig.rt.client.execute_command("FT.DROPINDEX", names(rig)[which])
+            if which == "sessions":
+                answer = await http.get("/v1/working-memory/")
+            else:
+                answer = await http.post("/v1/long-term-memory/search", json=_SEARCH)
+            assert answer.status_code == 503, answer.text
+            assert names(rig)[which] in answer.json()["detail"]
+            assert (await http.get("/v1/working-memory/s")).status_code == 200, "what needs no index is served"
+            # Another process that starts, or this one started again, builds it from the keys.
+            async with make_rig(KEY_PREFIX=rig.settings.redis.key_prefix):
+                pass
+            again = (await http.post("/v1/long-term-memory/search", json=_SEARCH)).json()
+            assert again["total"] == whole["total"]
+            assert {one["id"] for one in again["memories"]} == {one["id"] for one in whole["memories"]}
+            assert (await http.get("/v1/working-memory/")).json()["total"] == 1
+
+
+async def test_a_search_that_takes_too_long_is_refused_not_shortened(make_rig: MakeRig) -> None:
+    """The engine's own habit is to answer with what it has found so far."""
+    async with make_rig() as rig:
+        await filled(rig)
+        before = await rig.rt.client.execute_command("FT.CONFIG", "GET", "ON_TIMEOUT")
+        assert b"fail" in str(before).lower().encode(), before
+        whole = await rig.rt.search.search(SCOPE, SearchRequest(text="violins", limit=100))
+        assert whole.total >= 40
+
+
+async def test_counts_agree_after_much_writing_and_deleting(make_rig: MakeRig, make_chat: MakeChat) -> None:
+    async with make_rig(await make_chat(), EXTRACTION_DEBOUNCE_SECONDS=0) as rig:
+        await filled(rig)
+        gone = [one.id for one in await rig.stored()][::3]
+        await rig.rt.longterm.delete(SCOPE, gone)
+        await rig.rt.longterm.store(SCOPE, [record(f"Ben sold {number} maps in Oslo") for number in range(10)])
+        await finished(rig)
+        keys = await rig.raw_keys()
+        for which, prefix in (("memories", "m:"), ("vectors", "v:"), ("sessions", "wd:")):
+            info = await rig.rt.client.execute_command("FT.INFO", names(rig)[which])
+            assert int(info[b"num_docs"]) == sum(key.startswith(prefix) for key in keys), which
+            assert int(info[b"hash_indexing_failures"]) == 0, which

@@ -1,0 +1,103 @@
+"""Chapter 3: working memory. A session is messages, data, structured memories and a time to live; PUT replaces, append adds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agent_memory_client import ClientMemoryRecord, MemoryAPIClient, MemoryMessage, MemoryNotFoundError, WorkingMemory
+from tests.support.waiting import settled, wait_until
+
+
+def said(text: str) -> MemoryMessage:
+    return MemoryMessage(role="user", content=text)
+
+
+async def test_put_stores_a_whole_session_in_place_of_the_old_one(memory: MemoryAPIClient) -> None:
+    await memory.put_working_memory("trip", WorkingMemory(session_id="trip", messages=[said("first")], data={"step": 1}))
+    await memory.put_working_memory("trip", WorkingMemory(session_id="trip", messages=[said("second")]))
+
+    session = await memory.get_working_memory("trip")
+
+    assert [message.content for message in session.messages] == ["second"]
+    assert not session.data, "what a PUT does not name is gone"
+
+
+async def test_append_adds_and_leaves_everything_else_alone(memory: MemoryAPIClient) -> None:
+    await memory.put_working_memory("trip", WorkingMemory(session_id="trip", messages=[said("first")], data={"step": 1}))
+
+    done = await memory.append_messages("trip", [{"role": "assistant", "content": "second"}])
+
+    session = await memory.get_working_memory("trip")
+    assert done.total_messages == 2
+    assert [message.content for message in session.messages] == ["first", "second"]
+    assert session.data == {"step": 1}
+
+
+async def test_many_writers_append_at_once_and_none_is_lost(memory: MemoryAPIClient) -> None:
+    texts = {f"message number {number}" for number in range(40)}
+
+    await asyncio.gather(*(memory.append_messages("busy", [{"role": "user", "content": text}]) for text in texts))
+
+    session = await memory.get_working_memory("busy")
+    assert {message.content for message in session.messages} == texts
+    assert len(session.messages) == 40
+
+
+async def test_the_newest_messages_alone_are_read_with_a_window(memory: MemoryAPIClient) -> None:
+    await memory.append_messages("long", [{"role": "user", "content": f"{'word ' * 20}{number}"} for number in range(20)])
+
+    view = await memory.get_working_memory("long", context_window_max=200)
+
+    assert 0 < len(view.messages) < 20
+    assert view.messages[-1].content.endswith("19"), "the oldest messages are left out, the newest never"
+    assert len((await memory.get_working_memory("long")).messages) == 20, "a view changes nothing"
+
+
+async def test_data_is_a_notebook_beside_the_messages(memory: MemoryAPIClient) -> None:
+    await memory.append_messages("order", [{"role": "user", "content": "A pizza, please."}])
+
+    await memory.update_working_memory_data("order", {"size": "large", "address": {"city": "Lisbon"}})
+    await memory.update_working_memory_data("order", {"address": {"street": "Rua Augusta"}}, merge_strategy="deep_merge")
+
+    session = await memory.get_working_memory("order")
+    assert session.data == {"size": "large", "address": {"city": "Lisbon", "street": "Rua Augusta"}}
+    assert len(session.messages) == 1
+
+
+async def test_structured_memories_of_a_session_become_long_term_memories(memory: MemoryAPIClient) -> None:
+    fact = ClientMemoryRecord(text="Ada prefers trains to planes", topics=["travel"], memory_type="semantic")
+
+    await memory.put_working_memory("trip", WorkingMemory(session_id="trip", user_id="ada", memories=[fact]))
+    await settled(memory)
+
+    stored = await memory.get_long_term_memory(fact.id)
+    assert (stored.text, stored.user_id, stored.session_id) == (fact.text, "ada", "trip")
+    session = await memory.get_working_memory("trip", user_id="ada")
+    assert session.memories[0].persisted_at is not None
+
+
+async def test_a_session_with_a_time_to_live_ends_by_itself(memory: MemoryAPIClient) -> None:
+    await memory.put_working_memory("brief", WorkingMemory(session_id="brief", messages=[said("soon gone")], ttl_seconds=1))
+    assert (await memory.get_working_memory("brief")).ttl_seconds == 1
+
+    async def gone() -> bool:
+        try:
+            await memory.get_working_memory("brief")
+        except MemoryNotFoundError:
+            return True
+        return False
+
+    await wait_until(gone, "the session's end")
+
+
+async def test_a_missing_session_is_an_error_or_made(memory: MemoryAPIClient) -> None:
+    with pytest.raises(MemoryNotFoundError):
+        await memory.get_working_memory("nobody")
+
+    created, session = await memory.get_or_create_working_memory("nobody")
+    assert created
+    assert session.messages == []
+    created, _ = await memory.get_or_create_working_memory("nobody")
+    assert not created

@@ -1,0 +1,82 @@
+"""The scripts of the workflow: the set-up's stamp and messages, the size check."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts.check_sizes import too_long
+from tests.support.cli import ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with what the set-up reads, and a pip that only tells what it was asked."""
+    for name in ("scripts/venv.sh", "requirements.lock", "requirements-dev.lock", "pyproject.toml", "client/pyproject.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$@" >> asked\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv" / ".home").write_text(f"{tmp_path}\n")
+    return tmp_path
+
+
+def venv(checkout: Path, kind: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(checkout / "scripts/venv.sh"), kind], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def asked(checkout: Path) -> list[str]:
+    """What pip was asked to install since the last call."""
+    file = checkout / "asked"
+    lines = [line for line in file.read_text().splitlines() if " install " in line] if file.exists() else []
+    file.unlink(missing_ok=True)
+    return lines
+
+
+def test_installs_the_lock_with_hashes_and_ours_without_an_index(checkout: Path) -> None:
+    assert venv(checkout, "run").returncode == 0
+    lock, ours = asked(checkout)
+    assert "--require-hashes -r requirements.lock" in lock
+    assert "--no-build-isolation --no-index -e client -e ." in ours
+    assert all("--no-deps" in line and "--disable-pip-version-check" in line for line in (lock, ours))
+
+
+def test_does_nothing_when_it_is_done_and_again_when_the_lock_changed(checkout: Path) -> None:
+    venv(checkout, "run")
+    asked(checkout)
+    assert venv(checkout, "run").stdout == ""
+    assert asked(checkout) == []
+    assert venv(checkout, "dev").returncode == 0
+    assert "requirements-dev.lock" in asked(checkout)[0]
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write("# changed\n")
+    assert venv(checkout, "run").returncode == 0
+    assert len(asked(checkout)) == 2
+
+
+def test_says_which_python_is_needed(checkout: Path, tmp_path: Path) -> None:
+    shutil.rmtree(checkout / ".venv")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "cat", "dirname", "cksum", "pwd"):
+        found = shutil.which(name)
+        assert found
+        (programs / name).symlink_to(found)
+    result = venv(checkout, "run", PATH=str(programs), PYTHON="")
+    assert result.returncode != 0
+    assert "Python 3.11 or newer is needed" in result.stderr
+
+
+def test_long_files_are_found(tmp_path: Path) -> None:
+    for folder, lines in (("agent_memory", 401), ("tests", 500), ("worker", 400)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text("x = 1\n" * lines)
+    assert too_long(tmp_path) == ["agent_memory/a.py: 401 lines, the limit is 400"]

@@ -1,0 +1,105 @@
+"""Both wheels are built offline and hold every module and every data file, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import ROOT, clean_environment
+
+SERVER = {"agent_memory": ROOT / "agent_memory", "agent_memory_worker": ROOT / "worker" / "agent_memory_worker"}
+CLIENT = {"agent_memory_client": ROOT / "client" / "agent_memory_client"}
+
+
+def build(project: Path, out: Path) -> zipfile.ZipFile:
+    """The wheel of a project, built without a network and without changing the sources."""
+    copy = out / "source"
+    shutil.copytree(project, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "tests", "agent-memory-data", ".*_cache"))
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out / "dist")]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=clean_environment(), check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = (out / "dist").glob("*.whl")
+    return zipfile.ZipFile(wheel)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return build(ROOT, tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return build(ROOT / "client", tmp_path_factory.mktemp("client"))
+
+
+def sources(packages: dict[str, Path]) -> set[str]:
+    """Every file of the packages as it must stand in the wheel."""
+    return {
+        f"{name}/{path.relative_to(folder).as_posix()}"
+        for name, folder in packages.items()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def contents(wheel: zipfile.ZipFile) -> set[str]:
+    return {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+
+def metadata(wheel: zipfile.ZipFile, file: str) -> bytes:
+    (name,) = [name for name in wheel.namelist() if re.search(rf"\.dist-info/{file}$", name)]
+    return wheel.read(name)
+
+
+def headers(wheel: zipfile.ZipFile) -> Message:
+    return message_from_bytes(metadata(wheel, "METADATA"))
+
+
+def test_the_server_wheel_holds_every_file(server: zipfile.ZipFile) -> None:
+    assert contents(server) == sources(SERVER)
+    assert {"agent_memory/llm/data/minilm.onnx", "agent_memory_worker/main.py"} <= contents(server)
+
+
+def test_the_client_wheel_holds_every_file_and_nothing_of_the_server(client: zipfile.ZipFile) -> None:
+    assert contents(client) == sources(CLIENT)
+
+
+def test_the_server_needs_neither_engine_nor_weights(server: zipfile.ZipFile) -> None:
+    required = headers(server).get_all("Requires-Dist") or []
+    always = [line for line in required if "extra ==" not in line]
+    assert not [line for line in required if line.startswith(("gt-all", "torch", "sentence"))]
+    assert not [line for line in always if line.startswith(("falkordb", "redis-stack", "onnxruntime"))]
+    assert any(line.startswith("agent-memory-api-client") for line in always)
+
+
+def test_the_client_is_light(client: zipfile.ZipFile) -> None:
+    required = [re.split(r"[ <>=;\[]", line)[0] for line in headers(client).get_all("Requires-Dist") or [] if "extra ==" not in line]
+    assert set(required) <= {"httpx", "pydantic", "python-ulid"}
+
+
+def test_the_command_is_installed(server: zipfile.ZipFile) -> None:
+    assert "agent-memory = agent_memory.cli.app:main" in metadata(server, "entry_points.txt").decode()
+
+
+def test_both_wheels_run_from_a_place_of_their_own(server: zipfile.ZipFile, client: zipfile.ZipFile, tmp_path: Path) -> None:
+    for wheel in (server, client):
+        wheel.extractall(tmp_path)
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import agent_memory.cli.run, agent_memory_client
+print(agent_memory.cli.run.__file__, agent_memory_client.__file__)
+"""
+    # -P and -E: not the checkout, only what was installed.
+    done = subprocess.run([sys.executable, "-P", "-E", "-c", code], cwd=os.sep, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(path.startswith(str(tmp_path)) for path in done.stdout.split()), done.stdout

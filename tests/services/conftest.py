@@ -1,0 +1,1 @@
+from tests.support.rig_fixtures import *  # noqa: F403

@@ -1,0 +1,129 @@
+"""Between the wire and Redis: keys that cannot collide, and models that come back as they were."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.scope import SessionRef
+from agent_memory.storage.codec import (
+    decode_entry,
+    decode_memory,
+    decode_own,
+    encode_message,
+    encode_own,
+    iso,
+    memory_digest,
+    message_identity,
+)
+from agent_memory.storage.keys import Keys, digest, tag, untag
+from agent_memory_client.models import MemoryMessage, MemoryRecord
+
+NAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
+PART = st.one_of(st.none(), NAME)
+WHEN = st.datetimes(timezones=st.just(UTC))
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1).filter(
+    lambda text: bool(text.strip()) and not any(ord(c) < 32 and c not in "\t\n\r" for c in text)
+)
+
+
+@given(st.lists(PART, max_size=4), st.lists(PART, max_size=4))
+def test_digests_are_equal_only_for_equal_parts(one: list[str | None], other: list[str | None]) -> None:
+    assert (digest(*one) == digest(*other)) == (one == other)
+
+
+@given(NAME, PART, PART, NAME, PART, PART)
+def test_names_of_sessions_are_equal_only_for_equal_identities(
+    a: str, b: str | None, c: str | None, d: str, e: str | None, f: str | None
+) -> None:
+    keys = Keys()
+    one, other = SessionRef(a, b, c), SessionRef(d, e, f)
+    assert (keys.sid("t", one) == keys.sid("t", other)) == (one == other)
+    assert keys.sid("t", one) != keys.sid("u", one)
+
+
+def test_moving_a_border_between_parts_is_another_digest() -> None:
+    parts = [
+        ("a", "b:c"),
+        ("a:b", "c"),
+        ("ab", "c"),
+        ("a", "bc"),
+        ("abc",),
+        ("a", "b", "c"),
+        ("", "abc"),
+        (None, "abc"),
+        ("1:a",),
+        ("-", "a"),
+    ]
+    assert len({digest(*part) for part in parts}) == len(parts)
+
+
+@given(NAME)
+def test_tags_are_plain_and_come_back(value: str) -> None:
+    assert untag(tag(value)) == value
+    assert set(tag(value)) <= set("0123456789abcdef")
+
+
+@given(NAME, NAME)
+def test_a_prefix_of_a_value_is_a_prefix_of_its_tag(one: str, other: str) -> None:
+    assert tag(one + other).startswith(tag(one))
+    assert tag(other).startswith(tag(one)) == other.startswith(one)
+
+
+@given(TEXT, NAME, WHEN, st.one_of(st.none(), WHEN), st.sampled_from("tf"), st.integers(1, 2**53), st.integers(0, 10**9), st.booleans())
+def test_messages_come_back(
+    text: str, name: str, at: datetime, stored: datetime | None, flag: str, seq: int, tokens: int, promote: bool
+) -> None:
+    message = MemoryMessage.model_construct(
+        role=name, content=text, id=name, created_at=at, persisted_at=stored, discrete_memory_extracted=flag
+    )
+    entry = f"{'' if promote else '-'}{seq} {tokens} {encode_message(message)}".encode()
+    back = decode_entry(entry)
+    assert (back.seq, back.tokens, back.promote) == (seq, tokens, promote)
+    assert back.message.model_dump() == message.model_dump()
+
+
+def test_what_makes_a_message_the_same() -> None:
+    base = MemoryMessage(role="user", content="a", id="1")
+    assert message_identity(base) == message_identity(base.model_copy(update={"created_at": datetime(2000, 1, 1, tzinfo=UTC)}))
+    for change in ({"id": "2"}, {"content": "b"}, {"role": "assistant"}):
+        assert message_identity(base) != message_identity(base.model_copy(update=change))
+    shifted = [MemoryMessage(role="userx", content="y", id="1"), MemoryMessage(role="user", content="xy", id="1")]
+    assert message_identity(shifted[0]) != message_identity(shifted[1])
+
+
+def test_what_makes_a_memory_the_same() -> None:
+    def one(**more: object) -> MemoryRecord:
+        return MemoryRecord.model_validate({"id": "1", "text": "a", **more})
+
+    base = memory_digest(one())
+    assert memory_digest(one()) == base
+    for field in ("persisted_at", "updated_at", "last_accessed"):
+        assert memory_digest(one(**{field: "2000-01-01T00:00:00Z"})) == base
+    for change in ({"text": "b"}, {"user_id": "u"}, {"pinned": True}, {"topics": []}, {"created_at": 0}, {"metadata": {"a": 1}}):
+        assert memory_digest(one(**change)) != base
+
+
+def test_a_waiting_memory_remembers_what_was_given() -> None:
+    given_ = MemoryRecord.model_validate({"id": "1", "text": "é 😀", "topics": ["a"]})
+    back = decode_own(encode_own(given_))
+    assert back == given_
+    assert back.model_fields_set == {"id", "text", "topics"}
+    later = MemoryRecord.model_validate({"id": "1", "text": "é 😀", "topics": ["a"]})
+    assert memory_digest(back) == memory_digest(later)
+    json.loads(encode_own(given_))
+
+
+def test_times_go_out_in_utc() -> None:
+    at = datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    assert iso(at) == "2024-01-01T06:30:00+00:00"
+
+
+def test_a_stored_memory_may_be_longer_than_a_callers() -> None:
+    raw = MemoryRecord.model_construct(
+        **dict(MemoryRecord(id="1", text="x")) | {"text": "x" * 100_000, "extracted_from": ["a,b"]}
+    ).model_dump_json()
+    assert len(decode_memory(raw.encode()).text) == 100_000

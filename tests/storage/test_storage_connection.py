@@ -1,0 +1,88 @@
+"""Redis' errors as ours, and a pool that waits."""
+
+from __future__ import annotations
+
+import pytest
+from redis import exceptions
+
+from agent_memory.errors import BadInput, RedisUnavailable, StartupError
+from agent_memory.scope import SessionRef
+from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translated
+from agent_memory.storage.working import NewMessage, SessionWrite
+from agent_memory_client.models import MemoryMessage
+from tests.support.rig import SCOPE, MakeRig, Rig, gathered
+
+AWAY = [
+    exceptions.ConnectionError("gone"),
+    exceptions.TimeoutError("slow"),
+    exceptions.BusyLoadingError("loading"),
+    exceptions.ReadOnlyError("replica"),
+    exceptions.OutOfMemoryError("full"),
+    exceptions.MaxConnectionsError("all taken"),
+    exceptions.AuthenticationError("no"),
+    exceptions.ClusterDownError("down"),
+    exceptions.ResponseError("MISCONF Redis is configured to save"),
+    exceptions.ResponseError("BUSY Redis is busy running a script"),
+    exceptions.ResponseError("MASTERDOWN Link with MASTER is down"),
+    exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('BUSY Redis is busy running a script',)"),
+    exceptions.ResponseError("Command # 2 (GET x) of pipeline caused error: MASTERDOWN Link with MASTER is down"),
+]
+
+
+@pytest.mark.parametrize("error", AWAY, ids=lambda error: str(error)[:40])
+def test_not_now_is_unavailable(error: Exception) -> None:
+    with pytest.raises(RedisUnavailable) as ours, redis_errors():
+        raise error
+    assert ours.value.retry_after >= 1
+    assert ours.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    "error", [exceptions.ResponseError("ERR wrong number of arguments"), exceptions.NoScriptError("x"), ValueError("x")]
+)
+def test_a_defect_of_ours_stays_one(error: Exception) -> None:
+    assert translated(error) is None
+    with pytest.raises(type(error)), redis_errors():
+        raise error
+
+
+def test_a_scorer_that_the_engine_lacks_is_the_callers_input() -> None:
+    ours = translated(exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('No such scorer X',)"))
+    assert isinstance(ours, BadInput)
+
+
+async def test_a_redis_that_is_not_there_is_one_line() -> None:
+    client = connect("redis://127.0.0.1:1/0", pool_size=4, command_timeout=1)
+    with pytest.raises(StartupError) as error:
+        await check_engine(client, "redis://127.0.0.1:1")
+    assert "\n" not in error.value.message
+    with pytest.raises(RedisUnavailable):
+        await read(client, lambda pipe: pipe.ping())
+    await client.aclose()
+
+
+async def test_more_readers_than_connections_wait(rig: Rig, make_rig: MakeRig) -> None:
+    async with make_rig(REDIS_POOL_SIZE=4) as small:
+        answers = await gathered(small.rt.sessions.get(SCOPE, SessionRef("s")) for _ in range(300))
+        assert answers == [None] * 300
+
+
+async def test_a_command_is_never_sent_twice_by_the_client(rig: Rig) -> None:
+    """A script whose reply was lost may have run; whether to send it again is decided by who knows that it may."""
+    written = SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a", id="1"), 1)])
+    await rig.rt.sessions.write(SCOPE, SessionRef("s"), written)
+    before = int((await rig.rt.client.info("commandstats"))["cmdstat_evalsha"]["calls"])
+    pool = rig.rt.client.connection_pool
+    assert pool.connection_kwargs["retry"]._retries == 0
+    await rig.rt.sessions.write(SCOPE, SessionRef("s"), written)
+    assert int((await rig.rt.client.info("commandstats"))["cmdstat_evalsha"]["calls"]) == before + 1
+
+
+async def test_reads_survive_a_lost_connection(rig: Rig) -> None:
+    await rig.rt.sessions.write(SCOPE, SessionRef("s"), SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a"), 1)]))
+    ids = set(await gathered(rig.rt.client.client_id() for _ in range(5)))
+    killer = connect(rig.rt.redis_url, pool_size=4, command_timeout=5)
+    for number in ids:
+        await killer.client_kill_filter(_id=str(number))
+    await killer.aclose()
+    assert await rig.rt.sessions.get(SCOPE, SessionRef("s")) is not None

@@ -1,0 +1,241 @@
+"""Filters against a plain Python reading of the same filters, over records that were chosen to be mistaken for one another."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.scope import Scope
+from agent_memory.storage import filters
+from agent_memory.storage.connection import read
+from agent_memory.storage.memories import parse_hits
+from agent_memory_client.models import MemoryRecord, SearchRequest
+from tests.support.rig import SCOPE, Rig, record
+
+HOSTILE = [
+    *("*", "a*", "|", "a|b", "{}", "{*}", '"', "\\", "\\|", "-@t:{x}", "@u:{*}", "(", ")", "[", "]", "$q", "=>", "%", "~", ";", ","),
+    *(
+        "a",
+        "A",
+        "ab",
+        "abc",
+        " a",
+        "a ",
+        "a b",
+        "a:b",
+        "a/b",
+        "ä",
+        "Ä",
+        "ß",
+        "ss",
+        "日本",
+        "日",
+        "😀",
+        "None",
+        "null",
+        "61",
+        "none",
+        "x" * 250,
+    ),
+]
+OTHER = Scope("other")
+
+
+@pytest.fixture
+async def found(rig: Rig) -> Callable[..., Any]:
+    """Stores a hostile value in each field, and what has none; gives the ids that a filter finds."""
+    records = [record("no fields", "none of all", memory_type="semantic")]
+    for place, value in enumerate(HOSTILE):
+        tags = [] if "," in value or not value.strip() else [value, f"t{place}"]
+        more = {"user_id": value, "namespace": value, "session_id": value.replace("/", "_"), "extraction_strategy": value}
+        records.append(record(f"text {place}", f"id{place}", topics=tags, entities=tags, **more))
+    await rig.rt.memories.write(SCOPE, records)
+    await rig.rt.memories.write(OTHER, records)
+
+    async def ids(scope: Scope = SCOPE, **wanted: Any) -> set[str]:
+        request = SearchRequest.model_validate(wanted)
+        clause = filters.where(scope, request)
+        replies = await read(rig.rt.client, lambda pipe: rig.rt.memories.queue_newest(pipe, clause, 0, 1000))
+        hits = parse_hits(replies[0])
+        stored = await rig.rt.memories.fetch(scope, [hit.mid for hit in hits.hits])
+        assert all(one is not None for one in stored)
+        assert hits.total == len(hits.hits)
+        return {one.id for one in stored if one is not None}
+
+    ids.records = records  # pyright: ignore[reportFunctionMemberAccess]
+    return ids
+
+
+def expected(records: list[MemoryRecord], test: Callable[[MemoryRecord], bool]) -> set[str]:
+    return {one.id for one in records if test(one)}
+
+
+@pytest.mark.parametrize("field", ["user_id", "namespace", "session_id", "extraction_strategy"])
+async def test_identities_match_exactly_or_not_at_all(found: Any, field: str) -> None:
+    records = found.records
+    for value in HOSTILE:
+        if field == "session_id" and "/" in value:
+            continue
+        same = expected(records, lambda r, v=value: getattr(r, field) == v)
+        assert len(same) == 1
+        assert await found(**{field: {"eq": value}}) == same, value
+        assert await found(**{field: {"ne": value}}) == expected(records, lambda r: True) - same, value
+        assert await found(**{field: {"not_eq": value}}) == expected(records, lambda r: True) - same, value
+        starts = expected(records, lambda r, v=value: (getattr(r, field) or "").startswith(v))
+        assert await found(**{field: {"startswith": value}}) == starts, value
+    some = HOSTILE[:5]
+    among = expected(records, lambda r: getattr(r, field) in some)
+    for operator in ("any", "in_"):
+        assert await found(**{field: {operator: some}}) == among
+    for operator in ("not_in", "none"):
+        assert await found(**{field: {operator: some}}) == expected(records, lambda r: True) - among
+    assert await found(**{field: {"all": [HOSTILE[0]]}}) == expected(records, lambda r: getattr(r, field) == HOSTILE[0])
+    assert await found(**{field: {"all": HOSTILE[:2]}}) == set()
+    assert await found(**{field: {"eq": "nobody"}}) == set()
+
+
+@pytest.mark.parametrize("field", ["topics", "entities"])
+async def test_tags_match_without_regard_to_case(found: Any, field: str) -> None:
+    records = found.records
+
+    def folded(one: MemoryRecord) -> set[str]:
+        return {tag.casefold() for tag in getattr(one, field) or []}
+
+    for value in HOSTILE:
+        if not value.strip():
+            continue
+        v = value.casefold()
+        has = expected(records, lambda r, v=v: v in folded(r))
+        assert await found(**{field: {"eq": value}}) == has, value
+        assert await found(**{field: {"none": [value]}}) == expected(records, lambda r: True) - has, value
+        assert await found(**{field: {"startswith": value}}) == expected(records, lambda r, v=v: any(t.startswith(v) for t in folded(r))), (
+            value
+        )
+    assert await found(**{field: {"all": ["a", "T21"]}}) == expected(records, lambda r: {"a", "t21"} <= folded(r))
+    assert await found(**{field: {"all": ["a", "t0"]}}) == set()
+    assert await found(**{field: {"any": ["a", "t0"]}}) == expected(records, lambda r: bool({"a", "t0"} & folded(r)))
+
+
+async def test_operators_and_fields_all_have_to_hold(found: Any) -> None:
+    everything = {one.id for one in found.records}
+    assert await found(topics={"any": ["t0", "t1", "t3"], "none": ["t1"]}) == {"id0", "id3"}
+    assert await found(topics={"any": ["t0", "t1"]}, user_id={"eq": HOSTILE[1]}) == {"id1"}
+    assert await found(topics={"any": ["t0", "t1"]}, user_id={"eq": HOSTILE[2]}) == set()
+    assert await found(user_id={"ne": "*"}, namespace={"not_in": ["*", "a*"]}) == everything - {"id0", "id1"}
+    assert await found() == everything
+
+
+async def test_no_filter_leaves_the_tenant(found: Any, rig: Rig) -> None:
+    for scope in (SCOPE, OTHER):
+        assert len(await found(scope)) == len(found.records)
+    assert await found(Scope("third")) == set()
+    assert await found(Scope("defaul")) == set()
+    assert await found(Scope("*")) == set()
+    for value in (None, SearchRequest(), SearchRequest.model_validate({"user_id": {"ne": "x"}}), object()):
+        assert filters.where(SCOPE, value).startswith("@t:{64656661756c74}")
+
+
+async def test_a_narrowed_scope_narrows_every_filter(found: Any) -> None:
+    narrow = Scope("default", namespaces=frozenset({"a", "ab"}), users=frozenset({"a"}))
+    assert await found(narrow) == {f"id{HOSTILE.index('a')}"}
+    assert await found(narrow, user_id={"eq": "ab"}) == set()
+    assert await found(narrow, user_id={"ne": "zz"}) == {f"id{HOSTILE.index('a')}"}
+    assert await found(Scope("default", namespaces=frozenset())) == set()
+    assert await found(Scope("default", users=frozenset())) == set()
+
+
+async def test_kinds_of_memory(rig: Rig, found: Any) -> None:
+    kinds = ("semantic", "episodic", "message", "procedural")
+    await rig.rt.memories.write(SCOPE, [record(kind, kind, memory_type=kind, user_id="kinds") for kind in kinds])
+
+    async def of(**wanted: Any) -> set[str]:
+        return await found(user_id={"eq": "kinds"}, memory_type=wanted)
+
+    assert await of(eq="episodic") == {"episodic"}
+    assert await of(ne="episodic") == await of(not_eq="episodic") == {"semantic", "message", "procedural"}
+    assert await of(any=["message", "episodic"]) == await of(in_=["message", "episodic"]) == {"message", "episodic"}
+    assert await of(not_in=["message", "episodic"]) == {"semantic", "procedural"}
+    assert await of(all=["message"]) == {"message"}
+    assert await of(all=["message", "episodic"]) == set()
+
+
+NOON = datetime(2024, 2, 29, 12, 0, 0, tzinfo=UTC)
+TIMES = {
+    "before": NOON - timedelta(seconds=1),
+    "noon": NOON,
+    "half": NOON + timedelta(milliseconds=500),
+    "after": NOON + timedelta(seconds=1),
+}
+TIMES |= {"epoch": datetime(1970, 1, 1, tzinfo=UTC), "older": datetime(1900, 1, 1, tzinfo=UTC), "last": datetime(9999, 12, 31, tzinfo=UTC)}
+
+
+@pytest.fixture
+async def timed(rig: Rig, found: Any) -> Callable[..., Any]:
+    await rig.rt.memories.write(
+        SCOPE, [record(name, name, user_id="t", created_at=at, last_accessed=at, event_date=at) for name, at in TIMES.items()]
+    )
+    await rig.rt.memories.write(SCOPE, [record("never", "never", user_id="t", created_at=NOON, last_accessed=NOON)])
+
+    async def ids(field: str, **wanted: Any) -> set[str]:
+        return await found(user_id={"eq": "t"}, **{field: wanted}) - ({"never"} if field != "event_date" else set())
+
+    return ids
+
+
+@pytest.mark.parametrize("field", ["created_at", "last_accessed", "event_date"])
+async def test_times_in_whole_seconds(timed: Any, field: str) -> None:
+    everything = set(TIMES)
+    never = {"never"} if field == "event_date" else set[str]()
+    late, early = {"after", "last"}, {"before", "epoch", "older"}
+    second = {"noon", "half"}
+    assert await timed(field, eq=NOON) == second
+    assert await timed(field, ne=NOON) == everything - second | never
+    assert await timed(field, gt=NOON) == late
+    assert await timed(field, gte=NOON) == late | second
+    assert await timed(field, lt=NOON) == early
+    assert await timed(field, lte=NOON) == early | second
+    assert await timed(field, gte=NOON, lte=NOON) == second
+    assert await timed(field, gt=NOON, lt=NOON) == set()
+    assert await timed(field, gt=TIMES["before"], lt=TIMES["after"]) == second
+    assert await timed(field, gte=NOON, lte=TIMES["after"], ne=NOON) == {"after"}
+    assert await timed(field, eq=TIMES["older"]) == {"older"}
+    assert await timed(field, lt=TIMES["epoch"]) == {"older"}
+    assert await timed(field, gte=TIMES["last"]) == {"last"}
+
+
+@pytest.mark.parametrize("inclusive", ["both", "neither", "left", "right"])
+async def test_between(timed: Any, inclusive: str) -> None:
+    ends = {"before": inclusive in ("both", "left"), "after": inclusive in ("both", "right")}
+    wanted = {"noon", "half"} | {name for name, counts in ends.items() if counts}
+    assert await timed("created_at", between=[TIMES["before"], TIMES["after"]], inclusive=inclusive) == wanted
+    assert await timed("created_at", between=[TIMES["after"], TIMES["before"]], inclusive=inclusive) == set()
+
+
+async def test_time_bounds_agree_with_one_another(timed: Any) -> None:
+    """What is neither below nor above is equal, for every pair of stored times."""
+    for at in TIMES.values():
+        below, above, equal = [await timed("created_at", **{operator: at}) for operator in ("lt", "gt", "eq")]
+        assert below | above | equal == set(TIMES)
+        assert all(not a & b for a, b in itertools.combinations((below, above, equal), 2))
+
+
+async def test_a_thousand_values_and_many_users(rig: Rig, found: Any) -> None:
+    users = [f"user-{number:04d}" for number in range(1500)]
+    await rig.rt.memories.write(SCOPE, [record(user, user, user_id=user, namespace="many") for user in users])
+    clause = filters.where(SCOPE, SearchRequest.model_validate({"user_id": {"startswith": "user-"}}))
+    replies = await read(rig.rt.client, lambda pipe: rig.rt.memories.queue_count(pipe, clause))
+    assert parse_hits(replies[0]).total == 1500, "a prefix stands for every value that begins with it"
+    assert await found(user_id={"any": users[:1000]}) == set(users[:1000])
+    assert not await found(namespace={"eq": "many"}, user_id={"not_in": users[:1000]}) & set(users[:1000])
+
+
+async def test_terms_from_elsewhere_are_no_query() -> None:
+    for hostile in ("a|b", "*", "a)", "ä", "a b", ""):
+        with pytest.raises(AssertionError):
+            filters.having("@t:{00}", [hostile])
+    with pytest.raises(AssertionError):
+        filters.having("@t:{00}", [])

@@ -1,0 +1,221 @@
+"""The outbox: claims, leases, marks that are set again during the work, failures, and dead letters."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.scope import SessionRef
+from agent_memory.storage.lua import Claim
+from agent_memory.storage.working import NewMessage, SessionWrite
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import MemoryMessage
+from tests.support.rig import SCOPE, Rig, gathered
+
+S, X = DueKind.SESSION, DueKind.EXTRACTION
+REF = SessionRef("s")
+
+
+async def write(rig: Rig, text: str, **more: int) -> None:
+    new = NewMessage(MemoryMessage(role="user", content=text, id=text), 1)
+    await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", [new], **more))  # pyright: ignore[reportArgumentType]
+
+
+async def begun(rig: Rig, kind: DueKind = S) -> Claim:
+    """The one mark, claimed and begun."""
+    claims = await rig.rt.outbox.begin(kind, await rig.claim(kind), lease_seconds=60)
+    assert len(claims) == 1
+    return claims[0]
+
+
+async def test_a_mark_is_claimed_once_and_gone_when_done(rig: Rig) -> None:
+    await write(rig, "a")
+    found = await gathered(rig.claim(S) for _ in range(10))
+    assert sorted(len(claims) for claims in found) == [0] * 9 + [1]
+    claim = next(claims[0] for claims in found if claims)
+    assert claim.member == rig.sid(REF)
+    assert (await rig.rt.outbox.backlog())[S].pending == 1
+    (claim,) = await rig.rt.outbox.begin(S, [claim], lease_seconds=60)
+    assert await rig.rt.outbox.done(S, claim)
+    assert (await rig.rt.outbox.backlog())[S].pending == 0
+    assert not {key for key in await rig.raw_keys() if key.startswith(("try:", "why:", "dead:", "due:"))}
+
+
+async def test_a_lease_that_ended_is_claimed_again(rig: Rig) -> None:
+    await write(rig, "a")
+    first = await begun(rig)
+    assert await rig.claim(S) == []
+    await rig.make_due(S)
+    second = await begun(rig)
+    assert (first.attempt, second.attempt) == (1, 2)
+    # The first worker was only slow: its end must not end the second's claim, nor may it begin again.
+    assert not await rig.rt.outbox.done(S, first)
+    assert await rig.rt.outbox.begin(S, [first], lease_seconds=60) == []
+    assert await rig.rt.outbox.renew(S, first, lease_seconds=60) is None
+    await rig.rt.outbox.failed(S, first, "late", delay_seconds=0)
+    assert await rig.claim(S) == []
+    renewed = await rig.rt.outbox.renew(S, second, lease_seconds=60)
+    assert renewed is not None
+    assert await rig.rt.outbox.done(S, renewed)
+
+
+async def test_a_mark_set_during_the_work_is_due_again_after_it(rig: Rig) -> None:
+    await write(rig, "a")
+    claim = await begun(rig)
+    await write(rig, "b")
+    assert await rig.claim(S) == [], "nobody else works on it meanwhile"
+    renewed = await rig.rt.outbox.renew(S, claim, lease_seconds=90)
+    assert renewed is not None
+    assert renewed.lease > claim.lease
+    assert not await rig.rt.outbox.done(S, renewed)
+    again = await begun(rig)
+    assert again.attempt == 1
+    assert await rig.rt.outbox.done(S, again)
+
+
+async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
+    """Writes during long work are not tries that failed."""
+    await write(rig, "first", extract_after_ms=0, extract_within_ms=0)
+    claims = {kind: await begun(rig, kind) for kind in (S, X)}
+    for number in range(30):
+        await write(rig, f"m{number}", extract_after_ms=0, extract_within_ms=0)
+        for kind in (S, X):
+            found = await rig.claims(kind)
+            assert (found.claims, found.given_up) == ([], 0)
+    for kind, claim in claims.items():
+        assert not await rig.rt.outbox.done(kind, claim)
+        assert (await begun(rig, kind)).attempt == 1
+        assert (await rig.rt.outbox.backlog())[kind].dead == 0
+
+
+async def test_waiting_for_a_worker_is_not_a_try(rig: Rig) -> None:
+    """A long queue lets leases end before anybody began; that says nothing against the work."""
+    await write(rig, "a")
+    for _ in range(20):
+        found = await rig.claims(S)
+        assert (len(found.claims), found.given_up) == (1, 0)
+        await rig.make_due(S)
+    assert (await begun(rig)).attempt == 1
+
+
+async def test_work_that_kills_its_workers_is_given_up(rig: Rig) -> None:
+    await write(rig, "a")
+    for attempt in range(1, 4):
+        (claim,) = await rig.claim(S, max_attempts=3)
+        (started,) = await rig.rt.outbox.begin(S, [claim], lease_seconds=60)
+        assert started.attempt == attempt
+        # The worker dies; docket delivers the same message again, and then the lease ends.
+        assert await rig.rt.outbox.begin(S, [claim], lease_seconds=60) == []
+        await rig.make_due(S)
+    found = await rig.claims(S, max_attempts=3)
+    assert (found.claims, found.given_up) == ([], 1)
+    backlog = (await rig.rt.outbox.backlog())[S]
+    assert (backlog.pending, backlog.dead) == (0, 1)
+    assert "died" in (await rig.rt.outbox.reasons(S))[rig.sid(REF)]
+    assert await rig.claim(S) == []
+    # New work on it is a new chance, and success takes it off the list.
+    await write(rig, "b")
+    claim = await begun(rig)
+    assert claim.attempt == 1
+    assert await rig.rt.outbox.done(S, claim)
+    assert (await rig.rt.outbox.backlog())[S].dead == 0
+    assert await rig.rt.outbox.reasons(S) == {}
+
+
+async def test_a_failure_is_due_again_with_its_reason(rig: Rig) -> None:
+    await write(rig, "a")
+    claim = await begun(rig)
+    await rig.rt.outbox.failed(S, claim, "ModelAnswerInvalid: ü" + "x" * 5000, delay_seconds=100)
+    assert await rig.claim(S) == []
+    reason = (await rig.rt.outbox.reasons(S))[rig.sid(REF)]
+    assert reason.startswith("ModelAnswerInvalid: ü")
+    assert len(reason) == 1000
+    await rig.make_due(S)
+    assert (await begun(rig)).attempt == 2
+
+
+async def test_a_cause_outside_is_no_try(rig: Rig) -> None:
+    await write(rig, "a")
+    for _ in range(20):
+        claim = await begun(rig)
+        assert claim.attempt == 1
+        await rig.rt.outbox.failed(S, claim, "ModelUnavailable", delay_seconds=0, forgive=True)
+        await rig.make_due(S)
+
+
+async def test_a_write_after_a_failure_is_worked_on_at_once(rig: Rig) -> None:
+    await write(rig, "a")
+    await rig.rt.outbox.failed(S, await begun(rig), "x", delay_seconds=300)
+    await write(rig, "b")
+    assert (await begun(rig)).attempt == 2
+
+
+async def test_extraction_waits_for_quiet_but_not_for_ever(rig: Rig) -> None:
+    times: list[float] = []
+    for number in range(3):
+        await write(rig, f"m{number}", extract_after_ms=10_000, extract_within_ms=10_001)
+        times += (await rig.marks(X)).values()
+    assert times == sorted(times)
+    assert times[-1] <= times[0] + 1, "at most extract_within_ms after the first message"
+    await write(rig, "m2", extract_after_ms=20_000, extract_within_ms=100_000)
+    assert list((await rig.marks(X)).values()) == [times[-1]], "a repeat puts nothing off"
+
+
+async def test_extraction_marked_during_the_work_keeps_its_debounce(rig: Rig) -> None:
+    await write(rig, "a", extract_after_ms=0, extract_within_ms=0)
+    claim = await begun(rig, X)
+    await write(rig, "b", extract_after_ms=50_000, extract_within_ms=50_000)
+    assert not await rig.rt.outbox.done(X, claim)
+    assert await rig.claim(X) == []
+    (score,) = (await rig.marks(X)).values()
+    assert score < claim.lease, "the debounce counts, not the lease"
+
+
+async def test_claims_take_what_is_due_longest_and_say_when_to_come_again(rig: Rig) -> None:
+    names = [f"{number:032x}" for number in range(30)]
+    await rig.rt.client.zadd(rig.keys.due(S), {name: place + 1 for place, name in enumerate(names)})
+    first = await rig.claims(S, limit=12)
+    assert [claim.member for claim in first.claims] == names[:12]
+    assert first.wait_ms == 0
+    second = await rig.claims(S, limit=100)
+    assert [claim.member for claim in second.claims] == names[12:]
+    assert 50_000 < second.wait_ms <= 60_001
+    assert (await rig.claims(X)).wait_ms == -1
+
+
+async def test_marking_by_hand(rig: Rig) -> None:
+    await rig.rt.outbox.mark(S, [])
+    await rig.rt.outbox.mark(S, ["a", "b"])
+    first = await rig.claim(S)
+    assert {claim.member for claim in first} == {"a", "b"}
+    held = await rig.rt.outbox.begin(S, first, lease_seconds=60)
+    await rig.rt.outbox.mark(S, ["a"])
+    assert [await rig.rt.outbox.done(S, claim) for claim in sorted(held, key=lambda claim: claim.member)] == [False, True]
+    assert [claim.member for claim in await rig.claim(S)] == ["a"]
+
+
+async def test_a_write_wakes_a_waiting_worker(rig: Rig) -> None:
+    await write(rig, "a")
+    await write(rig, "b")
+    assert await rig.rt.client.llen(rig.keys.wake) == 1
+    await rig.rt.outbox.wait(5)
+    assert await rig.rt.client.llen(rig.keys.wake) == 0
+
+
+async def test_the_age_of_the_oldest(rig: Rig) -> None:
+    assert (await rig.rt.outbox.backlog())[S].oldest_seconds == 0
+    await write(rig, "a", extract_after_ms=60_000, extract_within_ms=60_000)
+    await rig.rt.client.zadd(rig.keys.due(S), {"old": 1})
+    backlog = await rig.rt.outbox.backlog()
+    assert backlog[S].oldest_seconds > 1e9
+    assert (backlog[X].pending, backlog[X].oldest_seconds) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", list(DueKind))
+async def test_ending_what_is_not_there_is_harmless(rig: Rig, kind: DueKind) -> None:
+    ghost = Claim("0" * 32, 12345, 1)
+    assert await rig.rt.outbox.begin(kind, [ghost], lease_seconds=60) == []
+    assert await rig.rt.outbox.done(kind, ghost)
+    await rig.rt.outbox.failed(kind, ghost, "x", delay_seconds=1, forgive=True)
+    assert await rig.rt.outbox.renew(kind, ghost, lease_seconds=1) is None
+    assert await rig.rt.outbox.begin(kind, [], lease_seconds=60) == []
+    assert not {key for key in await rig.raw_keys() if key.startswith(("try:", "why:", "dead:", "due:"))}

@@ -1,0 +1,144 @@
+"""The API under test: served by uvicorn on a loopback port in the test's own loop, over the real runtime or over recorded answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import uvicorn
+from fastapi import FastAPI
+
+from agent_memory.runtime import Readiness, Runtime
+from agent_memory.services.working import SessionAnswer
+from agent_memory.storage.outbox import Backlog
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import (
+    AckResponse,
+    AppendMessagesResponse,
+    MemoryPromptResponse,
+    MemoryRecord,
+    MemoryRecordResultsResponse,
+    SessionListResponse,
+    WorkingMemoryResponse,
+)
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn that tells when it listens, and leaves the signals to pytest."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncGenerator[str, None]:
+    """Serves `app` on a free loopback port and yields its base URL."""
+    # The protocol is said explicitly: asyncio switches Nagle's algorithm off (40 ms per answer) only for sockets that name it.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    server = _Server(uvicorn.Config(app, http="httptools", lifespan="on", log_level="warning", access_log=False))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    listening = asyncio.create_task(server.listening.wait())
+    try:
+        await asyncio.wait({running, listening}, return_when=asyncio.FIRST_COMPLETED)
+        assert server.listening.is_set(), "the server did not start"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listening.cancel()
+        server.should_exit = True
+        await running
+
+
+@dataclass
+class Recorded:
+    """Stands in for the runtime: answers every service call at once and keeps its name and arguments in `calls`.
+
+    `answers[name]` replaces the answer of one call; a function is called for it, an exception is raised.
+    """
+
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list[Any])
+    answers: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def runtime(self) -> Runtime:
+        """Itself, as what the API takes it for."""
+        return cast("Runtime", self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _SERVICES:
+            return _Recorder(self, name)
+        raise AttributeError(name)
+
+    async def ready(self) -> Readiness:
+        """What `Runtime.ready` answers."""
+        return await self.answer("ready")
+
+    async def answer(self, name: str) -> Any:
+        """The planned answer of a call."""
+        found = self.answers.get(name, _ANSWERS.get(name))
+        if callable(found):
+            found = found()
+        if asyncio.iscoroutine(found):
+            found = await found
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    @property
+    def last(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+        """The last call: its name, what followed the scope, and the keywords."""
+        return self.calls[-1]
+
+
+@dataclass
+class _Recorder:
+    owner: Recorded
+    service: str
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        async def call(*arguments: Any, **keywords: Any) -> Any:
+            name = f"{self.service}.{method}"
+            self.owner.calls.append((name, arguments[1:], keywords))
+            return await self.owner.answer(name)
+
+        return call
+
+
+_SERVICES = frozenset({"working", "longterm", "search", "recall", "outbox", "forgetting", "compaction", "views", "operations"})
+
+
+def session_answer(*, missing_timestamps: bool = False) -> SessionAnswer:
+    """A stored session in version 7."""
+    return SessionAnswer(WorkingMemoryResponse(session_id="s1"), 7, missing_timestamps)
+
+
+_ANSWERS: dict[str, Callable[[], Any]] = {
+    "working.put": session_answer,
+    "working.get": session_answer,
+    "working.patch_data": session_answer,
+    "working.append": lambda: AppendMessagesResponse(session_id="s1", appended=1, total_messages=1, tokens=3, version=7),
+    "working.delete": lambda: AckResponse(status="ok"),
+    "working.list": lambda: SessionListResponse(sessions=["s1"], total=1),
+    "longterm.create": lambda: AckResponse(status="ok"),
+    "longterm.delete": lambda: AckResponse(status="ok, deleted 0 memories"),
+    "longterm.get": lambda: MemoryRecord(id="m1", text="a fact"),
+    "longterm.patch": lambda: MemoryRecord(id="m1", text="a fact"),
+    "search.search": lambda: MemoryRecordResultsResponse(memories=[], total=0),
+    "recall.prompt": lambda: MemoryPromptResponse(messages=[]),
+    "outbox.backlog": lambda: {kind: Backlog(2, 1, 1.5) for kind in DueKind},
+    "ready": lambda: Readiness(True, {"redis": "ok"}),
+}

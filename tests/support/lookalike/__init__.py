@@ -1,0 +1,8 @@
+"""Our own OpenAI look-alike: a real HTTP server with deterministic answers and faults on demand."""
+
+from __future__ import annotations
+
+from tests.support.lookalike.answers import embed
+from tests.support.lookalike.server import Lookalike
+
+__all__ = ["Lookalike", "embed"]

@@ -1,0 +1,89 @@
+"""What can be wrong with the look-alike, and for how many calls."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+TRANSPORT = frozenset({"500", "503", "429", "401", "403", "404", "400", "timeout", "drip", "html", "null", "garbage_body"})
+CHAT = frozenset(
+    {
+        "garbage",
+        "fenced",
+        "prose_around",
+        "thinking",
+        "truncated",
+        "wrong_types",
+        "refusal",
+        "empty_choices",
+        "no_content",
+        "length",
+        "parts",
+    }
+)
+EMBEDDINGS = frozenset({"wrong_dimension", "nan", "zero", "short_batch", "shuffled", "ragged"})
+# These are what the server cannot do, until they are cleared; the others are queued and happen one after the other.
+REJECTS = frozenset(
+    {
+        "reject_json_schema",
+        "reject_response_format",
+        "reject_max_tokens",
+        "reject_max_completion_tokens",
+        "reject_dimensions",
+        "reject_base64",
+        "reject_long",
+        "ignore_response_format",
+    }
+)
+
+
+@dataclass
+class Fault:
+    """A kind, the calls that it is left for (None = until cleared) and the endpoint ("chat", "embeddings", None = both)."""
+
+    kind: str
+    times: int | None
+    endpoint: str | None
+
+
+class Script:
+    """The faults to come. Used from the server's thread and the test's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queue: list[Fault] = []
+        self._rejects: set[str] = set()
+
+    def add(self, kind: str, times: int | None = None, endpoint: str | None = None) -> None:
+        """Queues a fault. Raises ValueError for one that does not exist."""
+        with self._lock:
+            if kind in REJECTS:
+                self._rejects.add(kind)
+            elif kind in TRANSPORT | CHAT | EMBEDDINGS:
+                only = "chat" if kind in CHAT else "embeddings" if kind in EMBEDDINGS else endpoint
+                self._queue.append(Fault(kind, times, only))
+            else:
+                raise ValueError(f"there is no fault {kind!r}")
+
+    def clear(self) -> None:
+        """Nothing is wrong any more."""
+        with self._lock:
+            self._queue.clear()
+            self._rejects.clear()
+
+    def rejects(self, kind: str) -> bool:
+        """Whether the server refuses (or ignores) that."""
+        with self._lock:
+            return kind in self._rejects
+
+    def next(self, endpoint: str) -> str | None:
+        """The fault of this call, which is used up by it."""
+        with self._lock:
+            for fault in self._queue:
+                if fault.endpoint in (None, endpoint):
+                    if fault.times is not None:
+                        fault.times -= 1
+                        if fault.times <= 0:
+                            self._queue.remove(fault)
+                    return fault.kind
+        return None

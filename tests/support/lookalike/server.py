@@ -1,0 +1,285 @@
+"""The look-alike's HTTP server: FastAPI and uvicorn in a thread, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import uvicorn
+from fastapi import FastAPI, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+
+from tests.support.lookalike.answers import chat_answer, embed
+from tests.support.lookalike.faults import Script
+
+MODEL_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One request as it came."""
+
+    endpoint: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+
+@dataclass
+class Lookalike:
+    """A model server for tests. `url` is its OPENAI_BASE_URL; it keeps its port over stop and restart."""
+
+    dimensions: int = 1536
+    port: int = 0
+    retry_after: str | None = "7"
+    latency_seconds: float = 0.0
+    max_input_chars: int = 2000
+    calls: Counter[str] = field(default_factory=Counter)
+    requests: list[Recorded] = field(default_factory=list)
+    script: Script = field(default_factory=Script)
+    _server: uvicorn.Server | None = None
+    _thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The address with /v1."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def start(self) -> Lookalike:
+        """Listens; returns when it does."""
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", self.port))
+        self.port = listener.getsockname()[1]
+        config = uvicorn.Config(_app(self), log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + 10
+        while not self._server.started:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the look-alike does not start")
+            time.sleep(0.005)
+        return self
+
+    def stop(self) -> None:
+        """Closes the listener and every connection: from now on connections are refused. May be called twice."""
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._server.force_exit = True
+            self._thread.join(10)
+        self._server = self._thread = None
+
+    def restart(self) -> Lookalike:
+        """Stops, and listens on the same port again."""
+        self.stop()
+        return self.start()
+
+    def set_fault(self, kind: str | None, times: int | None = None, endpoint: str | None = None) -> None:
+        """Adds a fault (see faults.py) for the next `times` calls; None clears all of them. `down` stops the server until `restart`."""
+        if kind is None:
+            self.script.clear()
+        elif kind == "down":
+            self.stop()
+        else:
+            self.script.add(kind, times, endpoint)
+
+    def forget(self) -> None:
+        """Clears faults, counters and recorded requests."""
+        self.script.clear()
+        self.calls.clear()
+        self.requests.clear()
+
+    async def wait_for_call(self, endpoint: str, count: int = 1, seconds: float = 10) -> None:
+        """Returns when `count` calls have arrived."""
+        async with asyncio.timeout(seconds):
+            while self.calls[endpoint] < count:  # noqa: ASYNC110 - the counter belongs to another thread
+                await asyncio.sleep(0.005)
+
+    def bodies(self, endpoint: str) -> list[dict[str, Any]]:
+        """The recorded requests' bodies of "chat" or "embeddings"."""
+        return [request.body for request in self.requests if request.endpoint == endpoint]
+
+
+def _app(state: Lookalike) -> FastAPI:
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.post("/v1/embeddings")
+    async def embeddings(request: Request) -> Response:
+        body, fault = await _begin(state, request, "embeddings")
+        return await _transport_fault(state, fault) or _embeddings(state, body, fault)
+
+    @app.post("/v1/chat/completions")
+    async def chat(request: Request) -> Response:
+        body, fault = await _begin(state, request, "chat")
+        return await _transport_fault(state, fault) or _chat(state, body, fault)
+
+    @app.get("/v1/models")
+    async def models() -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": "any-name", "object": "model", "created": 1, "owned_by": "tests"}]})
+
+    @app.post("/_faults")
+    async def faults(request: Request) -> Response:
+        given = await request.json()
+        try:
+            state.set_fault(given.get("kind"), given.get("times"), given.get("endpoint"))
+        except ValueError as error:
+            return _error(400, str(error))
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/_calls")
+    async def calls() -> Response:
+        return JSONResponse(dict(state.calls))
+
+    return app
+
+
+async def _begin(state: Lookalike, request: Request, endpoint: str) -> tuple[dict[str, Any], str | None]:
+    body = json.loads(await request.body())
+    state.calls[endpoint] += 1
+    state.requests.append(Recorded(endpoint, body, dict(request.headers)))
+    if state.latency_seconds:
+        await asyncio.sleep(state.latency_seconds)
+    return body, state.script.next(endpoint)
+
+
+def _error(status: int, message: str, **headers: str) -> Response:
+    return JSONResponse({"error": {"message": message, "type": "error"}}, status_code=status, headers=headers)
+
+
+async def _transport_fault(state: Lookalike, fault: str | None) -> Response | None:
+    match fault:
+        case "500" | "503" | "400" | "404":
+            return _error(int(fault), "something is wrong")
+        case "401" | "403":
+            return _error(int(fault), "Incorrect API key provided: sk-secret-1234. Find yours at …")
+        case "429":
+            headers = {"retry-after": state.retry_after} if state.retry_after else {}
+            return _error(429, "rate limit reached", **headers)
+        case "timeout":
+            await asyncio.sleep(60)
+            return _error(500, "too late")
+        case "drip":
+            return StreamingResponse(_drip(), media_type="application/json")
+        case "html":
+            return HTMLResponse("<html><body>Welcome to nginx!</body></html>")
+        case "null":
+            return Response("null", media_type="application/json")
+        case "garbage_body":
+            return Response('{"id": "x", "choices": [{', media_type="application/json")
+        case _:
+            return None
+
+
+async def _drip() -> AsyncIterator[bytes]:
+    for _ in range(600):
+        yield b" "
+        await asyncio.sleep(0.1)
+    yield b"{}"
+
+
+def _embeddings(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response:
+    given = body.get("input")
+    texts: list[str] = [given] if isinstance(given, str) else list(given or [])
+    refusal = _embedding_refusal(state, body, texts)
+    if refusal:
+        return refusal
+    native = MODEL_DIMENSIONS.get(str(body.get("model")), state.dimensions)
+    size = int(body.get("dimensions") or native)
+    if fault == "wrong_dimension":
+        size += 8
+    rows: list[Any] = [embed(text, size) for text in texts]
+    if fault == "nan":
+        rows[-1] = np.full(size, np.nan, dtype=np.float32)
+    elif fault == "zero":
+        rows[-1] = np.zeros(size, dtype=np.float32)
+    elif fault == "ragged":
+        rows[-1] = rows[-1][:-1]
+    plain = body.get("encoding_format") != "base64"
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": row.tolist() if plain else base64.b64encode(row.astype("<f4").tobytes()).decode(),
+        }
+        for index, row in enumerate(rows)
+    ]
+    if fault == "short_batch":
+        data.pop()
+    elif fault == "shuffled":
+        data.reverse()
+    answer = {"object": "list", "data": data, "model": body.get("model"), "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    return Response(json.dumps(answer), media_type="application/json")  # NaN included, as careless servers write it
+
+
+def _embedding_refusal(state: Lookalike, body: dict[str, Any], texts: list[str]) -> Response | None:
+    if not texts or any(not isinstance(text, str) or not text for text in texts):
+        return _error(400, "'$.input' is invalid: it must not be empty")
+    if state.script.rejects("reject_dimensions") and "dimensions" in body:
+        return _error(400, "unknown field: dimensions")
+    if state.script.rejects("reject_base64") and body.get("encoding_format") == "base64":
+        return _error(422, "encoding_format must be float")
+    longest = max(map(len, texts))
+    if state.script.rejects("reject_long") and longest > state.max_input_chars:
+        return _error(
+            400, f"This model's maximum context length is {state.max_input_chars // 4} tokens, however you requested {longest // 4}"
+        )
+    return None
+
+
+def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response:
+    refusal = _chat_refusal(state, body)
+    if refusal:
+        return refusal
+    if state.script.rejects("ignore_response_format"):
+        body = {key: value for key, value in body.items() if key != "response_format"}
+    text: Any = chat_answer(body)
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    finish = "stop"
+    match fault:
+        case "garbage":
+            message["content"] = "{ this is not: JSON ]"
+        case "fenced":
+            message["content"] = f"Sure! Here it is:\n```json\n{text}\n```\nAnything else?"
+        case "prose_around":
+            message["content"] = f"Here is what you asked for: {text} I hope it helps."
+        case "thinking":
+            message["content"] = f'<think>They want {{"memories": 1}}…</think>\n{text}'
+        case "truncated":
+            message["content"] = text[: max(1, len(text) // 2)]
+        case "wrong_types":
+            message["content"] = json.dumps({"memories": "none", "summary": {"text": 1}, "answer": []})
+        case "refusal":
+            message |= {"content": None, "refusal": "I cannot help with that."}
+        case "no_content":
+            message["content"] = None
+        case "length":
+            message["content"], finish = text[: max(1, len(text) // 2)], "length"
+        case "parts":
+            message["content"] = [{"type": "text", "text": text}]
+        case _:
+            pass
+    choices = [] if fault == "empty_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    answer = {"id": "x", "object": "chat.completion", "created": 1, "model": body.get("model"), "choices": choices, "usage": usage}
+    return JSONResponse(answer)
+
+
+def _chat_refusal(state: Lookalike, body: dict[str, Any]) -> Response | None:
+    kind = (body.get("response_format") or {}).get("type")
+    if kind == "json_schema" and (state.script.rejects("reject_json_schema") or state.script.rejects("reject_response_format")):
+        return _error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
+    if kind and state.script.rejects("reject_response_format"):
+        return _error(422, "response_format: extra fields not permitted")
+    for name in ("max_tokens", "max_completion_tokens"):
+        if name in body and state.script.rejects(f"reject_{name}"):
+            return _error(400, f"Unsupported parameter: '{name}' is not supported with this model.")
+    return None

@@ -1,0 +1,141 @@
+"""The server as its users run it: processes of their own, started, watched, stopped and killed by their ids."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.support.cli import COMMAND, clean_environment
+
+START_SECONDS = 60.0
+STOP_SECONDS = 60.0
+_POLL_SECONDS = 0.02
+
+# Short leases: what a killed worker held is due again soon.
+QUICK = {
+    "WORKER_LEASE_SECONDS": "2",
+    "WORKER_REDELIVERY_TIMEOUT_SECONDS": "2",
+    "WORKER_RETRY_BASE_SECONDS": "0.1",
+    "WORKER_RETRY_MAX_SECONDS": "1",
+}
+
+
+class Running:
+    """A process of ours and everything it started. Its output goes to a file, which failures show."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.name = name
+        self.process = process
+        self.log = log
+
+    @property
+    def output(self) -> str:
+        """All that it said so far."""
+        return self.log.read_text("utf-8", "replace")
+
+    async def said(self, pattern: str, seconds: float = START_SECONDS) -> str:
+        """Waits until it has said something that matches, and returns the first group. Fails when it ended before."""
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.output)):
+            ended = self.process.poll()
+            assert ended is None, f"{self.name} ended with exit code {ended} before it said {pattern!r}:\n{self.output}"
+            assert time.monotonic() < deadline, f"{self.name} did not say {pattern!r} within {seconds:.0f} s:\n{self.output}"
+            await asyncio.sleep(_POLL_SECONDS)
+        return found[1]
+
+    async def base_url(self) -> str:
+        """Where the API listens, once it does."""
+        return await self.said(r"agent-memory listens on (\S+)")
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Asks it to end, waits until it and all that it started have, and returns its exit code."""
+        family = tree(self.process.pid)
+        self.process.send_signal(number)
+        await self._gone(family)
+        return self.process.wait()
+
+    async def kill(self) -> None:
+        """Kills it and everything it started with SIGKILL, all at once: nobody has the time to write anything out."""
+        os.kill(self.process.pid, signal.SIGSTOP)  # or it would start its Redis again
+        family = tree(self.process.pid)
+        for pid in reversed(family):
+            _send(pid, signal.SIGKILL)
+        self.process.wait()
+        await self._gone(family)
+
+    async def _gone(self, family: list[int]) -> None:
+        deadline = time.monotonic() + STOP_SECONDS
+        while left := [pid for pid in family if alive(pid)]:
+            self.process.poll()
+            assert time.monotonic() < deadline, f"{self.name} left processes behind: {left}\n{self.output}"
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def start(folder: Path, *arguments: str, **environment: str) -> Running:
+    """Starts `agent-memory ARGUMENTS` in a folder, with nothing of the developer's own settings."""
+    log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=folder,
+            env=clean_environment(**{**QUICK, **environment}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    return Running(" ".join(arguments[:1]), process, log)
+
+
+@asynccontextmanager
+async def running(folder: Path, *arguments: str, **environment: str) -> AsyncGenerator[Running, None]:
+    """`start`, and whatever is left of it is killed at the end. A test that fails shows its output."""
+    one = start(folder, *arguments, **environment)
+    try:
+        yield one
+    except BaseException as error:
+        error.add_note(f"--- {one.name} said:\n{one.output[-8000:]}")
+        raise
+    finally:
+        if one.process.poll() is None:
+            await one.kill()
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all that descend from it, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and (parent := _parent(entry)):
+            children.setdefault(parent, []).append(int(entry.name))
+    family = [pid]
+    for member in family:
+        family.extend(children.get(member, []))
+    return family
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _parent(entry: Path) -> int | None:
+    try:
+        return int((entry / "stat").read_text().rpartition(") ")[2].split()[1])
+    except OSError:
+        return None  # it ended while we looked
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

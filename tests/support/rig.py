@@ -1,0 +1,178 @@
+"""A runtime for tests below the API: the real one, under a key prefix of its own, with models that all tests share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+from ulid import ULID
+
+from agent_memory import runtime as runtime_module
+from agent_memory.errors import ModelUnavailable
+from agent_memory.llm.base import ChatModel, Embedder, Vectors
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.providers import Models
+from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.access import scope_of_work
+from agent_memory.settings import Settings, load_settings
+from agent_memory.storage.keys import Keys
+from agent_memory.storage.lua import Claim, Claims
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
+from agent_memory_worker.dispatch import TASK_OF
+from agent_memory_worker.index import index_memories
+from agent_memory_worker.tasks import Tasks
+
+SCOPE: Scope = scope_of_work("default")
+
+
+class SharedEmbedder:
+    """The session's embedder, which one runtime's end does not close; `away` lets it fail as a model server that is down."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self.away = False
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    @property
+    def dimensions(self) -> int:
+        return self._inner.dimensions
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        if self.away:
+            raise ModelUnavailable("the embedder is away")
+        return await self._inner.embed(texts, timeout=timeout)
+
+    async def close(self) -> None:
+        """Nothing: the fixture that opened the inner one closes it."""
+
+
+@dataclass
+class Rig:
+    """A runtime and the short ways to use it that tests need."""
+
+    rt: Runtime
+    settings: Settings
+    embedder: SharedEmbedder
+    workers: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
+
+    @property
+    def keys(self) -> Keys:
+        return Keys(self.settings.redis.key_prefix)
+
+    def sid(self, ref: SessionRef) -> str:
+        return self.keys.sid(SCOPE.tenant, ref)
+
+    async def append(self, session_id: str, *texts: str, role: str = "user", namespace: str | None = None, **more: Any) -> Any:
+        """Appends messages whose ids are "<session>-<text>"."""
+        messages = [MemoryMessage(role=role, content=text, id=f"{session_id}-{text}"[:100]) for text in texts]
+        return await self.rt.working.append(SCOPE, session_id, AppendMessagesRequest(messages=messages, namespace=namespace, **more))
+
+    async def contents(self, session_id: str, **scope: Any) -> list[str]:
+        """What the messages of a session say, in order."""
+        return [message.content for message in (await self.rt.working.get(SCOPE, session_id, **scope)).session.messages]
+
+    async def claim(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> list[Claim]:
+        return (await self.claims(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)).claims
+
+    async def claims(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> Claims:
+        return await self.rt.outbox.claim(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)
+
+    async def work(self, *kinds: DueKind) -> None:
+        """Does what is due now as a worker would, without docket and without waiting for what is due later."""
+        tasks = Tasks(self.rt)
+        for _ in range(100):
+            some = False
+            for kind in kinds or (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY):
+                claims = await self.claim(kind)
+                some = some or bool(claims)
+                if kind is DueKind.MEMORY and claims:
+                    await tasks.index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
+                for claim in claims if kind is not DueKind.MEMORY else ():
+                    await getattr(tasks, TASK_OF[kind].value)(claim.member, claim.lease, claim.attempt)
+            if not some:
+                return
+        raise AssertionError("the work does not end")
+
+    async def index(self) -> None:
+        """Embeds every memory that is due; raises what the worker's task would record."""
+        while claims := await self.claim(DueKind.MEMORY):
+            await index_memories(self.rt, claims)
+
+    async def remember(self, *records: MemoryRecord) -> None:
+        """Stores and indexes memories."""
+        await self.rt.memories.write(SCOPE, records)
+        await self.index()
+
+    async def stored(self) -> list[MemoryRecord]:
+        """Every memory, by the keys alone."""
+        mids = [key.decode().rsplit(":", 1)[-1] async for key in self.rt.client.scan_iter(match=self.keys.memory_prefix + "*", count=1000)]
+        return [record for record in await self.rt.memories.fetch(SCOPE, mids) if record is not None]
+
+    async def raw_keys(self) -> set[str]:
+        """The keys of this runtime without their common prefix; docket's own are left out."""
+        found = [key.decode() async for key in self.rt.client.scan_iter(match=self.keys.root + "*", count=1000)]
+        return {key.removeprefix(self.keys.root) for key in found}
+
+    async def marks(self, kind: DueKind) -> dict[str, float]:
+        """The marks of a kind and the times (ms) they are due."""
+        return {member.decode(): score for member, score in await self.rt.client.zrange(self.keys.due(kind), 0, -1, withscores=True)}
+
+    async def make_due(self, kind: DueKind) -> None:
+        """Lets every mark of a kind be due now: debounces and delays are over, leases have run out."""
+        marks = await self.marks(kind)
+        if marks:
+            await self.rt.client.zadd(self.keys.due(kind), dict.fromkeys(marks, 1))
+        for member, tries in (await self.rt.client.hgetall(self.keys.tries(kind))).items():
+            failed, lease, *rest = tries.split(b" ")
+            await self.rt.client.hset(self.keys.tries(kind), member, b" ".join([failed, b"1" if lease != b"0" else lease, *rest]))
+
+
+MakeRig = Callable[..., AbstractAsyncContextManager[Rig]]
+
+
+@asynccontextmanager
+async def open_rig(
+    redis_url: str, embedder: Embedder, counter: TokenCounter, chat: ChatModel | None, **overrides: Any
+) -> AsyncGenerator[Rig]:
+    """A runtime under a prefix of its own (or `KEY_PREFIX`, which then stays), whose keys and indexes go with it."""
+    kept = "KEY_PREFIX" in overrides
+    settings = load_settings(**{"KEY_PREFIX": f"t-{ULID()}", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"} | overrides)
+    shared = SharedEmbedder(embedder)
+
+    async def models(_: Settings) -> Models:
+        return Models(shared, chat, counter, "tests")
+
+    with patch.object(runtime_module, "open_models", models):
+        async with open_runtime(settings, redis_url) as rt:
+            rig = Rig(rt, settings, shared)
+            yield rig
+            if not kept:
+                for name in await rt.client.execute_command("FT._LIST"):
+                    if name.startswith(rig.keys.root.encode()):
+                        await rt.client.execute_command("FT.DROPINDEX", name)
+                keys = [key async for key in rt.client.scan_iter(match=f"{rig.keys.prefix}:*", count=1000)]
+                for start in range(0, len(keys), 1000):
+                    await rt.client.delete(*keys[start : start + 1000])
+
+
+def record(text: str, memory_id: str | None = None, **more: Any) -> MemoryRecord:
+    """A memory; the id is the text unless given."""
+    return MemoryRecord(id=memory_id or text[:100], text=text, **{"memory_type": "semantic", **more})
+
+
+async def gathered(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Runs everything at once; the first error fails the test, after all have ended."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return list(results)

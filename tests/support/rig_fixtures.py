@@ -1,0 +1,81 @@
+"""The fixtures of the tests below the API; the conftest files of those folders take them over."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.local import LocalEmbedder
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.settings import load_settings, variables
+from tests.support.lookalike import Lookalike
+from tests.support.rig import MakeRig, Rig, open_rig
+
+__all__ = ["chat", "counter", "local", "lookalike", "make_rig", "no_settings_around", "rig", "running_lookalike"]
+
+
+@pytest.fixture(autouse=True)
+def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The developer's own settings must not reach a test."""
+    for name in variables():
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+async def counter() -> TokenCounter:
+    return await TokenCounter.open()
+
+
+@pytest.fixture(scope="session")
+async def local() -> AsyncGenerator[LocalEmbedder]:
+    """The real local model."""
+    embedder = await LocalEmbedder.open(load_settings())
+    yield embedder
+    await embedder.close()
+
+
+@pytest.fixture
+def make_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> MakeRig:
+    """Opens runtimes: `async with make_rig(chat=…, SETTING=…) as rig`."""
+
+    def make(chat: OpenAIChat | None = None, **overrides: Any) -> AbstractAsyncContextManager[Rig]:
+        return open_rig(redis_url, local, counter, chat, **overrides)
+
+    return make
+
+
+@pytest.fixture
+async def rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
+    """A runtime without a language model."""
+    async with make_rig() as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def running_lookalike() -> Generator[Lookalike]:
+    server = Lookalike().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
+    """A model server without faults."""
+    running_lookalike.forget()
+    yield running_lookalike
+    running_lookalike.forget()
+    if running_lookalike._thread is None:  # a test took it down
+        running_lookalike.start()
+
+
+@pytest.fixture
+async def chat(lookalike: Lookalike) -> AsyncGenerator[OpenAIChat]:
+    """The look-alike's language model."""
+    settings = load_settings(OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=10)
+    model = await OpenAIChat.open(settings)
+    yield model
+    await model.close()

@@ -1,0 +1,27 @@
+"""The whole server in one process: API, worker and runtime over a Redis, as the tests that tell the story want it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from agent_memory.api.app import create_app
+from agent_memory.runtime import open_runtime
+from agent_memory.settings import Settings
+from agent_memory_worker.main import run_worker
+from tests.support.api import serving
+
+
+@asynccontextmanager
+async def stack(settings: Settings, redis_url: str) -> AsyncGenerator[str, None]:
+    """Runs the API on a free loopback port, and a worker beside it; yields the base URL."""
+    async with open_runtime(settings, redis_url) as runtime:
+        stop = asyncio.Event()
+        worker = asyncio.create_task(run_worker(runtime, settings, stop))
+        try:
+            async with serving(create_app(settings, runtime)) as base_url:
+                yield base_url
+        finally:
+            stop.set()
+            await worker

@@ -1,0 +1,92 @@
+"""The circuit breaker, by a clock of our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.errors import ModelUnavailable
+from agent_memory.llm.breaker import Breaker
+from agent_memory.llm.remote import retry_after_seconds, shown_url
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def broken(clock: Clock) -> Breaker:
+    breaker = Breaker("a server", threshold=3, cooldown=1, longest=4, clock=clock)
+    for _ in range(3):
+        breaker.admit()
+        breaker.failed()
+    return breaker
+
+
+def test_it_opens_after_failures_in_a_row() -> None:
+    clock = Clock()
+    breaker = Breaker("a server", threshold=3, clock=clock)
+    for outcome in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed, breaker.failed):
+        breaker.admit()
+        outcome()
+    breaker.admit()
+    breaker.failed()
+    assert breaker.is_open
+    with pytest.raises(ModelUnavailable) as caught:
+        breaker.admit()
+    assert caught.value.data["reason"] == "breaker_open"
+    assert caught.value.retry_after >= 1
+
+
+def test_one_call_probes_and_closes_it() -> None:
+    clock = Clock()
+    breaker = broken(clock)
+    clock.now += 1.1
+    breaker.admit()
+    with pytest.raises(ModelUnavailable):
+        breaker.admit()
+    breaker.succeeded()
+    breaker.admit()
+    breaker.admit()
+
+
+def test_failing_probes_wait_longer_up_to_a_bound() -> None:
+    clock = Clock()
+    breaker = broken(clock)
+    for wait in (1, 2, 4, 4):
+        clock.now += wait - 0.1
+        assert breaker.is_open
+        clock.now += 0.2
+        breaker.admit()
+        breaker.failed()
+
+
+def test_a_cancelled_probe_leaves_the_place_to_the_next() -> None:
+    clock = Clock()
+    breaker = broken(clock)
+    clock.now += 1.1
+    breaker.admit()
+    breaker.abandoned()
+    breaker.admit()
+    breaker.succeeded()
+    assert not breaker.is_open
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, 1), ("0", 1), ("2.2", 3), ("-5", 1), ("99999999", 3600), ("nan", 1), ("inf", 1), ("soon", 1),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 1), ("Wed, 21 Oct 2099 07:28:00 GMT", 3600),
+    ],
+)  # fmt: skip
+def test_retry_after(header: str | None, seconds: int) -> None:
+    assert retry_after_seconds(header) == seconds
+
+
+def test_addresses_are_shown_without_secrets() -> None:
+    assert shown_url("https://user:pass@host:8443/v1/?key=secret#x") == "https://host:8443/v1"
+    assert shown_url("http://[::1]:9/v1") == "http://[::1]:9/v1"
+    assert "secret" not in shown_url("http://[bad:secret")

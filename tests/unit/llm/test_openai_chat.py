@@ -1,0 +1,249 @@
+"""Chat over real HTTP: every rung of the ladder and every fault of a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.llm.base import ChatMessage, ChatModel
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.prompts.escape import PromptMessage
+from agent_memory.prompts.extract import ExtractionAnswer, extract_messages
+from agent_memory.prompts.summarize import SummaryAnswer, summarize_messages
+from agent_memory.settings import Settings
+from tests.support.lookalike import Lookalike
+
+MESSAGES = [PromptMessage(1, "user", "My dog Rex loves the river near Bonn.", datetime(2024, 3, 5, 12, tzinfo=UTC))]
+FACTS = extract_messages(MESSAGES)
+At = Callable[..., Settings]
+
+
+def kinds(lookalike: Lookalike) -> list[str | None]:
+    """The response formats that were asked for."""
+    return [(body.get("response_format") or {}).get("type") for body in lookalike.bodies("chat")]
+
+
+async def test_text_and_structured(lookalike: Lookalike, at: At) -> None:
+    chat = await OpenAIChat.open(at(GENERATION_MODEL="my-litellm-model"))
+    assert isinstance(chat, ChatModel)
+    assert (chat.model, chat.context_window) == ("my-litellm-model", 16000)
+    assert await chat.text([ChatMessage("user", "hello there \ud800")]) != ""
+    answer = await chat.structured(FACTS, ExtractionAnswer)
+    assert "Rex" in answer.memories[0].text
+    assert answer.memories[0].messages == [1]
+    summary = await chat.structured(summarize_messages(None, MESSAGES, max_words=100), SummaryAnswer)
+    assert "Rex" in summary.summary
+    assert kinds(lookalike) == [None, "json_schema", "json_schema"]
+    schema = lookalike.bodies("chat")[1]["response_format"]["json_schema"]
+    assert schema["strict"] is True
+    assert schema["schema"]["additionalProperties"] is False
+    await chat.close()
+
+
+async def test_the_ladder_climbs_down_once_and_remembers(lookalike: Lookalike, at: At) -> None:
+    lookalike.set_fault("reject_json_schema")
+    chat = await OpenAIChat.open(at())
+    for _ in range(2):
+        assert (await chat.structured(FACTS, ExtractionAnswer)).memories
+    assert kinds(lookalike) == ["json_schema", "json_object", "json_object"]
+    assert "JSON schema" in lookalike.bodies("chat")[-1]["messages"][-1]["content"]
+    lookalike.forget()
+    lookalike.set_fault("reject_response_format")
+    for _ in range(2):
+        assert (await chat.structured(FACTS, ExtractionAnswer)).memories
+    assert kinds(lookalike) == ["json_object", None, None]
+    await chat.close()
+
+
+async def test_a_server_that_ignores_the_schema_is_shown_it(lookalike: Lookalike, at: At) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault("garbage", times=1)
+    assert (await chat.structured(FACTS, ExtractionAnswer)).memories
+    assert (await chat.structured(FACTS, ExtractionAnswer)).memories
+    assert kinds(lookalike) == ["json_schema", "json_schema", "json_object"]
+    repair = lookalike.bodies("chat")[1]["messages"]
+    assert [message["role"] for message in repair[-2:]] == ["assistant", "user"]
+    assert "cannot be used" in repair[-1]["content"]
+    await chat.close()
+
+
+@pytest.mark.parametrize("fault", ["fenced", "prose_around", "thinking", "parts"])
+async def test_an_answer_in_wrapping_is_unwrapped_without_a_repair(lookalike: Lookalike, at: At, fault: str) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault(fault)
+    assert "Rex" in (await chat.structured(FACTS, ExtractionAnswer)).memories[0].text
+    assert lookalike.calls["chat"] == 1
+    await chat.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("garbage", "unusable"), ("truncated", "unusable"), ("wrong_types", "unusable"), ("no_content", "unusable"), ("length", "length")],
+)
+async def test_one_repair_and_then_an_error(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault(fault, times=1)
+    assert (await chat.structured(FACTS, ExtractionAnswer, max_tokens=500)).memories
+    lookalike.forget()
+    lookalike.set_fault(fault)
+    with pytest.raises(ModelAnswerInvalid) as caught:
+        await chat.structured(FACTS, ExtractionAnswer, max_tokens=500)
+    assert caught.value.data["reason"] == reason
+    assert lookalike.calls["chat"] == 2
+    await chat.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("refusal", "refusal"),
+        ("empty_choices", "unreadable"),
+        ("html", "unreadable"),
+        ("null", "unreadable"),
+        ("garbage_body", "unreadable"),
+        ("400", "refused"),
+    ],
+)
+async def test_answers_that_cannot_be_repaired(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault(fault)
+    for call in (chat.structured(FACTS, ExtractionAnswer), chat.text([ChatMessage("user", "hello")])):
+        with pytest.raises(ModelAnswerInvalid) as caught:
+            await call
+        assert caught.value.data["reason"] == reason
+    await chat.close()
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("no_content", "empty"), ("length", "length")])
+async def test_texts_that_are_none(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault(fault)
+    with pytest.raises(ModelAnswerInvalid) as caught:
+        await chat.text([ChatMessage("user", "hello")])
+    assert caught.value.data["reason"] == reason
+    await chat.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "calls"),
+    [("500", "server_error", 2), ("503", "server_error", 2), ("429", "rate_limit", 1), ("401", "auth", 1), ("403", "auth", 1)],
+)
+async def test_a_server_that_cannot(lookalike: Lookalike, at: At, fault: str, reason: str, calls: int) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault(fault)
+    with pytest.raises(ModelUnavailable) as caught:
+        await chat.text([ChatMessage("user", "hello")])
+    assert caught.value.data["reason"] == reason
+    assert lookalike.calls["chat"] == calls
+    assert "sk-" not in str(caught.value)
+    if fault == "429":
+        assert caught.value.retry_after == 7
+    await chat.close()
+
+
+async def test_a_model_that_is_not_there(lookalike: Lookalike, at: At) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault("404")
+    with pytest.raises(ModelUnavailable) as caught:
+        await chat.text([ChatMessage("user", "hello")])
+    assert caught.value.data["reason"] == "not_found"
+    await chat.close()
+
+
+async def test_one_failure_of_a_background_call_is_tried_again(lookalike: Lookalike, at: At) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault("500", times=1)
+    assert await chat.text([ChatMessage("user", "hello")])
+    lookalike.set_fault("500", times=1)
+    with pytest.raises(ModelUnavailable):  # no time for a second try within a request
+        await chat.text([ChatMessage("user", "hello")], timeout=5)
+    await chat.close()
+
+
+@pytest.mark.parametrize("fault", ["timeout", "drip"])
+async def test_a_timeout_is_for_the_whole_answer(lookalike: Lookalike, at: At, fault: str) -> None:
+    chat = await OpenAIChat.open(at())
+    lookalike.set_fault(fault)
+    with pytest.raises(ModelUnavailable) as caught:
+        async with asyncio.timeout(15):
+            await chat.text([ChatMessage("user", "hello")], timeout=0.4)
+    assert caught.value.data["reason"] == "timeout"
+    with pytest.raises(ModelUnavailable):
+        async with asyncio.timeout(15):
+            await chat.structured(FACTS, ExtractionAnswer, timeout=0.4)
+    await chat.close()
+
+
+async def test_a_server_that_is_down_and_comes_back(lookalike: Lookalike, at: At) -> None:
+    chat = await OpenAIChat.open(at())
+    assert await chat.text([ChatMessage("user", "hello")])
+    lookalike.set_fault("down")
+    for _ in range(4):
+        with pytest.raises(ModelUnavailable) as caught:
+            await chat.text([ChatMessage("user", "hello")])
+    assert caught.value.data["reason"] == "breaker_open"
+    lookalike.restart()
+
+    async def works() -> bool:
+        try:
+            return bool(await chat.text([ChatMessage("user", "hello")]))
+        except ModelUnavailable as error:
+            await asyncio.sleep(min(error.retry_after, 0.1))
+            return False
+
+    async with asyncio.timeout(20):
+        while not await works():
+            pass
+    await chat.close()
+
+
+@pytest.mark.parametrize(
+    ("rejected", "sent"),
+    [
+        ([], ["max_tokens", "max_tokens"]),
+        (["reject_max_tokens"], ["max_tokens", "max_completion_tokens", "max_completion_tokens"]),
+        (["reject_max_tokens", "reject_max_completion_tokens"], ["max_tokens", "max_completion_tokens", None, None]),
+    ],
+)
+async def test_the_bound_of_an_answer_has_the_name_that_the_server_knows(
+    lookalike: Lookalike, at: At, rejected: list[str], sent: list[str | None]
+) -> None:
+    chat = await OpenAIChat.open(at(GENERATION_MODEL="some-model"))
+    for kind in rejected:
+        lookalike.set_fault(kind)
+    for _ in range(2):
+        await chat.text([ChatMessage("user", "hello")], max_tokens=50)
+    names = [next((name for name in ("max_tokens", "max_completion_tokens") if name in body), None) for body in lookalike.bodies("chat")]
+    assert names == sent
+    await chat.close()
+
+
+async def test_reasoning_models_get_room_to_think(lookalike: Lookalike, at: At) -> None:
+    chat = await OpenAIChat.open(at(GENERATION_MODEL="gpt-5-mini"))
+    await chat.text([ChatMessage("user", "hello")], max_tokens=50)
+    assert lookalike.bodies("chat")[0]["max_completion_tokens"] > 4000
+    await chat.close()
+
+
+async def test_a_summary_in_plain_text_is_a_summary(lookalike: Lookalike, at: At) -> None:
+    lookalike.set_fault("ignore_response_format")
+    chat = await OpenAIChat.open(at())
+    prompt = [ChatMessage("user", "Please summarize: we met Rex the dog at the river.")]
+    assert "Rex" in (await chat.structured(prompt, SummaryAnswer)).summary
+    assert lookalike.calls["chat"] == 1
+    await chat.close()
+
+
+async def test_keys_and_addresses(lookalike: Lookalike, at: At) -> None:
+    keyless = await OpenAIChat.open(at(OPENAI_API_KEY=""))
+    await keyless.text([ChatMessage("user", "hello")])
+    assert lookalike.requests[-1].headers["authorization"] == "Bearer not-needed"
+    await keyless.close()
+    with pytest.raises(StartupError, match="not an http address"):
+        await OpenAIChat.open(at(OPENAI_BASE_URL="localhost:8080/v1"))
+    with pytest.raises(StartupError, match="cannot be sent"):
+        await OpenAIChat.open(at(OPENAI_API_KEY="schlüssel"))

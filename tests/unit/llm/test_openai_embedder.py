@@ -1,0 +1,190 @@
+"""Embeddings over real HTTP: dimensions, batches, refusals and every fault of a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.llm.base import Embedder
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.openai_embeddings import OpenAIEmbedder
+from agent_memory.settings import Settings
+from tests.support.lookalike import Lookalike, embed
+
+At = Callable[..., Settings]
+
+
+async def test_vectors_in_order(lookalike: Lookalike, at: At) -> None:
+    embedder = await OpenAIEmbedder.open(at())
+    assert isinstance(embedder, Embedder)
+    assert (embedder.model, embedder.dimensions) == ("text-embedding-3-small", 1536)
+    texts = ["a dog by the river", "", "tax forms", "\ud800 surrogate"]
+    lookalike.set_fault("shuffled")
+    rows = await embedder.embed(texts)
+    np.testing.assert_allclose(rows[0], embed(texts[0], 1536), atol=1e-6)
+    np.testing.assert_allclose(rows[2], embed(texts[2], 1536), atol=1e-6)
+    assert rows.dtype == np.float32
+    assert "dimensions" not in lookalike.bodies("embeddings")[0]
+    assert (await embedder.embed([])).shape == (0, 1536)
+    assert lookalike.calls["embeddings"] == 1
+    await embedder.close()
+
+
+async def test_large_calls_go_in_batches(lookalike: Lookalike, at: At) -> None:
+    embedder = await OpenAIEmbedder.open(at())
+    texts = [f"text number {number}" for number in range(600)]
+    rows = await embedder.embed(texts)
+    assert [len(body["input"]) for body in lookalike.bodies("embeddings")] == [256, 256, 88]
+    np.testing.assert_allclose(rows[599], embed(texts[599], 1536), atol=1e-6)
+    await embedder.close()
+
+
+async def test_the_dimension_is_set_known_probed_or_the_default(lookalike: Lookalike, at: At) -> None:
+    for given, expected, probes in (
+        ({"EMBEDDING_DIMENSIONS": 256}, 256, 0),
+        ({"EMBEDDING_MODEL": "text-embedding-3-large"}, 3072, 0),
+        ({"EMBEDDING_MODEL": "ollama/nomic-embed-text:latest"}, 768, 0),
+        ({"EMBEDDING_MODEL": "made-up"}, 1536, 1),
+    ):
+        lookalike.forget()
+        embedder = await OpenAIEmbedder.open(at(**given))
+        assert embedder.dimensions == expected
+        assert lookalike.calls["embeddings"] == probes
+        await embedder.close()
+
+
+@pytest.mark.parametrize("fault", ["500", "html", "401", "404", "null"])
+async def test_a_probe_that_fails_is_no_refusal(lookalike: Lookalike, at: At, fault: str, caplog: pytest.LogCaptureFixture) -> None:
+    lookalike.set_fault(fault)
+    embedder = await OpenAIEmbedder.open(at(EMBEDDING_MODEL="made-up"))
+    assert embedder.dimensions == 1536
+    assert "EMBEDDING_DIMENSIONS" in caplog.text
+    await embedder.close()
+
+
+async def test_a_given_dimension_is_asked_for_and_dropped_when_refused(lookalike: Lookalike, at: At) -> None:
+    embedder = await OpenAIEmbedder.open(at(EMBEDDING_DIMENSIONS=1536))
+    await embedder.embed(["x"])
+    assert lookalike.bodies("embeddings")[0]["dimensions"] == 1536
+    lookalike.forget()
+    lookalike.set_fault("reject_dimensions")
+    for _ in range(2):
+        assert (await embedder.embed(["one more"])).shape == (1, 1536)
+    assert "dimensions" not in lookalike.bodies("embeddings")[-1]
+    await embedder.close()
+    short = await OpenAIEmbedder.open(at(EMBEDDING_DIMENSIONS=256))
+    with pytest.raises(ModelAnswerInvalid, match="EMBEDDING_DIMENSIONS=1536"):
+        await short.embed(["x"])
+    await short.close()
+
+
+async def test_a_server_without_base64(lookalike: Lookalike, at: At) -> None:
+    lookalike.set_fault("reject_base64")
+    embedder = await OpenAIEmbedder.open(at())
+    for _ in range(2):
+        np.testing.assert_allclose((await embedder.embed(["a dog"]))[0], embed("a dog", 1536), atol=1e-6)
+    assert [body["encoding_format"] for body in lookalike.bodies("embeddings")] == ["base64", "float", "float"]
+    await embedder.close()
+
+
+async def test_long_texts_are_cut_to_what_the_model_takes(lookalike: Lookalike, at: At, counter: TokenCounter) -> None:
+    embedder = await OpenAIEmbedder.open(at(), counter=counter)
+    long = "the river near Bonn is cold " * 5000
+    await embedder.embed([long, "short"])
+    sent = lookalike.bodies("embeddings")[0]["input"]
+    assert 8000 < counter.count(sent[0]) <= 8191
+    assert sent[1] == "short"
+    lookalike.forget()
+    lookalike.set_fault("reject_long")
+    await embedder.embed([long])
+    await embedder.embed([long])
+    assert len(lookalike.bodies("embeddings")[-1]["input"][0]) <= lookalike.max_input_chars
+    assert lookalike.calls["embeddings"] < 8
+    await embedder.close()
+    without_counter = await OpenAIEmbedder.open(at())
+    lookalike.forget()
+    await without_counter.embed(["長い文" * 20_000])
+    assert len(lookalike.bodies("embeddings")[0]["input"][0]) <= 3 * 8191
+    await without_counter.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("wrong_dimension", "dimension"),
+        ("nan", "not_finite"),
+        ("zero", "zero_vector"),
+        ("short_batch", "count"),
+        ("ragged", "ragged"),
+        ("html", "unreadable"),
+        ("null", "unreadable"),
+        ("garbage_body", "unreadable"),
+        ("400", "refused"),
+    ],
+)
+async def test_answers_that_are_no_vectors(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+    embedder = await OpenAIEmbedder.open(at())
+    lookalike.set_fault(fault)
+    with pytest.raises(ModelAnswerInvalid) as caught:
+        await embedder.embed(["a dog", "a cat"])
+    assert caught.value.data["reason"] == reason
+    if fault == "wrong_dimension":
+        assert "EMBEDDING_DIMENSIONS=1544" in caught.value.message
+    await embedder.close()
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("500", "server_error"), ("429", "rate_limit"), ("401", "auth"), ("404", "not_found")])
+async def test_a_server_that_cannot(lookalike: Lookalike, at: At, fault: str, reason: str) -> None:
+    embedder = await OpenAIEmbedder.open(at())
+    lookalike.set_fault(fault)
+    with pytest.raises(ModelUnavailable) as caught:
+        await embedder.embed(["a dog"], timeout=5)
+    assert caught.value.data["reason"] == reason
+    assert lookalike.calls["embeddings"] == 1
+    await embedder.close()
+
+
+async def test_queries_fail_at_once_when_the_server_hangs(lookalike: Lookalike, at: At) -> None:
+    embedder = await OpenAIEmbedder.open(at())
+    lookalike.set_fault("timeout")
+    reasons: list[str] = []
+    for _ in range(6):
+        with pytest.raises(ModelUnavailable) as caught:
+            await embedder.embed(["a dog"], timeout=0.3)
+        reasons.append(caught.value.data["reason"])
+    assert reasons[:3] == ["timeout"] * 3
+    assert "breaker_open" in reasons
+    assert lookalike.calls["embeddings"] < 6
+    lookalike.set_fault(None)
+
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await embedder.embed(["a dog"], timeout=5)
+                break
+            except ModelUnavailable:
+                await asyncio.sleep(0.05)
+    await embedder.close()
+
+
+async def test_a_query_does_not_wait_for_a_place_behind_background_calls(lookalike: Lookalike, at: At) -> None:
+    embedder = await OpenAIEmbedder.open(at(MODEL_MAX_CONCURRENT_CALLS=1))
+    lookalike.set_fault("timeout", times=1)
+    background = asyncio.create_task(embedder.embed(["background"]))
+    await lookalike.wait_for_call("embeddings")
+    assert (await embedder.embed(["query"], timeout=10)).shape == (1, 1536)
+    assert not background.done()
+    background.cancel()
+    await asyncio.gather(background, return_exceptions=True)
+    await embedder.close()
+
+
+async def test_the_key_of_one_address_is_not_sent_to_another(lookalike: Lookalike, at: At) -> None:
+    embedder = await OpenAIEmbedder.open(at(OPENAI_BASE_URL="http://elsewhere.invalid/v1", EMBEDDING_BASE_URL=lookalike.url))
+    await embedder.embed(["x"])
+    assert lookalike.requests[-1].headers["authorization"] == "Bearer not-needed"
+    await embedder.close()

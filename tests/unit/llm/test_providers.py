@@ -1,0 +1,58 @@
+"""Which models the settings open, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from agent_memory.errors import StartupError
+from agent_memory.llm.providers import open_models
+from agent_memory.settings import Settings, load_settings
+from tests.support.lookalike import Lookalike
+
+At = Callable[..., Settings]
+
+
+async def test_without_a_key_everything_is_local() -> None:
+    models = await open_models(load_settings())
+    assert models.chat is None
+    assert models.embedder.dimensions == 384
+    assert models.counter.count("hello world") == 2
+    assert models.description == "embeddings all-MiniLM-L6-v2 (local, 384 dimensions); summaries extractive (local); no key needed"
+    await models.close()
+
+
+async def test_a_server_for_both(lookalike: Lookalike, at: At) -> None:
+    url = lookalike.url.replace("http://", "http://me:hidden@")
+    models = await open_models(at(OPENAI_BASE_URL=url, GENERATION_MODEL="my-model"))
+    assert models.chat is not None
+    assert models.chat.model == "my-model"
+    assert (await models.embedder.embed(["x"])).shape == (1, 1536)
+    assert models.description == f"embeddings text-embedding-3-small at {lookalike.url} (1536 dimensions); chat my-model at {lookalike.url}"
+    await models.close()
+
+
+async def test_a_server_that_is_down_is_no_reason_not_to_start(lookalike: Lookalike, at: At) -> None:
+    lookalike.stop()
+    models = await open_models(at(EMBEDDING_MODEL="made-up"))
+    assert models.embedder.dimensions == 1536
+    await models.close()
+
+
+async def test_mixed_providers(lookalike: Lookalike, at: At) -> None:
+    chat_only = await open_models(at(EMBEDDING_PROVIDER="local"))
+    assert chat_only.chat is not None
+    assert chat_only.embedder.dimensions == 384
+    await chat_only.close()
+    embeddings_only = await open_models(at(MODEL_PROVIDER="local", EMBEDDING_PROVIDER="openai"))
+    assert embeddings_only.chat is None
+    assert embeddings_only.embedder.dimensions == 1536
+    assert embeddings_only.description.endswith("summaries extractive (local)")
+    await embeddings_only.close()
+
+
+@pytest.mark.parametrize("given", [{"MODEL_PROVIDER": "openai"}, {"EMBEDDING_PROVIDER": "openai"}])
+async def test_a_server_that_nobody_named(given: dict[str, str]) -> None:
+    with pytest.raises(StartupError, match="OPENAI_API_KEY"):
+        await open_models(load_settings(**given))

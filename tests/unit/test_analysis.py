@@ -1,0 +1,133 @@
+"""Words as the index knows them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.analysis import carries_information, fold, query_terms, terms, without, words
+from agent_memory.storage.filters import having
+
+ANY_TEXT = st.text(max_size=200)
+
+
+@given(ANY_TEXT)
+def test_terms_are_plain_whatever_the_text(text: str) -> None:
+    found = terms(text)
+    assert all(term.isascii() and term.replace("_", "a").isalnum() and len(term) <= 50 for term in found)
+    if found:
+        having("@t:{00}", found)
+    assert set(query_terms(text, limit=10_000)) == set(found)
+
+
+@given(ANY_TEXT)
+def test_a_text_is_found_by_itself(text: str) -> None:
+    assert set(query_terms(text)) <= set(terms(text))
+    assert set(query_terms(text.upper().lower())) <= set(terms(text)) or not text.isascii()
+
+
+@given(ANY_TEXT)
+def test_folding_twice_changes_no_more_than_case(text: str) -> None:
+    once = fold(text)
+    assert fold(once).casefold() == fold(once.casefold()).casefold()
+
+
+def test_letters_of_another_style() -> None:
+    assert terms("𝐇𝐞𝐥𝐩𝐞𝐝 𝐓𝐡𝐞𝐲") == terms("helped they")
+
+
+def test_latin_words_within_a_script_without_blanks() -> None:
+    assert set(query_terms("iPhone")) <= set(terms("昨日iPhoneを買った"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Café", "cafe"),
+        ("ZÜRICH", "zurich"),
+        ("Zu\u0308rich", "Zürich"),
+        ("straße", "STRASSE"),
+        ("ﬁg", "fig"),
+        ("Ｆｉｇ", "fig"),
+        ("Ångström", "angstrom"),
+    ],
+)
+def test_spellings_of_the_same_word(one: str, other: str) -> None:
+    assert terms(one) == terms(other) != []
+
+
+@pytest.mark.parametrize(("one", "other"), [("leaves", "leaving"), ("trees", "tree"), ("Anna's", "anna")])
+def test_forms_of_the_same_word(one: str, other: str) -> None:
+    assert set(query_terms(other)) <= set(terms(one)) or set(query_terms(one)) & set(terms(other))
+
+
+def test_marks_that_make_another_letter_are_kept() -> None:
+    assert terms("が") != terms("か")
+
+
+@pytest.mark.parametrize("text", ["", " ", "?!", "the and of", "It was, and is.", "...", "-", "'", "\u200b", "😀", '- @ : { } | * \\ "'])
+def test_nothing_to_search_for(text: str) -> None:
+    assert query_terms(text) == []
+
+
+@pytest.mark.parametrize("exact", ["bob@example.com", "v1.2.3", "C++", "user_id=42", "ABC-12345/Z", "https://a.b/c?d=e#f", "#42", "10:30"])
+def test_an_exact_string_is_a_term_of_its_own(exact: str) -> None:
+    whole = [term for term in terms(f"see ({exact}), please") if term.startswith("x") and len(term) == 21]
+    assert whole
+    assert whole[0] in query_terms(f"{exact}?")
+    assert whole[0] not in terms("bob at example dot com version 1 2 3")
+
+
+def test_runs_without_blanks_are_found_by_their_parts() -> None:
+    indexed = set(terms("東京タワーに行きました"))
+    for part in ("東京", "タワー", "行きました", "京"):
+        assert set(query_terms(part)) <= indexed
+    assert not set(query_terms("大阪")) & indexed
+
+
+def test_long_texts_and_long_words_are_bounded() -> None:
+    assert len(terms("fig " * 10_000)) == 4096
+    (long,) = terms("x" * 10_000)
+    assert len(long) <= 48
+    assert terms("x" * 10_000) != terms("x" * 10_001)
+    (foreign,) = terms("ж" * 10_000)
+    assert len(foreign) <= 48
+    assert len(query_terms(" ".join(f"w{number}" for number in range(500)))) == 64
+
+
+def test_words_can_be_left_out_of_a_query() -> None:
+    assert without("Where does Melanie's café open?", {*terms("Melanie")}) == "Where does s café open"
+    assert without("figs and plums", {*terms("fig"), *terms("plum")}) == "and"
+    assert without("", {"x"}) == ""
+    assert words("Café, OK") == ["cafe", "ok"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hi",
+        "Hello!",
+        "ok thanks",
+        "Thank you!",
+        "yes, sure",
+        "haha lol",
+        "Good morning!",
+        "",
+        "😀👍",
+        "bye, see you later",
+        "Wow, amazing!",
+    ],
+)
+def test_small_talk(text: str) -> None:
+    assert not carries_information(text)
+
+
+@pytest.mark.parametrize("text", ["Thanks a lot", "Thank you so much!"])
+def test_more_small_talk(text: str) -> None:
+    assert not carries_information(text)
+
+
+@pytest.mark.parametrize("text", ["Oslo", "I like figs", "42", "hello Anna", "明日会いましょう", "my number is 5", "ok, at noon", "@bob"])
+def test_what_says_something(text: str) -> None:
+    assert carries_information(text)

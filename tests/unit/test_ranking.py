@@ -1,0 +1,58 @@
+"""Fusing ranked lists."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agent_memory.services.ranking import RecencyWeights, fuse, recency_score, relevant, saturated
+
+
+def test_first_in_both_lists_scores_one() -> None:
+    best = fuse({"a": 0.8, "b": 0.4}, {"a": 12.0, "c": 3.0}, 0.5)[0]
+    assert (best.name, best.score, best.similarity_rank, best.words_rank) == ("a", 1.0, 1, 1)
+
+
+def test_alpha_decides_between_meaning_and_words() -> None:
+    near, words = {"meant": 0.9, "other": 0.1}, {"said": 10.0, "other": 1.0}
+    assert fuse(near, words, 1.0)[0].name == "meant"
+    assert fuse(near, words, 0.0)[0].name == "said"
+
+
+def test_what_the_vectors_lack_counts_as_the_last_of_them() -> None:
+    scores = {parts.name: parts.score for parts in fuse({"a": 0.8, "b": 0.4}, {"c": 5.0}, 0.5)}
+    assert scores["c"] == pytest.approx(0.5 * 0.5 + 0.5)
+
+
+def test_negative_similarities_and_empty_lists_are_harmless() -> None:
+    assert fuse({}, {}, 0.5) == []
+    assert [parts.score for parts in fuse({"a": -0.3}, {}, 0.5)] == [0.0]
+
+
+def test_what_belongs_to_the_time_comes_first() -> None:
+    fused = fuse({"a": 0.9, "b": 0.5}, {"a": 9.0, "b": 5.0}, 0.5, frozenset({"b"}))
+    assert [parts.name for parts in fused] == ["b", "a"]
+    assert fused[0].in_time
+
+
+def test_equal_scores_have_a_stable_order() -> None:
+    assert [parts.name for parts in fuse({"b": 0.5, "a": 0.5}, {}, 0.5)] == ["a", "b"]
+
+
+def test_what_is_neither_near_nor_shares_a_word_is_not_relevant() -> None:
+    fused = fuse({"near": 0.6, "far": 0.1, "word": 0.1}, {"word": 2.0}, 0.5)
+    assert {parts.name for parts in relevant(fused, 0.2)} == {"near", "word"}
+
+
+def test_saturation_is_monotonic_and_bounded() -> None:
+    assert saturated(0) == 0
+    assert saturated(-1) == 0
+    assert 0 < saturated(1) < saturated(10) < saturated(1000) < 1
+
+
+def test_the_recency_formula_of_the_contract() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    week, month = now - timedelta(days=7), now - timedelta(days=30)
+    assert recency_score(0.5, week, month, now, RecencyWeights()) == pytest.approx(0.8 * 0.5 + 0.2 * (0.6 * 0.5 + 0.4 * 0.5))
+    assert recency_score(1.0, now, now, now, RecencyWeights()) == pytest.approx(1.0)

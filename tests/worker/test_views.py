@@ -1,0 +1,311 @@
+"""Summary views: what their partitions are made of, by a model or without one, and how runs and refreshes go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from redis.asyncio.client import Pipeline
+
+from agent_memory.errors import AgentMemoryError, BadInput, NotFound, Refused
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.services.access import scope_of_work
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import (
+    CreateSummaryViewRequest,
+    RunSummaryViewPartitionRequest,
+    RunSummaryViewRequest,
+    SummaryView,
+    SummaryViewPartitionResult,
+    Task,
+)
+from agent_memory_worker.views import order_refreshes
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+
+async def view(rig: Rig, **given: Any) -> SummaryView:
+    return await rig.rt.views.create(SCOPE, CreateSummaryViewRequest(**{"source": "long_term", **given}))
+
+
+async def run_group(rig: Rig, one: SummaryView, **group: str) -> SummaryViewPartitionResult:
+    return await rig.rt.views.run_partition(SCOPE, one.id, RunSummaryViewPartitionRequest(group=group))
+
+
+async def run(rig: Rig, one: SummaryView, task_id: str | None = None) -> Task:
+    task = await rig.rt.views.run(SCOPE, one.id, RunSummaryViewRequest(task_id=task_id))
+    await rig.work(DueKind.ORDER)
+    return await rig.rt.views.task(SCOPE, task.id)
+
+
+async def listed(rig: Rig, one: SummaryView, **wanted: str) -> list[tuple[dict[str, str], int]]:
+    return [(found.group, found.memory_count) for found in await rig.rt.views.partitions(SCOPE, one.id, wanted)]
+
+
+async def two_users(rig: Rig) -> None:
+    await rig.remember(
+        record("Ada likes green tea", "a1", user_id="ada", namespace="home"),
+        record("Ada plays the violin", "a2", user_id="ada", namespace="work", topics=["Music"]),
+        record("Bob repairs old radios", "b1", user_id="bob", namespace="home", memory_type="episodic"),
+        record("Nobody's note", "n1", namespace="home"),
+    )
+
+
+async def test_every_group_has_its_partition_and_what_lacks_a_field_has_none(rig: Rig) -> None:
+    await two_users(rig)
+    by_user = await view(rig, group_by=["user_id"])
+    done = await run(rig, by_user)
+    assert (done.status, done.error_message, done.view_id) == ("success", None, by_user.id)
+    assert done.started_at is not None
+    assert done.completed_at is not None
+    assert await listed(rig, by_user) == [({"user_id": "ada"}, 2), ({"user_id": "bob"}, 1)]
+    by_both = await view(rig, group_by=["namespace", "user_id"])
+    await run(rig, by_both)
+    assert await listed(rig, by_both, user_id="ada") == [
+        ({"namespace": "home", "user_id": "ada"}, 1),
+        ({"namespace": "work", "user_id": "ada"}, 1),
+    ]
+    assert await listed(rig, by_both, namespace="home", user_id="bob") == [({"namespace": "home", "user_id": "bob"}, 1)]
+    whole = await view(rig)
+    await run(rig, whole)
+    assert await listed(rig, whole) == [({}, 4)]
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        ({"user_id": "ada"}, 2),
+        ({"user_id": {"ne": "ada"}}, 2),
+        ({"user_id": ["ada", "bob"]}, 3),
+        ({"topics": ["music", "other"]}, 1),
+        ({"memory_type": "episodic"}, 1),
+        ({"memory_type": {"in_": ["episodic", "message"]}}, 1),
+        ({"extraction_strategy": ["discrete"]}, 4),
+        ({"namespace": {"startswith": "ho"}, "user_id": "ada"}, 1),
+        ({"event_date": {"gte": "2020-01-01T00:00:00Z"}}, 0),
+    ],
+)
+async def test_filters(rig: Rig, filters: dict[str, Any], count: int) -> None:
+    await two_users(rig)
+    found = await run_group(rig, await view(rig, filters=filters))
+    assert (found.memory_count, found.empty) == (count, count == 0)
+
+
+async def test_a_group_that_the_view_s_own_filter_rules_out_is_empty(rig: Rig) -> None:
+    await two_users(rig)
+    one = await view(rig, filters={"user_id": {"ne": "ada"}}, group_by=["user_id"])
+    assert (await run_group(rig, one, user_id="ada")).memory_count == 0
+    assert (await run_group(rig, one, user_id="bob")).memory_count == 1
+    await run(rig, one)
+    assert await listed(rig, one) == [({"user_id": "bob"}, 1)], "empty groups go with a full run"
+
+
+async def test_a_time_window(rig: Rig) -> None:
+    await rig.remember(record("old", created_at=datetime.now(UTC) - timedelta(days=10)), record("new"))
+    assert (await run_group(rig, await view(rig, time_window_days=7))).memory_count == 1
+    assert (await run_group(rig, await view(rig, time_window_days=36_500))).memory_count == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"source": "working_memory"}, Refused),
+        ({"group_by": ["topics"]}, Refused),
+        ({"group_by": ["user_id", "user_id"]}, Refused),
+        ({"filters": {"text": "x"}}, Refused),
+        ({"filters": {"memory_type": "nonsense"}}, BadInput),
+        ({"filters": {"user_id": {}}}, BadInput),
+        ({"filters": {"user_id": {"eq": ""}}}, BadInput),
+        ({"filters": {"user_id": []}}, BadInput),
+        ({"filters": {"user_id": {"field": "namespace", "eq": "x"}}}, BadInput),
+        ({"filters": {"user_id": None}}, BadInput),
+        ({"filters": {"event_date": "someday"}}, BadInput),
+    ],
+)
+async def test_a_view_that_could_not_be_computed_is_refused(rig: Rig, given: dict[str, Any], error: type[AgentMemoryError]) -> None:
+    with pytest.raises(error) as raised:
+        await view(rig, **given)
+    assert raised.value.status in (400, 422)
+    assert await rig.rt.views.list(SCOPE) == []
+
+
+async def test_a_group_must_have_the_view_s_fields(rig: Rig) -> None:
+    one = await view(rig, group_by=["user_id"])
+    for group in ({}, {"namespace": "n"}, {"user_id": "ada", "namespace": "n"}):
+        with pytest.raises(Refused):
+            await run_group(rig, one, **group)
+    with pytest.raises(BadInput):
+        await run_group(rig, one, user_id="")
+    with pytest.raises(BadInput):
+        await run_group(rig, await view(rig, group_by=["memory_type"]), memory_type="nonsense")
+
+
+async def test_without_a_model_the_central_memories_are_shown_and_that_is_said(rig: Rig) -> None:
+    await two_users(rig)
+    one = await view(rig, group_by=["user_id"])
+    found = await run_group(rig, one, user_id="ada")
+    assert "Ada likes green tea" in found.summary
+    assert "Ada plays the violin" in found.summary
+    assert found.degraded is not None
+    empty = await run_group(rig, one, user_id="nobody")
+    assert (empty.empty, empty.empty_reason, empty.summary, empty.memory_count) == (True, "no_matching_memories", "", 0)
+    assert empty.degraded is None
+
+
+async def test_without_a_model_a_large_partition_has_a_short_summary(rig: Rig) -> None:
+    texts = [f"Note {n}: the weather in Turin was {'fine' if n % 2 else 'wet'} on day {n} of the journey" for n in range(300)]
+    await rig.remember(*(record(text, f"m{n}") for n, text in enumerate(texts)))
+    found = await run_group(rig, await view(rig))
+    assert found.memory_count == 300
+    assert 10 < rig.rt.counter.count(found.summary) <= 600
+    await rig.rt.memories.write(SCOPE, [record(text, f"x{n}", namespace="new") for n, text in enumerate(texts)])
+    fresh = await run_group(rig, await view(rig, filters={"namespace": "new"}))
+    assert 10 < rig.rt.counter.count(fresh.summary) <= 600, "before they are embedded, too"
+
+
+async def test_a_model_is_told_the_instructions_and_shown_the_memories_as_data(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
+    async with make_rig(chat) as rig:
+        await two_users(rig)
+        one = await view(rig, group_by=["user_id"], prompt='Answer like {"a pirate"}', model_name="another-model")
+        found = await run_group(rig, one, user_id="ada")
+    (body,) = lookalike.bodies("chat")
+    system, user = (message["content"] for message in body["messages"])
+    assert body["model"] == "another-model"
+    assert 'Answer like {"a pirate"}' in system
+    assert "Ada likes green tea" not in system
+    assert "Ada likes green tea" in user.split("<memories-")[1]
+    assert "Bob" not in user
+    assert found.summary.startswith("Summary:")
+    assert found.degraded is None
+
+
+@pytest.mark.parametrize("fault", ["503", "garbage", "refusal"])
+async def test_a_model_that_fails_is_replaced_and_that_is_said(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, fault: str
+) -> None:
+    async with make_rig(chat) as rig:
+        await two_users(rig)
+        lookalike.set_fault(fault)
+        found = await run_group(rig, await view(rig))
+        assert "Ada plays the violin" in found.summary
+        assert found.degraded is not None
+
+
+async def test_a_model_that_takes_too_long_is_not_waited_for(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat, SUMMARY_VIEW_RUN_SECONDS=0.2) as rig:
+        await two_users(rig)
+        lookalike.set_fault("timeout")
+        assert (await run_group(rig, await view(rig))).degraded is not None
+
+
+async def test_a_refresh_asks_only_for_what_changed_and_keeps_a_summary_while_the_model_is_away(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
+    async with make_rig(chat) as rig:
+        await two_users(rig)
+        one = await view(rig, group_by=["user_id"], continuous=True)
+        await view(rig, group_by=["user_id"])
+
+        async def refresh() -> int:
+            before = lookalike.calls["chat"]
+            assert await order_refreshes(rig.rt) == 1, "the other view is not continuous"
+            await rig.work(DueKind.ORDER)
+            return lookalike.calls["chat"] - before
+
+        assert await refresh() == 2
+        assert await refresh() == 0
+        first = {found.group["user_id"]: found.summary for found in await rig.rt.views.partitions(SCOPE, one.id, {})}
+        await rig.remember(record("Ada sings", "a3", user_id="ada"))
+        lookalike.set_fault("503")
+        await refresh()
+        lookalike.set_fault(None)
+        found = {found.group["user_id"]: found for found in await rig.rt.views.partitions(SCOPE, one.id, {})}
+        assert (found["ada"].summary, found["ada"].degraded) == (first["ada"], None)
+
+
+async def test_the_same_task_id_starts_over(rig: Rig) -> None:
+    await two_users(rig)
+    one = await view(rig)
+    first = await run(rig, one, "mine/1")
+    again = await rig.rt.views.run(SCOPE, one.id, RunSummaryViewRequest(task_id="mine/1"))
+    assert (first.status, again.status, again.completed_at) == ("success", "pending", None)
+    assert (await rig.rt.views.task(SCOPE, "mine/1")).status == "pending"
+    await rig.work(DueKind.ORDER)
+    assert (await rig.rt.views.task(SCOPE, "mine/1")).status == "success"
+    assert 6 * 86400 < await rig.rt.client.ttl(rig.keys.task(SCOPE.tenant, "mine/1")) <= 7 * 86400
+
+
+async def test_a_run_of_a_deleted_view_fails_and_leaves_nothing(rig: Rig) -> None:
+    await two_users(rig)
+    one = await view(rig)
+    task = await rig.rt.views.run(SCOPE, one.id, RunSummaryViewRequest())
+    await rig.rt.views.delete(SCOPE, one.id)
+    await rig.work(DueKind.ORDER)
+    done = await rig.rt.views.task(SCOPE, task.id)
+    assert (done.status, done.error_message) == ("failed", "the view was deleted")
+    assert not [key for key in await rig.raw_keys() if key.startswith("svp:")]
+
+
+async def test_a_run_that_breaks_says_so(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await two_users(rig)
+
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(type(rig.rt.summarizer), "compute", broken)
+    done = await run(rig, await view(rig))
+    assert (done.status, done.error_message) == ("failed", "ValueError (see the worker's log)")
+
+
+async def test_a_task_that_the_workers_gave_up_has_failed(rig: Rig) -> None:
+    task = await rig.rt.views.run(SCOPE, (await view(rig)).id, RunSummaryViewRequest())
+    (member,) = await rig.marks(DueKind.ORDER)
+    await rig.rt.client.zrem(rig.keys.due(DueKind.ORDER), member)
+    await rig.rt.client.zadd(rig.keys.dead(DueKind.ORDER), {member: 1})
+    assert (await rig.rt.views.task(SCOPE, task.id)).status == "failed"
+
+
+async def test_deleting_a_view_deletes_its_partitions(rig: Rig) -> None:
+    await two_users(rig)
+    one, other = await view(rig, group_by=["user_id"]), await view(rig)
+    await run(rig, one)
+    await run(rig, other)
+    await rig.rt.views.delete(SCOPE, one.id)
+    assert len([key for key in await rig.raw_keys() if key.startswith("svp:")]) == 1
+    with pytest.raises(NotFound):
+        await rig.rt.views.partitions(SCOPE, one.id, {})
+    assert [found.id for found in await rig.rt.views.list(SCOPE)] == [other.id]
+
+
+async def test_tenants_do_not_see_each_other_s_views_and_memories(rig: Rig) -> None:
+    await two_users(rig)
+    stranger = scope_of_work("another tenant")
+    mine = await view(rig)
+    assert (await run(rig, mine, "t1")).status == "success"
+    assert await rig.rt.views.list(stranger) == []
+    for ask in (rig.rt.views.get(stranger, mine.id), rig.rt.views.task(stranger, "t1")):
+        with pytest.raises(NotFound):
+            await ask
+    theirs = await rig.rt.views.create(stranger, CreateSummaryViewRequest(source="long_term"))
+    found = await rig.rt.views.run_partition(stranger, theirs.id, RunSummaryViewPartitionRequest(group={}))
+    assert found.memory_count == 0
+    await rig.rt.views.delete(stranger, mine.id)
+    assert (await rig.rt.views.get(SCOPE, mine.id)).id == mine.id
+
+
+async def test_listing_takes_one_command_however_many_there_are(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(20):
+        await view(rig, name=f"v{n}")
+    commands: list[str] = []
+    execute = Pipeline.execute
+
+    async def counted(pipe: Any, *given: Any, **named: Any) -> Any:
+        commands.extend(command[0][0] for command in pipe.command_stack)
+        return await execute(pipe, *given, **named)
+
+    monkeypatch.setattr(Pipeline, "execute", counted)
+    assert [one.name for one in await rig.rt.views.list(SCOPE)] == [f"v{n}" for n in range(20)]
+    assert commands == ["HVALS"]

@@ -1,0 +1,239 @@
+"""The whole worker: outbox, dispatcher, docket and tasks, over the real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from agent_memory.errors import ModelAnswerInvalid
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.scope import SessionRef
+from agent_memory.tasks import DueKind, TaskName
+from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
+from agent_memory_worker import tasks as tasks_module
+from agent_memory_worker.main import run_worker
+from agent_memory_worker.tasks import Tasks, backoff
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
+from tests.support.waiting import wait_until
+
+WORK = (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY)
+QUICK = {"WORKER_RETRY_BASE_SECONDS": 0.01, "WORKER_RETRY_MAX_SECONDS": 0.02, "WORKER_MAX_ATTEMPTS": 3, "EXTRACTION_DEBOUNCE_SECONDS": 0}
+
+
+@asynccontextmanager
+async def working(rig: Rig, count: int = 1) -> AsyncGenerator[asyncio.Event]:
+    """Workers in this process."""
+    stop = asyncio.Event()
+    rig.workers = [asyncio.create_task(run_worker(rig.rt, rig.settings, stop)) for _ in range(count)]
+    try:
+        yield stop
+    finally:
+        stop.set()
+        await asyncio.gather(*rig.workers)
+
+
+async def eventually(rig: Rig, condition: Callable[[], Awaitable[Any]], what: str) -> None:
+    """Waits until `condition` holds, but not for a worker that ended."""
+
+    async def checked() -> bool:
+        return any(worker.done() for worker in rig.workers) or bool(await condition())
+
+    await wait_until(checked, what)
+    assert not any(worker.done() for worker in rig.workers), "a worker ended before its time"
+
+
+async def rest(rig: Rig) -> None:
+    """Waits until nothing is pending."""
+
+    async def nothing() -> bool:
+        backlog = await rig.rt.outbox.backlog()
+        return not any(one.pending for kind, one in backlog.items() if kind in WORK)
+
+    await eventually(rig, nothing, "the workers' rest")
+
+
+async def create(rig: Rig, *texts: str) -> None:
+    body = CreateMemoryRecordRequest.model_validate({"memories": [{"id": text, "text": text} for text in texts]})
+    await rig.rt.longterm.create(SCOPE, body)
+
+
+async def found(rig: Rig, text: str, mode: str = "semantic") -> list[str]:
+    answer = await rig.rt.search.search(SCOPE, SearchRequest.model_validate({"text": text, "search_mode": mode, "limit": 100}))
+    return [one.text for one in answer.memories]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_everything_is_done_once(make_rig: MakeRig, chat: OpenAIChat, workers: int) -> None:
+    async with make_rig(chat, **QUICK) as rig, working(rig, workers):
+        await gathered(rig.append(f"s{number}", f"Anna ate fig number {number}", "hello") for number in range(30))
+        await create(rig, *(f"plum {number}" for number in range(100)))
+        await rest(rig)
+        stored = await rig.stored()
+        kinds = [one.memory_type for one in stored]
+        assert (kinds.count("message"), kinds.count("semantic")) == (30, 130)
+        assert len({one.id for one in stored}) == len(stored)
+        assert len(await found(rig, "plum")) == 100
+        assert {kind: one.dead for kind, one in (await rig.rt.outbox.backlog()).items()} == dict.fromkeys(DueKind, 0)
+        assert not {f"{what}:{kind}" for what in ("try", "why", "due", "dead") for kind in WORK} & await rig.raw_keys()
+
+
+async def test_a_bad_memory_holds_up_no_other(make_rig: MakeRig) -> None:
+    async with make_rig(**QUICK) as rig:
+        await create(rig, *(f"plum {number}" for number in range(10)))
+        mid = rig.rt.memories.mid(SCOPE, "plum 3")
+        await rig.rt.client.hset(rig.keys.memory(mid), "j", "{ this is no JSON")
+        async with working(rig):
+            await rest(rig)
+        backlog = (await rig.rt.outbox.backlog())[DueKind.MEMORY]
+        assert (backlog.pending, backlog.dead) == (0, 1)
+        assert mid in await rig.rt.outbox.reasons(DueKind.MEMORY)
+        assert await rig.rt.client.exists(*(rig.keys.vector(rig.rt.memories.mid(SCOPE, f"plum {n}")) for n in range(10))) == 9
+
+
+async def test_the_embedder_comes_back(make_rig: MakeRig) -> None:
+    async with make_rig(**QUICK) as rig, working(rig):
+        rig.embedder.away = True
+        await create(rig, "the ferry to Elba")
+        await eventually(rig, lambda: rig.rt.outbox.reasons(DueKind.MEMORY), "the failure's reason")
+        assert await found(rig, "ferry", "keyword") == ["the ferry to Elba"]
+        rig.embedder.away = False
+
+        async def indexed() -> bool:
+            await rig.make_due(DueKind.MEMORY)
+            return not await rig.marks(DueKind.MEMORY)
+
+        await eventually(rig, indexed, "the vector")
+        assert await found(rig, "boat") == ["the ferry to Elba"]
+        assert (await rig.rt.outbox.backlog())[DueKind.MEMORY].dead == 0
+
+
+async def test_a_busy_session_with_a_slow_model(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    """Appends during one long summary are no failures of it, and what they brought is done after it."""
+    async with make_rig(chat, **QUICK) as rig, working(rig):
+        long = [f"Turn {number}: somebody carried {number} baskets of figs to the harbour" for number in range(60)]
+        lookalike.latency_seconds = 0.5
+        try:
+            await rig.append("s", *long, context_window_max=1000)
+            await lookalike.wait_for_call("chat")
+            for number in range(40):
+                await rig.append("s", f"quick {number}", context_window_max=1000)
+                await asyncio.sleep(0)
+        finally:
+            lookalike.latency_seconds = 0.0
+        await rest(rig)
+        assert {one.dead for one in (await rig.rt.outbox.backlog()).values()} == {0}
+        assert len([one for one in await rig.stored() if one.memory_type == "message"]) == 100
+        state = await rig.rt.sessions.get(SCOPE, SessionRef("s"))
+        assert state is not None
+        assert state.promoted_to == state.extracted_to == 100
+        assert state.messages[-1].message.content == "quick 39"
+
+
+async def test_stopping_ends_what_runs_and_leaves_the_rest_due(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat, **QUICK, INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY="false") as rig:
+        lookalike.latency_seconds = 0.3
+        try:
+            async with working(rig):
+                await rig.append("s", "Anna lives in Oslo")
+                await lookalike.wait_for_call("chat")
+        finally:
+            lookalike.latency_seconds = 0.0
+        assert [one.text for one in await rig.stored()] == ["User said: Anna lives in Oslo"]
+        await rig.append("s", "Ben lives in Rome")
+        async with working(rig):
+            await rest(rig)
+        assert len(await rig.stored()) == 2
+
+
+async def test_work_that_a_dead_worker_had_is_done_by_another(make_rig: MakeRig) -> None:
+    async with make_rig(**QUICK, WORKER_LEASE_SECONDS=1) as rig:
+        await rig.append("s", "Anna lives in Oslo")
+        (claim,) = await rig.claim(DueKind.SESSION, lease_seconds=1)
+        await rig.rt.outbox.begin(DueKind.SESSION, [claim], lease_seconds=1)
+        async with working(rig):
+            await rest(rig)
+        assert [one.text for one in await rig.stored()] == ["Anna lives in Oslo"]
+
+
+async def test_more_work_than_a_worker_takes_waits_in_the_outbox(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In docket it would only age: its leases would end, and all of it would be claimed again and again."""
+    waiting = 0
+    gate = asyncio.Event()
+    promote = tasks_module.promote_session
+
+    async def slow(runtime: Any, sid: str) -> int:
+        nonlocal waiting
+        waiting += 1
+        await gate.wait()
+        return await promote(runtime, sid)
+
+    monkeypatch.setattr(tasks_module, "promote_session", slow)
+    async with make_rig(**QUICK, WORKER_CONCURRENCY=2) as rig:
+        await gathered(rig.append(f"s{number}", f"fig {number}") for number in range(50))
+        async with working(rig):
+
+            async def busy() -> bool:
+                return waiting == 2
+
+            await eventually(rig, busy, "the first tasks")
+
+            async def claimed() -> bool:
+                return sum(int(tries.split()[1]) > 0 for tries in (await rig.rt.client.hvals(rig.keys.tries(DueKind.SESSION)))) >= 4
+
+            await eventually(rig, claimed, "a queue")
+            assert len(await rig.rt.client.hvals(rig.keys.tries(DueKind.SESSION))) <= 8
+            gate.set()
+            await rest(rig)
+        assert len(await rig.stored()) == 50
+
+
+async def test_every_task_has_an_implementation(rig: Rig) -> None:
+    async with rig.rt.docket() as docket:
+        Tasks(rig.rt).register(docket)
+        assert {name.value for name in TaskName} <= set(docket.tasks)
+        with pytest.raises(AttributeError):
+            Tasks.register(object(), docket)  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_failure_is_recorded_with_its_reason_and_its_kind(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any) -> int:
+        raise ModelAnswerInvalid("it talks nonsense", reason="not JSON")
+
+    async def bug(*_: Any) -> int:
+        raise KeyError("a defect of ours")
+
+    async with make_rig(**QUICK) as rig:
+        for work, reason in ((broken, "ModelAnswerInvalid: it talks nonsense (not JSON)"), (bug, "KeyError: 'a defect of ours'")):
+            monkeypatch.setattr(tasks_module, "promote_session", work)
+            await rig.append("s", f"fig {reason}")
+            (claim,) = await rig.claim(DueKind.SESSION)
+            await Tasks(rig.rt).process_session(claim.member, claim.lease, claim.attempt)
+            assert (await rig.rt.outbox.reasons(DueKind.SESSION))[claim.member] == reason
+
+
+async def test_the_cursor_of_an_index_task_that_failed_in_part(make_rig: MakeRig) -> None:
+    """After a batch failed each memory goes alone, and all good ones are found."""
+    async with make_rig(**QUICK) as rig:
+        await rig.rt.memories.write(SCOPE, [record(f"plum {number}") for number in range(5)])
+        claims = await rig.claim(DueKind.MEMORY)
+        rig.embedder.away = True
+        await Tasks(rig.rt).index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
+        rig.embedder.away = False
+        assert len(await rig.rt.outbox.reasons(DueKind.MEMORY)) == 5
+        await rig.make_due(DueKind.MEMORY)
+        async with working(rig):
+            await rest(rig)
+        assert len(await found(rig, "plum")) == 5
+        assert await rig.rt.outbox.reasons(DueKind.MEMORY) == {}
+
+
+def test_delays_double_with_jitter_up_to_the_most() -> None:
+    for attempt in range(1, 200):
+        whole = min(300.0, 1.0 * 2 ** min(attempt - 1, 30))
+        assert whole / 2 <= backoff(attempt, 1.0, 300.0) <= whole
+    assert backoff(0, 1.0, 300.0) <= 1.0

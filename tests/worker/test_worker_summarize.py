@@ -1,0 +1,268 @@
+"""Summaries: exactly the summarized messages go, in time order, and only for a summary that is one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.scope import SessionRef
+from agent_memory.storage.codec import SessionState, StoredMessage
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import MemoryMessage
+from agent_memory_worker.summarize import LINE_TOKENS, chunks, summarize_session
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+REF = SessionRef("s")
+WINDOW = 1000
+
+
+async def talk(rig: Rig, count: int, start: int = 0, **more: Any) -> list[str]:
+    """Appends messages of about 30 tokens each."""
+    said = [
+        f"Turn {number}: on that day somebody carried {number} baskets of ripe figs to the old harbour, sang, and went home late"
+        for number in range(start, start + count)
+    ]
+    await rig.append("s", *said, **{"context_window_max": WINDOW, **more})
+    return said
+
+
+async def state(rig: Rig) -> SessionState:
+    found = await rig.rt.sessions.get(SCOPE, REF)
+    assert found is not None
+    return found
+
+
+async def summarize(rig: Rig, **more: Any) -> bool:
+    return await summarize_session(rig.rt, rig.sid(REF), **more)
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_the_oldest_messages_become_the_context(make_rig: MakeRig, chat: OpenAIChat, with_model: bool) -> None:
+    async with make_rig(chat if with_model else None) as rig:
+        said = await talk(rig, 40)
+        assert await summarize(rig)
+        after = await state(rig)
+        assert [m.message.content for m in after.messages] == said[-len(after.messages) :]
+        assert 0 < after.message_tokens <= 400
+        assert after.message_tokens == sum(m.tokens for m in after.messages)
+        assert after.context
+        assert after.context_tokens == rig.rt.counter.count(after.context) <= 2 * WINDOW // 8
+        assert "somebody carried" in after.context
+        assert not await summarize(rig), "it has room now"
+        # The next summary continues this one.
+        await talk(rig, 30, start=40)
+        assert await summarize(rig)
+        later = await state(rig)
+        assert later.context != after.context
+        assert "Turn 0:" in later.context or "Turn 1" in later.context or not with_model
+        assert later.messages[-1].message.content.startswith("Turn 69:")
+
+
+async def test_a_session_with_room_is_left_alone(rig: Rig) -> None:
+    await talk(rig, 5)
+    before = await state(rig)
+    assert not await summarize(rig)
+    assert await state(rig) == before
+    assert not await summarize_session(rig.rt, "0" * 32)
+
+
+async def test_one_message_larger_than_the_window_stays(rig: Rig) -> None:
+    await rig.append("s", "figs and plums " * 2000, context_window_max=WINDOW)
+    assert not await summarize(rig)
+    assert len((await state(rig)).messages) == 1
+    await rig.work(DueKind.SESSION)
+    assert await rig.marks(DueKind.SESSION) == {}
+
+
+async def test_summaries_can_be_switched_off(make_rig: MakeRig) -> None:
+    async with make_rig(ENABLE_WORKING_MEMORY_SUMMARIZATION="false") as rig:
+        await talk(rig, 40)
+        await rig.work(DueKind.SESSION)
+        assert len((await state(rig)).messages) == 40
+
+
+async def test_the_default_window_counts_when_none_is_named(make_rig: MakeRig) -> None:
+    async with make_rig(DEFAULT_CONTEXT_WINDOW=1000) as rig:
+        await talk(rig, 40, context_window_max=None)
+        await rig.work(DueKind.SESSION)
+        assert len((await state(rig)).messages) < 40
+
+
+def shown(body: dict[str, Any]) -> list[str]:
+    """The messages of a summary request, as they stand in it."""
+    prompt = body["messages"][-1]["content"]
+    return [json.loads(line)["text"] for line in prompt.splitlines() if line.startswith('{"n"')]
+
+
+async def test_the_model_gets_each_leaving_message_once_in_time_order(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        said = await talk(rig, 40)
+        assert await summarize(rig)
+        (body,) = lookalike.bodies("chat")
+        left = len((await state(rig)).messages)
+        assert shown(body) == said[: 40 - left]
+
+
+async def test_a_small_model_is_asked_in_chunks_that_continue_one_another(
+    make_rig: MakeRig, lookalike: Lookalike, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat, "_window", 2600)
+    async with make_rig(chat) as rig:
+        said = await talk(rig, 200, context_window_max=8000)
+        await rig.append("s", "x " * 20_000, context_window_max=8000)
+        assert await summarize(rig)
+        bodies = lookalike.bodies("chat")
+        assert len(bodies) > 3
+        assert [text for body in bodies for text in shown(body)] == said
+        for before, body in itertools.pairwise(bodies):
+            first = " ".join(shown(before)[0].split()[:8])
+            assert first in body["messages"][-1]["content"], "the old summary goes in"
+
+
+def stored(number: int, tokens: int) -> StoredMessage:
+    return StoredMessage(number, tokens, MemoryMessage(role="user", content="x"))
+
+
+def test_chunks_fit_with_what_the_prompt_adds() -> None:
+    messages = [stored(number, tokens) for number, tokens in enumerate([1] * 200 + [5000] + [300] * 10)]
+    runs = chunks(messages, 1000)
+    assert [m for run in runs for m in run] == messages
+    for run in runs:
+        assert len(run) == 1 or sum(m.tokens + LINE_TOKENS for m in run) <= 1000
+    assert len(runs) < 30
+
+
+@pytest.mark.parametrize("answer", ["NONE", "none.", "N/A", " no summary "])
+async def test_an_answer_that_is_no_summary_changes_nothing(
+    make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    async def structured(*_: Any, **__: Any) -> Any:
+        from agent_memory.prompts.summarize import SummaryAnswer
+
+        return SummaryAnswer(summary=answer)
+
+    async with make_rig(chat) as rig:
+        await talk(rig, 40)
+        before = await state(rig)
+        monkeypatch.setattr(chat, "structured", structured)
+        with pytest.raises(ModelAnswerInvalid):
+            await summarize(rig)
+        assert await state(rig) == before
+
+
+@pytest.mark.parametrize("fault", ["garbage", "wrong_types", "refusal", "empty_choices", "no_content", "truncated", "html", "garbage_body"])
+async def test_a_wrong_answer_changes_nothing_and_says_why(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, fault: str) -> None:
+    async with make_rig(chat) as rig:
+        await talk(rig, 40)
+        before = await state(rig)
+        lookalike.set_fault(fault)
+        with pytest.raises((ModelAnswerInvalid, ModelUnavailable)):
+            await summarize(rig)
+        assert await state(rig) == before
+
+
+async def test_a_model_that_never_answers_usably_is_done_without(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        await talk(rig, 40)
+        lookalike.set_fault("garbage")
+        for _ in range(5):
+            await rig.make_due(DueKind.SESSION)
+            await rig.work(DueKind.SESSION)
+        after = await state(rig)
+        assert len(after.messages) < 40
+        assert after.context
+        assert (await rig.rt.outbox.backlog())[DueKind.SESSION].dead == 0
+        assert len(await rig.stored()) == 40
+
+
+async def test_a_model_that_is_away_is_waited_for(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        said = await talk(rig, 40)
+        lookalike.stop()
+        for _ in range(12):
+            await rig.work(DueKind.SESSION)
+            await rig.make_due(DueKind.SESSION)
+        assert "ModelUnavailable" in next(iter((await rig.rt.outbox.reasons(DueKind.SESSION)).values()))
+        assert [m.message.content for m in (await state(rig)).messages] == said
+        assert len(await rig.stored()) == 40, "promotion needs no model"
+        lookalike.restart()
+
+        async def worked() -> bool:
+            await rig.make_due(DueKind.SESSION)
+            await rig.work(DueKind.SESSION)
+            return len((await state(rig)).messages) < 40
+
+        from tests.support.waiting import wait_until
+
+        await wait_until(worked, "the summary after the model is back")
+        assert (await state(rig)).context
+        assert await rig.rt.outbox.reasons(DueKind.SESSION) == {}
+
+
+async def test_a_put_during_the_summary_wins(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        await talk(rig, 40)
+        lookalike.latency_seconds = 0.3
+        try:
+            running = asyncio.create_task(summarize(rig))
+            await lookalike.wait_for_call("chat")
+            from agent_memory_client.models import UpdateWorkingMemory
+
+            await rig.rt.working.put(SCOPE, "s", UpdateWorkingMemory(context="mine", messages=[MemoryMessage(role="user", content="new")]))
+            assert not await running
+        finally:
+            lookalike.latency_seconds = 0.0
+        after = await state(rig)
+        assert ([m.message.content for m in after.messages], after.context) == (["new"], "mine")
+
+
+async def test_an_append_during_the_summary_is_kept_and_a_delete_is_final(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
+    async with make_rig(chat) as rig:
+        for delete in (False, True):
+            await talk(rig, 40)
+            lookalike.forget()
+            lookalike.latency_seconds = 0.3
+            try:
+                running = asyncio.create_task(summarize(rig))
+                await lookalike.wait_for_call("chat")
+                if delete:
+                    await rig.rt.working.delete(SCOPE, "s")
+                else:
+                    await rig.append("s", "said meanwhile")
+                assert await running is not delete
+            finally:
+                lookalike.latency_seconds = 0.0
+            if not delete:
+                assert (await state(rig)).messages[-1].message.content == "said meanwhile"
+                await rig.rt.working.delete(SCOPE, "s")
+        assert await rig.rt.sessions.get(SCOPE, REF) is None
+
+
+async def test_without_a_model_a_long_summary_of_a_model_is_not_thrown_away(make_rig: MakeRig) -> None:
+    """It is one paragraph, longer than the sentences that are chosen from."""
+    async with make_rig() as rig:
+        await talk(rig, 40)
+        found = await state(rig)
+        old = " ".join(f"Anna planted fig tree number {number} in the garden of her aunt." for number in range(30))
+        assert await rig.rt.sessions.apply_summary(rig.sid(REF), found.fence, 1, old, rig.rt.counter.count(old))
+        assert await summarize(rig)
+        context = (await state(rig)).context or ""
+        assert "Anna planted" in context
+        assert rig.rt.counter.count(context) <= WINDOW // 8
+
+
+async def test_greetings_alone_leave_a_mark(rig: Rig) -> None:
+    await rig.append("s", *(f"hello {'ha' * number} thanks" for number in range(1)), context_window_max=WINDOW)
+    messages = ["hello! " * 30 + "thanks " * number for number in range(40)]
+    await rig.append("s", *messages, context_window_max=WINDOW)
+    assert await summarize(rig)
+    assert (await state(rig)).context

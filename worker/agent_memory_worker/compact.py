@@ -1,0 +1,143 @@
+"""Compaction: repeats are merged, found by their words and, where a model can judge it, by their stored vectors. Nothing is embedded.
+
+A pass looks at memories in the order of their last change and compares each with everything of its scope, so a pass over what changed
+since the last one finds what a pass over everything would.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent_memory.analysis import terms
+from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.prompts.repeats import RepeatsAnswer, find_repeats
+from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope
+from agent_memory.services.access import scope_of_work
+from agent_memory.storage.survey import Found, Selection
+from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
+from agent_memory_worker.duplicates import Kin, comparable, kin, merged, plan, precedence
+
+log = logging.getLogger(__name__)
+
+_JOB = "compact"
+# What was changed shortly before the last pass is compared by vectors again: its own may have come after that pass.
+_OVERLAP_MICROS = 600_000_000
+_QUERIES = 100
+_MOST_TWINS = 1000
+_MOST_NEAR = 16
+_PAIRS_PER_CALL = 20
+
+
+async def compact_changed(runtime: Runtime) -> int:
+    """Merges the repeats of what changed since this last ended well, for all tenants; returns how many memories went."""
+    began = await runtime.survey.now()
+    since = await runtime.timetable.seen(_JOB)
+    gone = 0
+    for tenant in await runtime.survey.tenants():
+        gone += await compact(runtime, scope_of_work(tenant), Selection(), since=since)
+    await runtime.timetable.looked(_JOB, began)
+    return gone
+
+
+async def compact(runtime: Runtime, scope: Scope, selection: Selection, *, since: int = 0) -> int:
+    """Merges the repeats of the memories that are meant and were changed since (µs); returns how many memories went."""
+    wanted = replace(selection, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
+    judged = runtime.chat is not None and runtime.settings.compaction.semantic
+    gone = 0
+    async for page in runtime.survey.walk(scope, wanted, by="changed", since=max(since - _OVERLAP_MICROS, 0) if judged else since):
+        gone += await _merge_repeats(runtime, scope, [found for found in page if found.version >= since])
+        if judged:
+            gone += await _merge_similar(runtime, scope, await runtime.survey.load(scope, [found.mid for found in page]))
+    return gone
+
+
+def _whose(record: MemoryRecord) -> Selection:
+    """The memories of the same namespace, user and type. A namespace or user that is missing cannot be asked for: see `kin`."""
+    return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
+
+
+async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> int:
+    """Merges what says the same in the same words: among the page, and between the page and everything else."""
+    families: dict[Kin, dict[str, Found]] = defaultdict(dict)
+    for found in page:
+        families[kin(found.record)][found.mid] = found
+    asked = [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
+    names: dict[str, None] = {}
+    for start in range(0, len(asked), _QUERIES):
+        for twins in await runtime.survey.twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
+            names.update(dict.fromkeys(twins))
+    for found in page:
+        names.pop(found.mid, None)
+    for found in await _loaded(runtime, scope, list(names)):
+        if (family := families.get(kin(found.record))) is not None:
+            family[found.mid] = found
+    gone = 0
+    for merge in (merge for family in families.values() if len(family) > 1 for merge in plan(list(family.values()))):
+        if await runtime.merges.merge(scope, merge.stays, merge.merged, merge.repeats):
+            gone += len(merge.repeats)
+    return gone
+
+
+def _first(family: dict[str, Found]) -> Found:
+    return next(iter(family.values()))
+
+
+async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[Found]:
+    loaded: list[Found] = []
+    for start in range(0, len(mids), _QUERIES):
+        loaded += await runtime.survey.load(scope, mids[start : start + _QUERIES])
+    return loaded
+
+
+async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> int:
+    """Merges what a model judges to say the same among memories with similar vectors; a model that is away is asked another time."""
+    gone = 0
+    pairs = await _similar(runtime, scope, page)
+    known = await runtime.merges.told_apart(pairs)
+    asked = [pair for pair, apart in zip(pairs, known, strict=True) if not apart]
+    for start in range(0, len(asked), _PAIRS_PER_CALL):
+        some = asked[start : start + _PAIRS_PER_CALL]
+        try:
+            same = await _judged(runtime, some)
+        except (ModelUnavailable, ModelAnswerInvalid) as error:
+            log.warning("similar memories are not compared now: %s", error)
+            break
+        for place, (stays, other) in enumerate(some, start=1):
+            if place in same:
+                # One that has just been merged is no longer what was judged; the next pass asks again.
+                gone += int(await runtime.merges.merge(scope, stays, merged(stays.record, [other.record]), [other]))
+        await runtime.merges.keep_apart([pair for place, pair in enumerate(some, start=1) if place not in same])
+    return gone
+
+
+async def _similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> list[tuple[Found, Found]]:
+    """Pairs (what would stay, what would go) with similar vectors, each once, nearest first for every memory of the page."""
+    candidates = [found for found in page if not found.record.pinned]
+    vectors = await runtime.survey.vectors([found.mid for found in candidates])
+    seen = {found.mid: found for found in page}
+    pairs: dict[tuple[str, str], tuple[Found, Found]] = {}
+    with_vector = [found for found in candidates if found.mid in vectors]
+    radius = 1.0 - runtime.settings.compaction.similarity
+    for start in range(0, len(with_vector), _QUERIES):
+        some = with_vector[start : start + _QUERIES]
+        asked = [(_whose(found.record), vectors[found.mid]) for found in some]
+        around = await runtime.survey.near(scope, asked, radius, _MOST_NEAR)
+        missing = {near.mid for one in around for near in one} - seen.keys()
+        seen |= {found.mid: found for found in await _loaded(runtime, scope, sorted(missing))}
+        for found, nears in zip(some, around, strict=True):
+            for other in (seen[near.mid] for near in nears if near.mid in seen and near.mid != found.mid):
+                stays, goes = sorted((found, other), key=precedence)
+                if comparable(stays.record, goes.record):
+                    pairs.setdefault((stays.mid, goes.mid), (stays, goes))
+    return list(pairs.values())
+
+
+async def _judged(runtime: Runtime, pairs: Sequence[tuple[Found, Found]]) -> set[int]:
+    """The places (from 1) of the pairs that say the same. Raises ModelUnavailable, ModelAnswerInvalid."""
+    assert runtime.chat is not None
+    answer = await runtime.chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
+    return {number for number in answer.same if 1 <= number <= len(pairs)}

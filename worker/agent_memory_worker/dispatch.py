@@ -1,0 +1,91 @@
+"""The dispatcher: claims due marks from the outbox and hands them to docket, as many as its worker can take."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from docket import Docket
+
+from agent_memory.errors import RedisUnavailable
+from agent_memory.runtime import Runtime
+from agent_memory.storage.lua import Claims
+from agent_memory.tasks import DueKind, TaskName
+
+log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 1.0
+TASK_OF = {
+    DueKind.DELETION: TaskName.ERASE,
+    DueKind.SESSION: TaskName.PROCESS_SESSION,
+    DueKind.EXTRACTION: TaskName.EXTRACT_FACTS,
+    DueKind.ORDER: TaskName.CARRY_OUT,
+    DueKind.PERIODIC: TaskName.RUN_PERIODIC,
+}
+# Claims wait in the outbox, not in docket: a queue longer than this many rounds of work would let their leases run out.
+_ROUNDS_AHEAD = 2
+_FULL_SECONDS = 0.02
+
+
+class Dispatcher:
+    """Runs until `stop` is set; any number of them share the work of one Redis."""
+
+    def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event) -> None:
+        self._runtime = runtime
+        self._docket = docket
+        self._stop = stop
+
+    async def run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                wait = await self._round()
+                if wait > 0:
+                    await self._runtime.outbox.wait(wait)
+            except RedisUnavailable as error:
+                log.warning("the dispatcher waits for Redis: %s", error)
+                await self._pause(_IDLE_SECONDS)
+            except Exception:
+                # Whatever it was, the marks stand in Redis and other dispatchers may fare better; this one must not die.
+                log.exception("the dispatcher failed; it goes on")
+                await self._pause(_IDLE_SECONDS)
+
+    async def _round(self) -> float:
+        """Claims what is due of every kind; returns the seconds to wait for more."""
+        worker = self._runtime.settings.worker
+        if await self._runtime.queued(self._docket) >= worker.concurrency * _ROUNDS_AHEAD:
+            await self._pause(_FULL_SECONDS)
+            return 0.0
+        wait = _IDLE_SECONDS
+        for kind in DueKind:
+            limit = worker.index_batch * 2 if kind is DueKind.MEMORY else worker.concurrency
+            claims = await self._runtime.outbox.claim(
+                kind, limit=limit, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts
+            )
+            if claims.given_up:
+                log.error("%d marks of kind %s were given up after %d tries", claims.given_up, kind, worker.max_attempts)
+            await self._hand_over(kind, claims)
+            if claims.wait_ms >= 0:
+                wait = min(wait, claims.wait_ms / 1000)
+        return wait
+
+    async def _hand_over(self, kind: DueKind, claims: Claims) -> None:
+        if kind is not DueKind.MEMORY:
+            for claim in claims.claims:
+                # The lease makes the key new: docket refuses one that it still holds for a task that has just ended or whose worker died.
+                add = self._docket.add(TASK_OF[kind].value, key=f"{kind}:{claim.member}:{claim.lease}")
+                await add(claim.member, claim.lease, claim.attempt)
+            return
+        # What failed before goes alone, so that one bad memory holds up no other.
+        first = [claim for claim in claims.claims if claim.attempt == 1]
+        size = self._runtime.settings.worker.index_batch
+        batches = [first[i : i + size] for i in range(0, len(first), size)]
+        batches += [[claim] for claim in claims.claims if claim.attempt > 1]
+        for batch in batches:
+            add = self._docket.add(TaskName.INDEX_MEMORIES.value, key=f"{kind}:{batch[0].member}:{batch[0].lease}")
+            await add([c.member for c in batch], [c.lease for c in batch], [c.attempt for c in batch])
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return

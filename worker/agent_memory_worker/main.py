@@ -1,0 +1,87 @@
+"""A worker: docket's loop for the tasks, the dispatcher that feeds it, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from docket import Docket, Worker
+from ulid import ULID
+
+from agent_memory.runtime import Runtime
+from agent_memory.settings import Settings
+from agent_memory.storage.carrier import Carrier
+from agent_memory_worker.dispatch import Dispatcher
+from agent_memory_worker.schedule import periods
+from agent_memory_worker.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+# A message with this many deliveries that is still not acknowledged has ended as many task loops.
+_DELIVERIES = 3
+_RESTART_SECONDS = 1.0
+
+
+async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
+    """Works until `stop` is set, then finishes the tasks that run; what is left after the grace time is done by another worker."""
+    await runtime.reindexer.if_model_changed()
+    await runtime.timetable.ensure(periods(settings))
+    async with runtime.docket() as docket:
+        Tasks(runtime).register(docket)
+        dispatcher = Dispatcher(runtime, docket, stop)
+        while not stop.is_set():
+            try:
+                async with _worker(docket, settings) as worker:
+                    await _work(worker, dispatcher, stop, settings.server.shutdown_grace_seconds)
+            except Exception:
+                # A message that cannot be read ends docket's loop, in every worker that gets it. Its work stands in the outbox.
+                log.exception("the task loop ended; it starts again")
+                moved = await runtime.carriers.set_aside(Carrier(docket.stream_key, docket.worker_group_name), _DELIVERIES)
+                if moved:
+                    log.error("%d messages that no worker could read were set aside", moved)
+                await _pause(stop, _RESTART_SECONDS)
+
+
+def _worker(docket: Docket, settings: Settings) -> Worker:
+    options = settings.worker
+    return Worker(
+        docket,
+        # The default, host#pid, collides when two workers share a process.
+        name=f"worker-{ULID()}",
+        concurrency=options.concurrency,
+        redelivery_timeout=timedelta(seconds=options.redelivery_timeout_seconds),
+        minimum_check_interval=timedelta(milliseconds=10),
+        scheduling_resolution=timedelta(milliseconds=100),
+        reconnection_delay=timedelta(seconds=1),
+        schedule_automatic_tasks=False,
+    )
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+async def _work(worker: Worker, dispatcher: Dispatcher, stop: asyncio.Event, grace: float) -> None:
+    running = asyncio.create_task(worker.run_forever())
+    feeding = asyncio.create_task(dispatcher.run())
+    stopping = asyncio.create_task(stop.wait())
+    log.info("worker ready")
+    try:
+        await asyncio.wait({running, feeding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (running, feeding):
+            if task.done() and not task.cancelled() and (error := task.exception()):
+                raise error
+    finally:
+        stopping.cancel()
+        feeding.cancel()
+        # Cancelled, docket's loop takes no new task and waits for those that run.
+        running.cancel()
+        done, late = await asyncio.wait({running, feeding}, timeout=grace)
+        if late:
+            log.warning("some tasks did not end within %.0f s; their marks stay due", grace)
+        log.info("worker stopped")
+        del done

@@ -1,0 +1,129 @@
+"""Summaries: the oldest messages of a session that outgrew its window become part of its context, and exactly those are dropped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from agent_memory.analysis import carries_information
+from agent_memory.errors import ModelAnswerInvalid
+from agent_memory.llm.base import ChatModel
+from agent_memory.llm.extractive import central_sentences, split_sentences
+from agent_memory.prompts.escape import PromptMessage
+from agent_memory.prompts.summarize import SummaryAnswer, summarize_messages
+from agent_memory.runtime import Runtime
+from agent_memory.services.working import fitting
+from agent_memory.storage.codec import SessionState, StoredMessage
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 3
+# Answers with which a model declines; they never replace a summary.
+_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
+# What a prompt adds to each message: its number, its time, its role and the JSON around them.
+LINE_TOKENS = 40
+
+
+async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
+    """Summarizes a session if its messages have more tokens than its window allows; True when it did.
+
+    `plainly` does it without a language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then stays as it is.
+    """
+    rules = runtime.settings.working
+    if not rules.summarize:
+        return False
+    # Most sessions have room: what that takes to know is little, however long they are.
+    found = await runtime.sessions.by_sid(sid, last=1)
+    for _ in range(_ATTEMPTS):
+        if found is None or _has_room(runtime, found[1]):
+            return False
+        found = await runtime.sessions.by_sid(sid)
+        if found is None:
+            return False
+        state = found[1]
+        window = _window(runtime, state)
+        stay = fitting(state.messages, int(window * rules.summarization_keep))
+        leaving = state.messages[: len(state.messages) - len(stay)]
+        if not leaving:
+            return False  # One message alone is larger than the window: there is nothing to drop.
+        budget = summary_tokens(window)
+        chat = None if plainly else runtime.chat
+        summary = await _told(runtime, chat, state, leaving, budget) if chat else await _extracted(runtime, state, leaving, budget)
+        if await runtime.sessions.apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
+            return True
+        log.info("a session changed while it was summarized; once more")
+    return False
+
+
+def _window(runtime: Runtime, state: SessionState) -> int:
+    return state.window or runtime.settings.models.default_context_window
+
+
+def _has_room(runtime: Runtime, state: SessionState) -> bool:
+    return state.message_tokens <= int(_window(runtime, state) * runtime.settings.working.summarization_threshold)
+
+
+def summary_tokens(window: int) -> int:
+    """How long a summary may be, in tokens: the contract's shares of the window (1/8, 1/10, 1/20), but never more than 2,048."""
+    share = 8 if window < 10_000 else 10 if window < 50_000 else 20
+    return max(64, min(window // share, 2048))
+
+
+def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMessage]]:
+    """The messages in time order, in runs of at most `tokens` tokens as a prompt shows them (a longer message is a run of its own)."""
+    runs: list[list[StoredMessage]] = []
+    room = 0
+    for stored in messages:
+        size = stored.tokens + LINE_TOKENS
+        if not runs or size > room:
+            runs.append([])
+            room = tokens
+        runs[-1].append(stored)
+        room -= size
+    return runs
+
+
+async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
+    """The summary by the language model: the old summary and a chunk give the next one, until all is told."""
+    summary = state.context or ""
+    # Instructions, the old summary and the answer need their room in the model's window; 1,024 is what the instructions take at most.
+    room = max(chat.context_window - 2 * budget - 1024, chat.context_window // 4)
+    for run in chunks(leaving, room):
+        messages = [_cut(runtime, stored, room) for stored in run]
+        shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
+        answer = await chat.structured(summarize_messages(summary, shown, max_words=budget * 3 // 4), SummaryAnswer)
+        told = answer.summary.strip()
+        if not told or told.strip(".! ").casefold() in _DECLINED:
+            raise ModelAnswerInvalid("the model gave no summary", reason="declined")
+        # A model that does not keep to its number of words must not fill the window with its summary.
+        summary = runtime.counter.truncate(told, 2 * budget)
+    return summary
+
+
+def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
+    """A message that fits into a chunk by itself; only an oversized one is cut, and only for the summary."""
+    message = stored.message
+    content = message.content if stored.tokens <= room else runtime.counter.truncate(message.content, room)
+    return PromptMessage(stored.seq, message.role, content, message.created_at)
+
+
+async def _extracted(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
+    """The summary without a language model: the most central sentences, old ones included, in time order, each with its day and speaker."""
+    longest = max(budget // 4, 16)
+    lines: list[str] = []
+    for line in (state.context or "").splitlines():
+        # A model's summary is one long paragraph, of which sentences can be kept.
+        lines += [line] if 0 < runtime.counter.count(line) <= longest else split_sentences(line)
+    bare = [line.split("] ", 1)[-1] for line in lines]
+    for stored in leaving:
+        message = stored.message
+        for sentence in split_sentences(message.content):
+            if carries_information(sentence):
+                short = runtime.counter.truncate(" ".join(sentence.split()), longest)
+                lines.append(f"[{message.created_at:%Y-%m-%d} {message.role}] {short}")
+                bare.append(short)
+    if not lines:
+        return state.context or "(greetings only)"
+    vectors = await runtime.embedder.embed(bare)
+    sizes = [runtime.counter.count(line) + 1 for line in lines]
+    return "\n".join(lines[place] for place in central_sentences(vectors, limit=len(lines), lengths=sizes, budget=budget))

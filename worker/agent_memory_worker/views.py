@@ -1,0 +1,86 @@
+"""Summary views in the background: full runs that somebody follows as tasks, and refreshes of continuous views."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from agent_memory.errors import AgentMemoryError, NotFound, RedisUnavailable
+from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope
+from agent_memory.services.access import scope_of_work
+from agent_memory.services.view_filters import selection_of
+from agent_memory.storage.orders import Errand, Order
+from agent_memory.storage.views import group_key
+from agent_memory_client.models import SummaryView, TaskStatusEnum
+
+log = logging.getLogger(__name__)
+
+# Beyond that the rarest groups of a view are left out.
+_MOST_GROUPS = 10_000
+# Partitions that are computed at the same time.
+_AT_ONCE = 4
+
+
+async def order_refreshes(runtime: Runtime) -> int:
+    """Orders a refresh of every continuous view; returns how many."""
+    orders: list[Order] = []
+    for tenant in await runtime.view_store.tenants():
+        scope = scope_of_work(tenant)
+        orders += [
+            Order.of(scope, Errand.REFRESH_VIEW, view_id=view.id) for view in await runtime.view_store.list(scope) if view.continuous
+        ]
+    await runtime.orders.place(*orders)
+    return len(orders)
+
+
+async def refresh_view(runtime: Runtime, order: Order) -> None:
+    """Brings the partitions of a view up to date; those that would come out the same cost no model call."""
+    scope = scope_of_work(order.tenant, order.namespaces, order.users)
+    view = await runtime.view_store.get(scope, order.arguments["view_id"] or "")
+    if view is not None:
+        await _compute(runtime, scope, view, refresh=True)
+
+
+async def run_view(runtime: Runtime, order: Order, task_id: str) -> None:
+    """Computes all partitions of a view anew, and tells in its task how that went. Raises RedisUnavailable, to be done again."""
+    scope = scope_of_work(order.tenant, order.namespaces, order.users)
+    task = await runtime.view_store.task(scope, task_id)
+    if task is None:
+        return
+    task.status, task.started_at = TaskStatusEnum.RUNNING, datetime.now(UTC)
+    await runtime.view_store.put_task(scope, task)
+    try:
+        view = await runtime.view_store.get(scope, order.arguments["view_id"] or "")
+        if view is None or not await _compute(runtime, scope, view, refresh=False):
+            raise NotFound("the view was deleted")
+        task.status = TaskStatusEnum.SUCCESS
+    except RedisUnavailable:
+        raise
+    except Exception as error:
+        expected = isinstance(error, AgentMemoryError)
+        log.log(logging.WARNING if expected else logging.ERROR, "a view's run failed: %s", error, exc_info=not expected)
+        task.status = TaskStatusEnum.FAILED
+        task.error_message = str(error)[:500] if expected else f"{type(error).__name__} (see the worker's log)"
+    task.completed_at = datetime.now(UTC)
+    await runtime.view_store.put_task(scope, task)
+
+
+async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
+    """Computes and stores the partitions of all groups there are, and deletes the others; False when the view was deleted meanwhile."""
+    groups: list[dict[str, str]] = [{}]
+    if view.group_by:
+        groups = await runtime.survey.groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
+        if len(groups) == _MOST_GROUPS:
+            log.warning("view %s has more than %d groups: only the largest are computed", view.id, _MOST_GROUPS)
+    before = await runtime.view_store.partitions(scope, view.id)
+    for start in range(0, len(groups), _AT_ONCE):
+        some = groups[start : start + _AT_ONCE]
+        olds = [before.get(group_key(group)) if refresh else None for group in some]
+        work = [runtime.summarizer.compute(scope, view, group, stored=old) for group, old in zip(some, olds, strict=True)]
+        if not await runtime.view_store.store(scope, view.id, await asyncio.gather(*work)):
+            return False
+    current = {group_key(group) for group in groups}
+    await runtime.view_store.drop(scope, view.id, [name for name in before if name not in current])
+    return True
