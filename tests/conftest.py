@@ -6,12 +6,18 @@ import os
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
+import hypothesis
 import pytest
 from ulid import ULID
 
 from agent_memory import settings as settings_module
 from agent_memory.embedded_redis import embedded_redis
 from agent_memory.settings import Settings, load_settings, variables
+
+# The same examples in every run of CI: a new find is for a developer's run, which looks at others each time.
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("here", deadline=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 def pytest_configure() -> None:
