@@ -19,6 +19,7 @@ from tests.faults.conftest import MakeChat
 from tests.faults.pictures import finished
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, open_rig, record
+from tests.support.waiting import wait_until
 
 _SAID = [f"In year {number} I bought {number} violins in Lisbon" for number in range(6)]
 _FACTS = sorted(f"User said: {text}" for text in _SAID)
@@ -91,19 +92,14 @@ async def test_a_model_that_is_away_uses_up_no_tries(make_rig: MakeRig, make_cha
         assert await facts(rig) == []
         assert await rig.contents("s"), "the session is read as ever"
         lookalike.set_fault(None)
-        for _ in range(40):  # until the breaker closes: it opens for seconds, and each try asks it
+
+        async def extracted() -> bool:
             await rig.make_due(DueKind.EXTRACTION)
             await rig.work(DueKind.EXTRACTION)
-            if await facts(rig):
-                break
-            await _breaker_pause()
+            return bool(await facts(rig))
+
+        await wait_until(extracted, "the breaker closes: it opens for seconds, and each try asks it")
         assert await facts(rig) == _FACTS
-
-
-async def _breaker_pause() -> None:
-    import asyncio
-
-    await asyncio.sleep(0.3)
 
 
 async def test_a_summary_survives_what_the_model_says(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:
@@ -148,12 +144,13 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
         assert len(await rig.stored()) == len(_SAID), "the memories themselves are there, and found by their words"
         lookalike.set_fault(None)
         await rig.rt.outbox.mark(DueKind.MEMORY, [key.removeprefix("m:") for key in await rig.raw_keys() if key.startswith("m:")])
-        for _ in range(40):
+
+        async def worked_off() -> bool:
             await rig.make_due(DueKind.MEMORY)
             await rig.work(DueKind.MEMORY)
-            if not await rig.marks(DueKind.MEMORY):
-                break
-            await _breaker_pause()
+            return not await rig.marks(DueKind.MEMORY)
+
+        await wait_until(worked_off, "the breaker closes and all memories are embedded")
         await _all_indexed(rig, len(_SAID))
     await embedder.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -108,7 +109,7 @@ class Client:
             self._figures.violations.append(f"{method} {path}: {response.status_code} {code} {response.text[:300]}")
 
 
-class Actor:
+class Actor(ABC):
     """Does one thing after the other until it is told to stop."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
@@ -128,8 +129,9 @@ class Actor:
             except TimeoutError:
                 continue
 
+    @abstractmethod
     async def act(self) -> None:
-        raise NotImplementedError
+        """Does one thing."""
 
     def fresh(self, kind: str) -> str:
         """A name that nobody has used."""
