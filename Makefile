@@ -24,8 +24,10 @@ dev:
 serve: setup
 	@exec .venv/bin/agent-memory serve $(ARGS)
 
+# Two processes, each with a Redis of its own; a file's tests stay together, so that what they share is started once.
+JOBS ?= 2
 test: dev
-	.venv/bin/python -m pytest $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 check: dev
 	.venv/bin/ruff check .
