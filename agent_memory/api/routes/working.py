@@ -138,7 +138,7 @@ async def get_working_memory(
     "/v1/working-memory/{session_id:path}",
     operation_id="put_working_memory_v1_working_memory__session_id__put",
     response_model=WorkingMemoryResponse,
-    responses=versioned(400, 412, 413, 415),
+    responses=versioned(400, 412, 413, 415, headers={"X-Deprecation-Warning": "Present when a message came without `created_at`."}),
 )
 async def put_working_memory(
     runtime: RuntimeDep,

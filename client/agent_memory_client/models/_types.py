@@ -22,6 +22,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -164,7 +165,11 @@ SessionIdentifier: TypeAlias = Annotated[
 ]
 """The id of a session: an `Identifier` without '/', because it is a segment of a path."""
 
-OptionalIdentifier: TypeAlias = Annotated[Identifier | None, BeforeValidator(_empty_as_none)]
+_MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
+
+OptionalIdentifier: TypeAlias = Annotated[
+    Identifier | None, BeforeValidator(_empty_as_none), WithJsonSchema({"anyOf": [_MAYBE_EMPTY, {"type": "null"}]})
+]
 """An `Identifier` or None; the empty string counts as not given."""
 
 
@@ -172,7 +177,7 @@ def _clear_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
     return value if value == "" else check(value)
 
 
-ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_check)]
+ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_check), WithJsonSchema(_MAYBE_EMPTY)]
 """An `Identifier`, or the empty string that clears a stored one."""
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from agent_memory_client.models._types import Instant, now
 
@@ -23,6 +25,12 @@ class TaskStatusEnum(StrEnum):
     SUCCESS = "success"
     FAILED = "failed"
     COMPLETED = "success"  # an alias on purpose
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        found = handler(schema)
+        handler.resolve_ref_schema(found)["enum"] = [status.value for status in cls]  # each value once
+        return found
 
 
 TaskStatus = TaskStatusEnum
