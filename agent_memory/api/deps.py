@@ -12,7 +12,7 @@ from agent_memory.errors import Refused, Unavailable, VersionMismatch
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_request
-from agent_memory_client.models import FreeText, Identifier, OptionalIdentifier, SessionIdentifier, WindowTokens
+from agent_memory_client.models import Identifier, OptionalIdentifier, SessionIdentifier, WindowTokens
 
 _WAIT_SECONDS = 10.0
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
@@ -70,7 +70,7 @@ SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; w
 MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]
 UserQuery = Annotated[OptionalIdentifier, Query(description="The user whose data is meant.")]
 NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace whose data is meant.")]
-ModelQuery = Annotated[FreeText | None, Query(description="The model whose context window counts; any name.")]
+ModelQuery = Annotated[str | None, Query(max_length=256, description="The model whose context window counts; any name.")]
 WindowQuery = Annotated[WindowTokens | None, Query(description="The context window in tokens; beats `model_name`.")]
 OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the query for the search.")]
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=64, description="The ETag that the session must have, or `*`.")]

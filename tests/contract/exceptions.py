@@ -22,6 +22,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         f"{_SESSION}: maxLength 512",
         f"{_MEMORY}: maxLength 512",
         "{GET,DELETE} /v1/working-memory/{{session_id}}: {namespace,user_id}: maxLength 512",
+        "{GET,PUT} /v1/working-memory/{{session_id}}: model_name: maxLength 256",
         "GET /v1/working-memory/: {namespace,user_id}: maxLength 512",
         "DELETE /v1/long-term-memory: memory_ids: items: maxLength 512",
         "POST /v1/long-term-memory/compact: {namespace,user_id}: maxLength 512",
