@@ -24,6 +24,7 @@ from agent_memory.services.longterm import LongTermService
 from agent_memory.services.operations import OperationService
 from agent_memory.services.recall import RecallService
 from agent_memory.services.search import SearchService
+from agent_memory.services.usage import UsageLog
 from agent_memory.services.view_summaries import ViewSummarizer
 from agent_memory.services.views import ViewService
 from agent_memory.services.working import WorkingMemoryService
@@ -43,6 +44,7 @@ from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.reindex import Reindexer
 from agent_memory.storage.survey import Survey
 from agent_memory.storage.timetable import Timetable
+from agent_memory.storage.usage import UsageStore
 from agent_memory.storage.views import ViewStore
 from agent_memory.storage.working import SessionStore
 from agent_memory.tasks import DueKind
@@ -87,6 +89,8 @@ class Runtime:
     merges: MergeStore
     orders: OrderStore
     timetable: Timetable
+    usage: UsageLog
+    usage_store: UsageStore
     view_store: ViewStore
     summarizer: ViewSummarizer
     forgetting: ForgettingService
@@ -166,8 +170,11 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         summarizer = ViewSummarizer(survey, models.chat, models.counter)
         extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
         working = WorkingMemoryService(settings, sessions, models.counter, extracts=extracts)
-        long_term = LongTermService(settings, memories, erasures)
-        search = SearchService(settings, Reader(client), memories, embedder)
+        usage_store = UsageStore(client, keys)
+        usage = UsageLog(usage_store)
+        stack.push_async_callback(usage.close)
+        long_term = LongTermService(settings, memories, erasures, usage)
+        search = SearchService(settings, Reader(client), memories, embedder, usage)
         recall = RecallService(settings, Reader(client), sessions, search, long_term, models.counter)
         yield Runtime(
             settings=settings,
@@ -194,6 +201,8 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             merges=MergeStore(client, keys),
             orders=orders,
             timetable=Timetable(client, keys),
+            usage=usage,
+            usage_store=usage_store,
             view_store=view_store,
             summarizer=summarizer,
             forgetting=ForgettingService(survey, memories),

@@ -93,6 +93,7 @@ MEANINGS = {
     "FORGETTING_MAX_AGE_DAYS": "memories older than this are forgotten",
     "FORGETTING_MAX_INACTIVE_DAYS": "memories not found for longer than this are forgotten",
     "FORGETTING_BUDGET_KEEP_TOP_N": "only so many memories are kept, the most recent ones",
+    "USAGE_EVERY_MINUTES": "how often the filter `last_accessed` learns of readings; 0: never",
     "COMPACTION_EVERY_MINUTES": "how often repeats are merged; 0: only when asked to",
     "COMPACT_SEMANTIC_DUPLICATES": "whether memories that say nearly the same are merged as well",
     "COMPACTION_SIMILARITY": "cosine similarity from which they do",

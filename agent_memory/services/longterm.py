@@ -11,6 +11,7 @@ from ulid import ULID
 
 from agent_memory.errors import Conflict, NotFound, Refused
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage.erasure import Erasure, ErasureStore
 from agent_memory.storage.memories import MemoryStore
@@ -50,10 +51,11 @@ def fact_memory_id(ref: SessionRef, text: str) -> str:
 class LongTermService:
     """Long-term memories as the API offers them."""
 
-    def __init__(self, settings: Settings, store: MemoryStore, erasures: ErasureStore) -> None:
+    def __init__(self, settings: Settings, store: MemoryStore, erasures: ErasureStore, usage: UsageLog) -> None:
         self._settings = settings
         self._store = store
         self._erasures = erasures
+        self._usage = usage
 
     def message_mid(self, scope: Scope, ref: SessionRef, message_id: str) -> str:
         """The name in keys of the memory that a session's message was promoted to."""
@@ -80,11 +82,12 @@ class LongTermService:
         await self._store.write(scope, prepared)
 
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Raises NotFound."""
+        """A memory, whose reading is counted. Raises NotFound."""
         self.require()
         record = (await self._store.get(scope, [memory_id]))[0]
         if record is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
+        self._usage.read([(self._store.mid(scope, memory_id), record.access_count)])
         return record
 
     async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest) -> MemoryRecord:

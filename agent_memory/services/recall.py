@@ -94,6 +94,8 @@ class RecallService:
         if plan is not None and state is not None:
             memories = self._without_shown(scope, memories, state, shown)
             listed = lines(memories, plan.request)
+        if plan is not None:
+            self._search.count_reading(scope, plan, memories)
         messages: list[Message | SystemMessage] = []
         if summary:
             messages.append(SystemMessage(content=text(SUMMARY_HEAD + summary)))

@@ -18,6 +18,7 @@ from agent_memory.errors import BadInput, ModelAnswerInvalid, ModelUnavailable, 
 from agent_memory.llm.base import Embedder
 from agent_memory.scope import Scope
 from agent_memory.services import ranking
+from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage import filters
 from agent_memory.storage.connection import Pipe, Reader
@@ -90,11 +91,12 @@ class Ranking:
 class SearchService:
     """Searches in long-term memory."""
 
-    def __init__(self, settings: Settings, reader: Reader, store: MemoryStore, embedder: Embedder) -> None:
+    def __init__(self, settings: Settings, reader: Reader, store: MemoryStore, embedder: Embedder, usage: UsageLog) -> None:
         self._settings = settings
         self._read = reader
         self._store = store
         self._embedder = embedder
+        self._usage = usage
         self._no_wait_until = 0.0
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
@@ -106,9 +108,15 @@ class SearchService:
         found = self.rank(plan, await self.run(plan))
         page = self.page(plan, found)
         memories = await self.results(scope, plan, page)
+        self.count_reading(scope, plan, memories)
         after = body.offset + body.limit
         more = after < found.total and len(page) == body.limit
         return MemoryRecordResultsResponse(memories=memories, total=found.total, next_offset=after if more else None)
+
+    def count_reading(self, scope: Scope, plan: Plan, memories: Sequence[MemoryRecord]) -> None:
+        """Counts that these were found and shown: not in listings, and not for a caller who asked for an answer without recency."""
+        if plan.mode is not None and plan.request.recency_boost is not False:
+            self._usage.read((self._store.mid(scope, memory.id), memory.access_count) for memory in memories)
 
     async def run(self, plan: Plan) -> list[Any]:
         """A plan's replies, in one round trip of its own."""

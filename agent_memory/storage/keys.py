@@ -10,6 +10,8 @@ am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, 
 am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
 am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
 am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival          until the last is deleted
+am:{0}:use           hash    how often memories were read and when last (ms), by mid          until the memory is deleted, or found to be
+am:{0}:use:unfolded  set     memories whose time of reading the index does not know yet       until it does
 am:{0}:mt:<mid>     string  tombstone: background work must not bring this memory back     30 days
 am:{0}:due:<kind>   zset    the outbox: what is due, scored by the time (ms) it is due     until done
 am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded, and its lease   until done
@@ -126,6 +128,14 @@ class Keys:
 
     def order(self, sid: str) -> str:
         return f"{self.root}mo:{sid}"
+
+    @property
+    def usage(self) -> str:
+        return f"{self.root}use"
+
+    @property
+    def usage_unfolded(self) -> str:
+        return f"{self.root}use:unfolded"
 
     def tombstone(self, mid: str) -> str:
         return f"{self.root}mt:{mid}"

@@ -21,6 +21,7 @@ from agent_memory.storage.filters import having
 from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
 from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.lua import Arg, Scripts
+from agent_memory.storage.usage import queue_usage, with_usage
 from agent_memory.tasks import DueKind
 from agent_memory.units import REACH, unit_terms
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
@@ -178,9 +179,14 @@ class MemoryStore:
 
     async def versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
         """A memory and its version, for `replace`."""
-        key = self._keys.memory(self._keys.mid(scope.tenant, memory_id))
-        owner, raw, version = (await read(self._client, lambda pipe: pipe.hmget(key, ["t", "j", "n"])))[0]
-        return (decode_memory(raw), int(version)) if owner == tag(scope.tenant).encode() and raw else None
+        mid = self._keys.mid(scope.tenant, memory_id)
+
+        def build(pipe: Pipeline) -> None:
+            pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
+            queue_usage(pipe, self._keys, [mid])
+
+        (owner, raw, version), (used,) = await read(self._client, build)
+        return (with_usage(decode_memory(raw), used), int(version)) if owner == tag(scope.tenant).encode() and raw else None
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
         """The memories of these ids, None where there is none."""
@@ -194,9 +200,12 @@ class MemoryStore:
         def build(pipe: Pipeline) -> None:
             for mid in mids:
                 pipe.hmget(self._keys.memory(mid), ["t", "j"])
+            queue_usage(pipe, self._keys, mids)
 
         mine = tag(scope.tenant).encode()
-        return [decode_memory(raw) if owner == mine and raw else None for owner, raw in await read(self._client, build)]
+        *rows, usage = await read(self._client, build)
+        found = zip(rows, usage, strict=True)
+        return [with_usage(decode_memory(raw), used) if owner == mine and raw else None for (owner, raw), used in found]
 
     async def delete(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
         """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
@@ -205,6 +214,7 @@ class MemoryStore:
     async def drop(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
         """Deletes as `delete`, each only if it still has its version (None: any); says which were deleted."""
         keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
+        keys += [self._keys.usage, self._keys.usage_unfolded]
         args: list[Arg] = [_TOMBSTONE_SECONDS, REACH]
         for record, version in items:
             mid = self._keys.mid(scope.tenant, record.id)

@@ -348,13 +348,14 @@ return out
 )
 
 # Deletes memories for good.
-# KEYS due:memory, try:memory, why:memory, dead:memory, then per memory: key, order key (or the key again), tombstone, vector
+# KEYS due:memory, try:memory, why:memory, dead:memory, usage, usage not folded, then per memory: key, order key (or the key again),
+# tombstone, vector
 # ARGV tombstone seconds, reach, then per memory: mid, version that it must have or "" -> per memory 1 deleted, 0 not there or changed
 MEMORY_DELETE = (
     PRELUDE
     + """
 local out, i, reach = {}, 3, tonumber(ARGV[2])
-for k = 5, #KEYS, 4 do
+for k = 7, #KEYS, 4 do
   local mid, gone = ARGV[i], 0
   if ARGV[i + 1] == '' or redis.call('HGET', KEYS[k], 'n') == ARGV[i + 1] then
     gone = redis.call('DEL', KEYS[k])
@@ -373,6 +374,8 @@ for k = 5, #KEYS, 4 do
     redis.call('HDEL', KEYS[2], mid)
     redis.call('HDEL', KEYS[3], mid)
     redis.call('ZREM', KEYS[4], mid)
+    redis.call('HDEL', KEYS[5], mid)
+    redis.call('SREM', KEYS[6], mid)
   end
   out[#out + 1] = gone
   i = i + 2

@@ -18,6 +18,7 @@ from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
 from agent_memory.storage.keys import Keys, tag, untag
 from agent_memory.storage.memories import parse_hits
+from agent_memory.storage.usage import queue_usage, with_usage
 from agent_memory_client.models import (
     CreatedAt,
     Entities,
@@ -149,10 +150,15 @@ class Survey:
         def build(pipe: Pipe) -> None:
             for mid in mids:
                 pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
+            queue_usage(pipe, self._keys, mids)
 
         mine = tag(scope.tenant).encode()
-        rows = zip(mids, await read(self._client, build), strict=True)
-        return [Found(mid, int(version), decode_memory(raw)) for mid, (owner, raw, version) in rows if owner == mine and raw and version]
+        *rows, usage = await read(self._client, build)
+        return [
+            Found(mid, int(version), with_usage(decode_memory(raw), used))
+            for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
+            if owner == mine and raw and version
+        ]
 
     async def newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[Found]]:
         """How many memories are meant, and the `limit` newest of them, newest first."""

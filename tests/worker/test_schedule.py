@@ -32,13 +32,13 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return run
 
-    monkeypatch.setattr(schedule, "_JOBS", {name: job(name) for name in ("compact", "forget", "views")})
+    monkeypatch.setattr(schedule, "_JOBS", {name: job(name) for name in ("compact", "forget", "usage", "views")})
     return seen
 
 
 def test_which_jobs_run_and_how_often() -> None:
-    assert periods(load_settings()) == {"compact": 600.0, "views": 3600.0}
-    assert periods(load_settings(COMPACTION_EVERY_MINUTES=0)) == {"views": 3600.0}
+    assert periods(load_settings()) == {"compact": 600.0, "usage": 900.0, "views": 3600.0}
+    assert periods(load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)) == {"views": 3600.0}
     assert periods(load_settings(LONG_TERM_MEMORY=False)) == {"views": 3600.0}
     assert "forget" not in periods(load_settings(FORGETTING_ENABLED=True)), "nothing says what to forget"
     forgets = load_settings(FORGETTING_ENABLED=True, FORGETTING_MAX_AGE_DAYS=30, FORGETTING_EVERY_MINUTES=5)
@@ -62,10 +62,10 @@ async def test_a_job_runs_once_and_is_marked_for_its_next_time(rig: Rig, runs: l
     assert runs == [], "not due yet"
     await rig.make_due(P)
     await rig.work(P)
-    assert sorted(runs) == ["compact", "views"]
+    assert sorted(runs) == ["compact", "usage", "views"]
     seconds, _ = await rig.rt.client.time()
     marks = await rig.marks(P)
-    assert {name: round((at / 1000 - seconds) / 10) for name, at in marks.items()} == {"compact": 60, "views": 360}
+    assert {name: round((at / 1000 - seconds) / 10) for name, at in marks.items()} == {"compact": 60, "usage": 90, "views": 360}
     assert await rig.rt.client.exists(rig.keys.tries(P)) == 0
 
 

@@ -25,6 +25,7 @@ _JOBS: dict[str, Callable[[Runtime], Awaitable[int]]] = {
     "compact": compact_changed,
     "forget": forget_by_settings,
     "views": order_refreshes,
+    "usage": lambda runtime: runtime.usage_store.fold(),
 }
 
 
@@ -33,6 +34,7 @@ def periods(settings: Settings) -> dict[str, float]:
     minutes = {"views": settings.views.refresh_every_minutes}
     if settings.longterm.enabled:
         minutes["compact"] = settings.compaction.every_minutes
+        minutes["usage"] = settings.longterm.usage_every_minutes
     rules = settings.forgetting
     if rules.enabled and (rules.max_age_days, rules.max_inactive_days, rules.budget_keep_top_n) != (None, None, None):
         minutes["forget"] = rules.every_minutes

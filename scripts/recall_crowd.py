@@ -1,0 +1,105 @@
+"""Recall and speed in an index full of other people's memories: python scripts/recall_crowd.py FILE --url http://127.0.0.1:8000
+
+Asks a running server the questions of FILE (LoCoMo's or LongMemEval's format) twice: when it knows these conversations only, and again
+when it also holds the memories of many other users, who talk of the same things under other names. Everything goes through the public API.
+Each question is asked two times in a row; the second answer needs no embedding of the question, and that time is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ulid import ULID
+
+from agent_memory.evaluation.datasets import Conversation, Turn, load
+from agent_memory.evaluation.report import groups
+from agent_memory.evaluation.runner import Api, Options, run, user_of
+from agent_memory.llm.counting import TokenCounter
+
+_NAMES = """Abel Bea Cato Dina Egon Fritzi Gero Hanne Ilka Jannis Kersti Lovro Mirta Nuno Odile Petra Quirin Runa Silvio Tilda Ugo Vesna Wim
+Xenia Yorick Zofia Arvid Birte Cosimo Dagny"""
+_SESSION = 20
+
+
+def crowd(conversations: Sequence[Conversation], users: int, memories: int, seed: int = 7) -> list[Conversation]:
+    """Other users: each says things that are said in the conversations, in another order and with other names; nothing is asked of them."""
+    chance, names = random.Random(seed), _NAMES.split()
+    said = [turn for conversation in conversations for turn in conversation.turns]
+    speakers = {turn.text.split(":", 1)[0] for turn in said if ":" in turn.text[:40]}
+    known = re.compile(r"\b(" + "|".join(map(re.escape, sorted(speakers, key=len, reverse=True))) + r")\b") if speakers else None
+    # A text has one of a few names each time it is told, so that the server need not embed a hundred thousand different ones.
+    told: dict[tuple[int, int], str] = {}
+    found: list[Conversation] = []
+    for user in range(users):
+        turns: list[Turn] = []
+        for number in range(memories * (user + 1) // users - memories * user // users):
+            place, variant = chance.randrange(len(said)), chance.randrange(3)
+            text = told.get((place, variant))
+            if text is None:
+                name = names[(place + variant) % len(names)]
+                text = said[place].text if known is None else known.sub(name, said[place].text)
+                told[place, variant] = text
+            turns.append(replace(said[place], id=f"{number}", session=str(number // _SESSION), text=text))
+        found.append(Conversation(f"other{user}", tuple(turns), ()))
+    return found
+
+
+async def second_time(options: Options, conversations: Sequence[Conversation]) -> list[float]:
+    """Milliseconds of searches whose question the server has embedded before; the whole HTTP request is measured."""
+    times: list[float] = []
+    async with Api(options.url) as api:
+        for conversation in conversations:
+            for question in conversation.questions:
+                body = {"text": question.text, "user_id": {"eq": user_of(options, conversation)}, "limit": 10}
+                for attempt in range(2):
+                    begun = time.perf_counter()
+                    await api.call("POST", "/v1/long-term-memory/search", body)
+                    if attempt:
+                        times.append((time.perf_counter() - begun) * 1000)
+    return sorted(times)
+
+
+async def measured(options: Options, conversations: Sequence[Conversation], counter: TokenCounter) -> dict[str, Any]:
+    """Recall over all questions and without adversarial ones, and the time of a search without embedding."""
+    found = await run(options, conversations, counter, lambda *_: None)
+    if found.errors:
+        sys.exit(f"{len(found.errors)} questions were not answered, the first: {found.errors[0]}")
+    by_group = groups(found.answers, "turn")
+    times = await second_time(options, conversations)
+    at = {f"p{share}": round(times[min(len(times) - 1, len(times) * share // 100)], 2) for share in (50, 95, 99)}
+    return {"recall": {name: by_group[name] for name in ("all", "answerable") if name in by_group}, "search_ms": at}
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    """Runs and prints a JSON object."""
+    conversations, counter = load(arguments.file), await TokenCounter.open()
+    options = Options(arguments.url, f"crowd-{str(ULID()).lower()}", prompt=False, wait_seconds=7200)
+    alone = await measured(options, conversations, counter)
+    print(json.dumps({"alone": alone}), file=sys.stderr, flush=True)
+    others = crowd(conversations, arguments.users, arguments.memories)
+    begun = asyncio.get_running_loop().time()
+    stored = await run(replace(options, run=f"{options.run}-o"), others, counter, lambda *_: None)
+    seconds = asyncio.get_running_loop().time() - begun
+    among = await measured(replace(options, ingest=False), conversations, counter)
+    distinct = len({turn.text for other in others for turn in other.turns})
+    sizes = {"users": len(others), "memories": stored.turns, "different_texts": distinct, "seconds": round(seconds, 1)}
+    print(json.dumps({"alone": alone, "others": sizes, "among_others": among}, indent=1))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--users", type=int, default=1000)
+    parser.add_argument("--memories", type=int, default=100_000)
+    asyncio.run(main(parser.parse_args()))

@@ -1,0 +1,133 @@
+"""Readings of memories are counted, beside the memories, and what depends on them sees the counts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.errors import RedisUnavailable
+from agent_memory.services.forgetting import parse_policy
+from agent_memory.services.usage import UsageLog
+from agent_memory.storage.survey import Selection
+from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest, MemoryRecord, SearchRequest
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+LONG_AGO = datetime.now(UTC) - timedelta(days=100)
+
+
+@pytest.fixture
+async def known(rig: Rig) -> Rig:
+    await rig.remember(*(record(text, last_accessed=LONG_AGO) for text in ("the ferry to Elba", "a train to Porto")))
+    return rig
+
+
+async def stored(rig: Rig, memory_id: str) -> MemoryRecord:
+    """The memory, without reading it as a user would."""
+    await rig.rt.usage.flush()
+    found = (await rig.rt.memories.get(SCOPE, [memory_id]))[0]
+    assert found is not None
+    return found
+
+
+async def look(rig: Rig, text: str | None, **more: Any) -> list[str]:
+    request = SearchRequest.model_validate({"text": text, "search_mode": "keyword", **more})
+    return [one.id for one in (await rig.rt.search.search(SCOPE, request)).memories]
+
+
+async def prompt(rig: Rig, query: str) -> None:
+    body = MemoryPromptRequest.model_validate({"query": query, "long_term_search": {"search_mode": "keyword"}})
+    assert (await rig.rt.recall.prompt(SCOPE, body)).long_term_memories
+
+
+async def read(rig: Rig, how: str) -> None:
+    if how == "get":
+        await rig.rt.longterm.get(SCOPE, "the ferry to Elba")
+    elif how == "search":
+        assert await look(rig, "ferry") == ["the ferry to Elba"]
+    else:
+        await prompt(rig, "ferry")
+
+
+@pytest.mark.parametrize("how", ["get", "search", "prompt"])
+async def test_a_reading_is_counted_once_in_a_quarter_of_an_hour(known: Rig, how: str) -> None:
+    for _ in range(3):
+        await read(known, how)
+    found, other = await stored(known, "the ferry to Elba"), await stored(known, "a train to Porto")
+    assert (found.access_count, other.access_count) == (1, 0)
+    assert datetime.now(UTC) - found.last_accessed < timedelta(minutes=1)
+    assert other.last_accessed == LONG_AGO
+    # Another process does not know what this one wrote: the limit is Redis' to keep.
+    assert await known.rt.usage_store.note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 0
+    await known.rt.client.hset(known.keys.usage, known.keys.mid(SCOPE.tenant, found.id), f"1 {LONG_AGO.timestamp() * 1000:.0f}")
+    assert await known.rt.usage_store.note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 1
+    assert (await stored(known, found.id)).access_count == 2
+
+
+async def test_looking_at_lists_is_no_reading(known: Rig) -> None:
+    assert len(await look(known, None)) == 2
+    assert await look(known, "ferry", recency_boost=False)
+    assert {(await stored(known, name)).access_count for name in ("the ferry to Elba", "a train to Porto")} == {0}
+
+
+async def test_a_request_writes_nothing_that_is_indexed(known: Rig) -> None:
+    mid = known.keys.mid(SCOPE.tenant, "the ferry to Elba")
+    names = (known.keys.memory(mid), known.keys.vector(mid))
+    before = [await known.rt.client.hgetall(name) for name in names]
+    for how in ("get", "search", "prompt"):
+        await read(known, how)
+    assert (await stored(known, "the ferry to Elba")).access_count == 1
+    assert [await known.rt.client.hgetall(name) for name in names] == before
+
+
+async def test_what_is_changed_keeps_its_count_and_what_is_deleted_loses_it(known: Rig) -> None:
+    await read(known, "get")
+    await known.rt.usage.flush()
+    changed = await known.rt.longterm.patch(SCOPE, "the ferry to Elba", EditMemoryRecordRequest(topics=["ships"]))
+    assert changed.access_count == 1
+    assert (await stored(known, changed.id)).access_count == 1
+    await known.rt.longterm.delete(SCOPE, [changed.id])
+    assert await known.rt.client.hlen(known.keys.usage) == await known.rt.client.scard(known.keys.usage_unfolded) == 0
+    # Read before it was deleted, noted after: it does not come back by that.
+    assert await known.rt.usage_store.note({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
+
+
+async def test_forgetting_counts_from_the_last_reading(known: Rig) -> None:
+    await read(known, "get")
+    await known.rt.usage.flush()
+    policy = parse_policy({"max_inactive_days": 30})
+    answer = await known.rt.forgetting.forget(SCOPE, policy, Selection(), limit=100, dry_run=False)
+    assert answer.deleted_ids == ["a train to Porto"]
+
+
+async def test_filters_see_readings_once_they_are_folded_in(known: Rig) -> None:
+    await read(known, "get")
+    await known.rt.usage.flush()
+    since = {"last_accessed": {"gte": (datetime.now(UTC) - timedelta(days=1)).isoformat()}}
+    assert await look(known, None, **since) == []
+    await known.rt.client.hset(known.keys.usage, "f" * 32, "3 1700000000000")  # of a memory that is gone
+    assert await known.rt.usage_store.fold() == 1
+    assert await look(known, None, **since) == ["the ferry to Elba"]
+    assert await look(known, "ferry", search_mode="semantic", **since) == ["the ferry to Elba"]
+    assert await known.rt.usage_store.fold() == 0
+    assert await known.rt.client.hlen(known.keys.usage) == 1
+
+
+async def test_what_waits_is_written_at_the_end_and_an_absent_redis_holds_nobody_up(make_rig: MakeRig) -> None:
+    async with make_rig() as rig:
+        await rig.remember(record("the ferry to Elba"))
+        mid = rig.keys.mid(SCOPE.tenant, "the ferry to Elba")
+        slow = UsageLog(rig.rt.usage_store, delay_seconds=3600)
+        slow.read([(mid, 4)])
+        assert await rig.rt.client.hlen(rig.keys.usage) == 0
+        await slow.close()
+        assert (await rig.rt.client.hget(rig.keys.usage, mid)).startswith(b"5 ")
+
+        class Away:
+            async def note(self, seen: dict[str, int]) -> int:
+                raise RedisUnavailable("away")
+
+        lost = UsageLog(Away(), delay_seconds=3600)  # pyright: ignore[reportArgumentType]
+        lost.read([(mid, 4)])
+        await lost.close()
