@@ -41,6 +41,7 @@ from agent_memory.storage.merging import MergeStore
 from agent_memory.storage.operations import OperationStore
 from agent_memory.storage.orders import OrderStore
 from agent_memory.storage.outbox import Outbox
+from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.reindex import Reindexer
 from agent_memory.storage.survey import Survey
 from agent_memory.storage.timetable import Timetable
@@ -162,7 +163,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         outbox = Outbox(client, keys, scripts)
         sessions = SessionStore(client, keys, scripts)
         memories = MemoryStore(client, keys, scripts, spec)
-        operations = OperationService(OperationStore(client, keys))
+        operations = OperationService(OperationStore(client, keys), sessions)
         erasures = ErasureStore(client, keys, memories)
         survey = Survey(client, keys, spec)
         orders = OrderStore(client, keys)
@@ -175,7 +176,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         stack.push_async_callback(usage.close)
         long_term = LongTermService(settings, memories, erasures, usage)
         search = SearchService(settings, Reader(client), memories, embedder, usage)
-        recall = RecallService(settings, Reader(client), sessions, search, long_term, models.counter)
+        recall = RecallService(settings, Reader(client), sessions, search, long_term, models.counter, RecentMessages(keys))
         yield Runtime(
             settings=settings,
             redis_url=redis_url,

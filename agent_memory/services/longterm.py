@@ -13,11 +13,19 @@ from agent_memory.errors import Conflict, NotFound, Refused
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
+from agent_memory.storage.codec import StoredMessage
 from agent_memory.storage.erasure import Erasure, ErasureStore
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.operations import Mark
 from agent_memory.tasks import DueKind
-from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryRecord
+from agent_memory_client.models import (
+    ANSWER,
+    AckResponse,
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    MemoryRecord,
+    MemoryTypeEnum,
+)
 
 _PATCH_TRIES = 64
 
@@ -40,6 +48,31 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(part.encode()), part.encode()))
     return str(ULID.from_bytes(h.digest()[:1].translate(bytes(b % 128 for b in range(256))) + h.digest()[1:]))
+
+
+def message_memory(ref: SessionRef, stored: StoredMessage) -> MemoryRecord:
+    """The memory of one message, however long it is and whatever its id: rules for memories are rules for those who write memories."""
+    message = stored.message
+    record = MemoryRecord.model_validate(
+        {
+            "id": message_memory_id(ref, message.id),
+            "text": message.content,
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": ref.session_id,
+            "memory_type": MemoryTypeEnum.MESSAGE,
+            "created_at": message.created_at,
+            "last_accessed": message.created_at,
+            "persisted_at": datetime.now(UTC),
+            "extracted_from": [message.id],
+            "extraction_strategy": "message",
+            "discrete_memory_extracted": "t",
+            "metadata": {"role": message.role},
+        },
+        context=ANSWER,
+    )
+    record.memory_hash = content_hash(record)
+    return record
 
 
 def fact_memory_id(ref: SessionRef, text: str) -> str:

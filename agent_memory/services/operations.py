@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from agent_memory.errors import Conflict, NotFound
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage.operations import Mark, OperationStore, parse_operation_id
+from agent_memory.storage.working import SessionStore
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import OperationKind, OperationListResponse, OperationRecord, OperationState
 
@@ -21,8 +22,9 @@ _SCAN = 200
 class OperationService:
     """Operations of the caller's scope."""
 
-    def __init__(self, store: OperationStore) -> None:
+    def __init__(self, store: OperationStore, sessions: SessionStore) -> None:
         self._store = store
+        self._sessions = sessions
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord:
         """Raises NotFound."""
@@ -54,13 +56,17 @@ class OperationService:
 
     async def replay(self, scope: Scope, operation_id: str) -> OperationRecord:
         """Tries a dead operation again. Raises NotFound, Conflict when it is not dead."""
-        mark = await self._dead(scope, operation_id)
+        mark, _ = await self._find_dead(scope, operation_id)
         await self._store.replay(mark)
         return await self.get(scope, operation_id)
 
     async def drop(self, scope: Scope, operation_id: str) -> None:
         """Forgets a dead operation; what it worked on stays. Raises NotFound, Conflict when it is not dead."""
-        await self._store.drop(await self._dead(scope, operation_id))
+        mark, operation = await self._find_dead(scope, operation_id)
+        if mark.kind is DueKind.EXTRACTION and "." in mark.member:
+            await self._sessions.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
+        else:
+            await self._store.drop(mark)
 
     async def wait(self, scope: Scope, marks: Sequence[Mark], seconds: float) -> bool:
         """Waits until these operations are done (or are no more), at most `seconds`; True when they are."""
@@ -88,11 +94,11 @@ class OperationService:
         """Makes the work that waits on a session due now rather than when the session has been quiet for a while."""
         await self._store.hasten(self.session_marks(scope, ref))
 
-    async def _dead(self, scope: Scope, operation_id: str) -> Mark:
+    async def _find_dead(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark, operation = await self._find(scope, operation_id)
         if operation.state is not OperationState.DEAD:
             raise Conflict(f"operation {operation_id} is {operation.state.value}, not dead")
-        return mark
+        return mark, operation
 
     async def _find(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark = parse_operation_id(operation_id)

@@ -11,12 +11,14 @@ from agent_memory.errors import Refused
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services import recent
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.search import Plan, SearchService
 from agent_memory.services.working import fitting
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import SessionState, StoredMessage
 from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.working import SessionStore
 from agent_memory.timewords import ago, zone_of
 from agent_memory.units import day
@@ -67,6 +69,7 @@ class RecallService:
         search: SearchService,
         longterm: LongTermService,
         counter: TokenCounter,
+        recent_messages: RecentMessages,
     ) -> None:
         self._settings = settings
         self._read = reader
@@ -74,6 +77,7 @@ class RecallService:
         self._search = search
         self._longterm = longterm
         self._counter = counter
+        self._recent = recent_messages
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
         """The messages for a chat model. Raises Refused when neither a session nor a search is asked for."""
@@ -81,14 +85,18 @@ class RecallService:
         if body.session is None and request is None:
             raise Refused("give a session, a long_term_search, or both", field="session")
         plan = None if request is None else await self._search.prepare(scope, request)
-        state, replies = await self._fetch(scope, body.session, plan)
+        user = None if request is None else recent.user_of(self._settings, scope, request)
+        state, replies, said_lately = await self._fetch(scope, body.session, plan, user)
         if plan is not None and state is not None and (narrower := _narrowed(plan.request, state.ref)) is not plan.request:
             # The session was found by its id alone: it is a user's, and so are the memories that belong into its prompt.
             plan = await self._search.prepare(scope, narrower)
             replies = await self._search.run(plan)
+            if user := recent.user_of(self._settings, scope, narrower):
+                said_lately = self._recent.parse(scope, user, (await self._read(lambda pipe: self._recent.queue(pipe, scope, user)))[0])
         budget = self._budget(body)
         summary = self._summary(state, budget)
-        memories = [] if plan is None else await self._memories(scope, plan, replies, state, budget.memories)
+        elsewhere = [] if plan is None else recent.matching(plan.request, None if state is None else state.ref, said_lately)
+        memories = [] if plan is None else await self._memories(scope, plan, replies, state, budget.memories, elsewhere)
         listed = None if plan is None else lines(memories, plan.request)
         shown = self._window(state, body.session, self._left(budget, summary, listed))
         if plan is not None and state is not None:
@@ -115,8 +123,10 @@ class RecallService:
         session = body.session
         return request if session is None else _narrowed(request, SessionRef(session.session_id, session.namespace, session.user_id))
 
-    async def _fetch(self, scope: Scope, session: WorkingMemoryRequest | None, plan: Plan | None) -> tuple[SessionState | None, list[Any]]:
-        """The session and the search's replies, in one round trip (a second one looks for a session by its id alone)."""
+    async def _fetch(
+        self, scope: Scope, session: WorkingMemoryRequest | None, plan: Plan | None, user: str | None
+    ) -> tuple[SessionState | None, list[Any], list[tuple[SessionRef, StoredMessage]]]:
+        """The session, the search's replies and what the user said lately: one round trip (a second finds a session by its id alone)."""
         ref = None if session is None else SessionRef(session.session_id, session.namespace or None, session.user_id or None)
         parse: list[Any] = []
         count = 0
@@ -124,19 +134,23 @@ class RecallService:
         def build(pipe: Pipe) -> None:
             nonlocal count
             parse.clear()
+            if user is not None:
+                self._recent.queue(pipe, scope, user)
             if ref is not None:
                 parse.append(self._sessions.queue_read(pipe, scope, ref, None))
             if plan is not None and not plan.empty:
                 count = self._search.queue(pipe, plan)
 
-        replies = await self._read(build) if ref is not None or (plan is not None and not plan.empty) else []
+        asked = user is not None or ref is not None or (plan is not None and not plan.empty)
+        replies = await self._read(build) if asked else []
+        lately = [] if user is None else self._recent.parse(scope, user, replies.pop(0))
         state: SessionState | None = None
         if ref is not None:
             state = parse[0](replies[: len(replies) - count])
             if state is None:
                 found = await self._sessions.find(scope, ref.session_id, ref.namespace, ref.user_id)
                 state = await self._sessions.get(scope, found[0]) if len(found) == 1 else None
-        return state, replies[len(replies) - count :]
+        return state, replies[len(replies) - count :], lately
 
     def _budget(self, body: MemoryPromptRequest) -> _Budget:
         """How the tokens are shared out: without `max_tokens` only the memories are bounded."""
@@ -171,16 +185,25 @@ class RecallService:
         return state.messages if window is None else fitting(state.messages, window, overhead=_PER_MESSAGE if left is not None else 0)
 
     async def _memories(
-        self, scope: Scope, plan: Plan, replies: Sequence[Any], state: SessionState | None, tokens: int
+        self,
+        scope: Scope,
+        plan: Plan,
+        replies: Sequence[Any],
+        state: SessionState | None,
+        tokens: int,
+        elsewhere: Sequence[MemoryRecordResult],
     ) -> list[MemoryRecordResult]:
-        """The best memories that fit, without those that say the same as one before, or repeat the session's messages."""
+        """The best memories that fit, without those that say the same as one before, or repeat the session's messages.
+
+        What was said `elsewhere` and is no memory yet comes first: the index cannot rank it.
+        """
         found = self._search.rank(plan, replies)
         # Which messages will be shown depends on what is left; the session's newest are shown in any case, so they are no news here.
         newest = state.messages[-plan.request.limit :] if state is not None else []
         seen = {self._longterm.message_mid(scope, state.ref, stored.message.id) for stored in newest} if state else set[str]()
         taken: list[MemoryRecordResult] = []
         told: set[str] = set()
-        for memory in await self._search.results(scope, plan, self._search.page(plan, found, without=seen)):
+        for memory in [*elsewhere, *await self._search.results(scope, plan, self._search.page(plan, found, without=seen))]:
             same = " ".join(memory.text.casefold().split())
             cost = self._counter.count(memory.text) + 30  # its date, type and id
             if same in told:
@@ -190,7 +213,7 @@ class RecallService:
             tokens -= cost
             told.add(same)
             taken.append(memory)
-        return taken
+        return taken[: plan.request.limit]
 
     def _without_shown(
         self, scope: Scope, memories: list[MemoryRecordResult], state: SessionState, shown: Sequence[StoredMessage]

@@ -12,7 +12,7 @@ from typing import Any
 
 from ulid import ULID
 
-from agent_memory.errors import BadInput, Conflict, NotFound, VersionMismatch
+from agent_memory.errors import BadInput, NotFound
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope, SessionRef
@@ -30,8 +30,6 @@ from agent_memory_client.models import (
     UpdateWorkingMemory,
     WorkingMemoryResponse,
 )
-
-_PATCH_TRIES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +161,12 @@ class WorkingMemoryService:
     ) -> SessionAnswer:
         """Merges keys into a session's data (RFC 7396: null removes a key) and touches nothing else. Raises NotFound, VersionMismatch."""
         ref = SessionRef(session_id, namespace or None, user_id or None)
-        # Without If-Match of the caller's, our own: a concurrent change of the data is read again rather than overwritten.
-        for _ in range(_PATCH_TRIES):
-            state = await self._resolve(scope, ref, 1)
-            if state is None:
+        if await self._store.merge_data(scope, ref, data, if_match) is None:
+            # As for reading: the only session of this id, when the caller left out its namespace or user.
+            found = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
+            if len(found) != 1 or await self._store.merge_data(scope, ref := found[0], data, if_match) is None:
                 raise NotFound(f"Session {session_id} not found")
-            merged = merge_patch(state.data or {}, data)
-            try:
-                version = await self._store.set_data(scope, state.ref, merged, if_match or str(state.version))
-            except VersionMismatch:
-                if if_match is None:
-                    continue
-                raise
-            if version is not None:
-                answer = await self.get(scope, session_id, namespace=state.ref.namespace, user_id=state.ref.user_id)
-                return SessionAnswer(answer.session, answer.version)
-        raise Conflict(f"Session {session_id} is being written by others all the time; try again")
+        return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
         """Forgets a session: the one of exactly this identity, else the only one that fits. Nothing there is fine."""
@@ -287,20 +275,6 @@ def fitting(messages: Sequence[StoredMessage], window: int, *, overhead: int = 0
             break
         kept.append(stored)
     return kept[::-1]
-
-
-def merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """JSON merge patch (RFC 7396): objects merge, null removes, anything else replaces."""
-    merged = dict(target)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        elif isinstance(value, dict):
-            old = merged.get(name)
-            merged[name] = merge_patch(old if isinstance(old, dict) else {}, value)
-        else:
-            merged[name] = value
-    return merged
 
 
 def _seen(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:

@@ -7,6 +7,9 @@ am:{0}:wd:<sid>     hash    what the session index knows of it (identity, create
 am:{0}:j:<sid>      hash    the journal's cursors and identity                             until worked off and the session is gone
 am:{0}:j:<sid>:l    list    messages that wait for promotion and extraction, and a few before them   as the journal
 am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, by id      until promoted
+am:{0}:j:<batch>    hash    a journal of one batch that extraction gave up: "<sid>.<cursor>"; :l as above   until replayed or dropped
+am:{0}:jx:<sid>     set     the cursors of a session's batches that are set aside          until the last is replayed or dropped
+am:{0}:wt:<user>    zset    a user's sessions with messages or memories that wait, by the time (ms) of the last   until nothing waits
 am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
 am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
 am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival          until the last is deleted
@@ -17,6 +20,7 @@ am:{0}:due:<kind>   zset    the outbox: what is due, scored by the time (ms) it 
 am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded, and its lease   until done
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
+am:{0}:del:<name>   string  an order to delete everything of a session or a user           until carried out
 am:{0}:ord:<name>   string  an order: work that somebody asked for, with its arguments     7 days
 am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
 am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted
@@ -72,6 +76,7 @@ class SessionKeys:
     journal: str
     journal_list: str
     journal_own: str
+    aside: str
     order: str
 
 
@@ -101,8 +106,17 @@ class Keys:
             journal=journal,
             journal_list=f"{journal}:l",
             journal_own=f"{journal}:o",
+            aside=f"{r}jx:{sid}",
             order=self.order(sid),
         )
+
+    def waiting(self, tenant: str, user_id: str) -> str:
+        """The sessions of a user with messages or memories that wait for background work."""
+        return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
+
+    @property
+    def journal_prefix(self) -> str:
+        return f"{self.root}j:"
 
     def mid(self, tenant: str, memory_id: str) -> str:
         """The name of a memory in keys: digest of (tenant, id)."""

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
 from agent_memory.errors import RedisUnavailable, VersionMismatch
-from agent_memory.storage import outbox_scripts, scripts
+from agent_memory.storage import outbox_scripts, scripts, session_scripts
 from agent_memory.storage.connection import redis_errors
 
 Arg = str | bytes | int | float
@@ -108,8 +108,10 @@ class Scripts:
         """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
         # What frees memory, and what notes how work ended, is done in a full Redis, too.
         self._session_write = Script(client, scripts.SESSION_WRITE, fsync=fsync)
-        self._session_data = Script(client, scripts.SESSION_DATA, fsync=fsync)
-        self._session_delete = Script(client, scripts.SESSION_DELETE, fsync=fsync, flags="allow-oom")
+        self._session_data = Script(client, session_scripts.SESSION_DATA, fsync=fsync)
+        self._session_delete = Script(client, session_scripts.SESSION_DELETE, fsync=fsync, flags="allow-oom")
+        self._session_settle = Script(client, session_scripts.SESSION_SETTLE, flags="allow-oom")
+        self._session_aside = Script(client, session_scripts.SESSION_ASIDE)
         self._session_journal = Script(client, scripts.SESSION_JOURNAL, flags="no-writes")
         self._session_summary = Script(client, scripts.SESSION_SUMMARY)
         self._memory_write = Script(client, scripts.MEMORY_WRITE, fsync=fsync)
@@ -129,14 +131,20 @@ class Scripts:
             int(reply[1]), int(reply[2]), int(reply[3]), int(reply[4]), reply[5].decode(), int(reply[6]), reply[7].decode() or None
         )
 
-    async def session_data(self, meta: str, if_match: str | None, data: str) -> int | None:
-        """Replaces a session's data; returns the new version, or None when there is no such session. Raises VersionMismatch."""
-        reply = await self._session_data([meta], [_header({"im": if_match}), data])
+    async def session_data(self, meta: str, if_match: str | None, data: str, *, merge: bool) -> int | None:
+        """Replaces a session's data, or merges a patch into it; the new version, None without such a session. Raises VersionMismatch."""
+        reply = await self._session_data([meta], [_header({"im": if_match, "merge": merge}), data])
         _refuse_mismatch(reply)
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def session_delete(self, keys: Sequence[str], sid: str) -> bool:
         return bool(await self._session_delete(keys, [sid]))
+
+    async def session_settle(self, keys: Sequence[str], args: Sequence[Arg]) -> bool:
+        return bool(await self._session_settle(keys, args))
+
+    async def session_aside(self, keys: Sequence[str], args: Sequence[Arg]) -> bool:
+        return bool(await self._session_aside(keys, args))
 
     async def session_journal(
         self, keys: Sequence[str], cursor: str, limit: int, before: int
@@ -160,7 +168,7 @@ class Scripts:
         return [bool(gone) for gone in await self._memory_delete(keys, args)]
 
     async def due_claim(self, keys: Sequence[str], limit: int, lease_ms: int, most: int, exclusive: bool) -> Claims:
-        wait, dead, found = await self._due_claim(keys, [limit, lease_ms, most, int(exclusive)])
+        wait, dead, found = await self._due_claim(keys, [limit, lease_ms, most, int(exclusive), outbox_scripts.NEVER_ENDED])
         return Claims([Claim(m.decode(), int(lease), int(n)) for m, lease, n in found], int(dead), int(wait))
 
     async def due_begin(self, keys: Sequence[str], lease_ms: int, claims: Sequence[Claim]) -> list[Claim]:

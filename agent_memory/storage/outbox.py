@@ -37,8 +37,12 @@ class Outbox:
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
     async def claim(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int) -> Claims:
-        """Takes up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries behind it becomes a dead letter."""
+        """Takes up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries behind it becomes a dead letter.
+
+        Extraction is claimed once more: that try sets the batch aside, so that the session's later messages are not held up.
+        """
         k = self._keys
+        max_attempts += kind is DueKind.EXTRACTION
         keys = [k.due(kind), k.tries(kind), k.why(kind), k.dead(kind), k.wake]
         return await self._scripts.due_claim(keys, limit, int(lease_seconds * 1000), max_attempts, kind is not DueKind.MEMORY)
 

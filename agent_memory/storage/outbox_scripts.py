@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# Why a mark was given up that was begun again and again and never ended.
+NEVER_ENDED = "no try ended, not even with an error: the workers may have died on it"
+
 PRELUDE = """
 local T = redis.call('TIME')
 local US = T[1] * 1000000 + T[2]
@@ -23,7 +26,7 @@ end
 # marked again while its lease runs is, if `exclusive`, not claimed a second time but due at once when that claim ends; docket's own
 # refusal of a running key would lose it.
 # `tries` holds per member "<tries that failed> <lease that runs>", then " b" once it was begun, then " 1" if it was marked again meanwhile.
-# KEYS due, tries, why, dead, wake; ARGV limit, lease (ms), most tries, exclusive 1/0
+# KEYS due, tries, why, dead, wake; ARGV limit, lease (ms), most tries, exclusive 1/0, reason if none is known
 # -> {next due in ms or -1, given up, {member, lease, try}…}
 DUE_CLAIM = (
     PRELUDE
@@ -44,7 +47,7 @@ for i = 1, #found, 2 do
     redis.call('ZREM', KEYS[1], member)
     redis.call('HDEL', KEYS[2], member)
     redis.call('ZADD', KEYS[4], MS, member)
-    redis.call('HSETNX', KEYS[3], member, 'no try ended, not even with an error: the workers may have died on it')
+    redis.call('HSETNX', KEYS[3], member, ARGV[5])
     dead = dead + 1
   else
     redis.call('ZADD', KEYS[1], lease, member)

@@ -32,7 +32,8 @@ end
 """
 
 # Writes a session: mode "put" replaces, "append" adds what is not there yet.
-# KEYS meta, messages, ids, doc, journal, journal list, journal's memories, due:session, due:extraction, wake
+# KEYS meta, messages, ids, doc, journal, journal list, journal's memories, due:session, due:extraction, wake, the user's waiting sessions
+#      (only with a user)
 # ARGV header {mode, sid, im, create: [f, v…], set: [f, v…], unset: [f…], doc: [f, v…], ttl (s, -1 = none), cw?, dw (tokens),
 #      ratio (0 = never summarize), xd (ms, -1 = off), xm (ms), own: [id, json…] (memories to promote), keep (ids to remember),
 #      st: strategy}, then per message: identity, tokens, journal? 1/0, json
@@ -147,6 +148,7 @@ if promote or (h.ratio > 0 and total > math.floor(window * h.ratio)) then
   due(KEYS[8], MS, h.sid)
   wake(KEYS[10])
 end
+if promote and KEYS[11] then redis.call('ZADD', KEYS[11], MS, h.sid) end
 if h.xd >= 0 and #journal > 0 then
   local first = redis.call('HGET', jrn, 'x0')
   if not first then
@@ -158,34 +160,6 @@ end
 return {'ok', string.format('%.0f', v), string.format('%.0f', total), count, added, ep, created, redis.call('HGET', meta, 'co') or ''}
 """
 )
-
-# Merges keys into a session's data. KEYS meta; ARGV header {im}, the whole data as JSON -> {"ok", version} | {"mismatch", v} | {"missing"}
-SESSION_DATA = (
-    PRELUDE
-    + """
-local h = cjson.decode(ARGV[1])
-local m = redis.call('HMGET', KEYS[1], 'v', 'data')
-if not m[1] then return {'missing'} end
-if h.im and h.im ~= '*' and h.im ~= m[1] then return {'mismatch', m[1]} end
-redis.call('HSET', KEYS[1], 'data', ARGV[2], 'ua', string.format('%.0f', US))
-return {'ok', string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'v', 1))}
-"""
-)
-
-# Forgets a session.
-# KEYS meta, messages, ids, doc, journal, journal list, journal's memories, then per kind of work on sessions: due, tries, why, dead
-# ARGV sid -> 1 when it was there
-SESSION_DELETE = """
-local there = redis.call('EXISTS', KEYS[1])
-redis.call('DEL', unpack(KEYS, 1, 7))
-for k = 8, #KEYS, 4 do
-  redis.call('ZREM', KEYS[k], ARGV[1])
-  redis.call('HDEL', KEYS[k + 1], ARGV[1])
-  redis.call('HDEL', KEYS[k + 2], ARGV[1])
-  redis.call('ZREM', KEYS[k + 3], ARGV[1])
-end
-return there
-"""
 
 # What of a session waits, read in one step: between two reads another worker could trim what it has done.
 # KEYS journal, journal list, journal's memories; ARGV cursor, most messages, messages before them -> {journal, entries, memories}
@@ -288,9 +262,8 @@ if f then
     if redis.call('HGET', KEYS[6], f.own[i]) == f.own[i + 1] then redis.call('HDEL', KEYS[6], f.own[i]) end
   end
   local idle = done >= tonumber(j[1]) and redis.call('EXISTS', KEYS[6]) == 0
-  if not live and idle then
-    redis.call('DEL', KEYS[3], KEYS[4])
-  elseif low > tonumber(j[2]) then
+  -- The journal of a session that is gone goes when its work is settled, which still has to know whose it was.
+  if low > tonumber(j[2]) then
     redis.call('LTRIM', KEYS[4], low - tonumber(j[2]), -1)
     redis.call('HSET', KEYS[3], 'jb', string.format('%.0f', low))
   end

@@ -18,6 +18,7 @@ from agent_memory.storage.indexes import session_index_name
 from agent_memory.storage.keys import Keys, tag, untag
 from agent_memory.storage.lua import Arg, Scripts, Written, compact
 from agent_memory.storage.memories import parse_hits
+from agent_memory.storage.outbox_scripts import NEVER_ENDED
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryMessage, MemoryStrategyConfig
 
@@ -101,6 +102,8 @@ class SessionStore:
         due = self._keys.due
         keys = [k.meta, k.messages, k.ids, k.doc, k.journal, k.journal_list, k.journal_own]
         keys += [due(DueKind.SESSION), due(DueKind.EXTRACTION), self._keys.wake]
+        if ref.user_id is not None:
+            keys.append(self._keys.waiting(scope.tenant, ref.user_id))
         return await self._scripts.session_write(keys, _header(scope, ref, sid, change), args)
 
     def queue_read(self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None) -> Callable[[list[Any]], SessionState | None]:
@@ -140,16 +143,44 @@ class SessionStore:
     async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
         """Replaces `data` alone; the new version, or None when there is no such session. Raises VersionMismatch."""
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
-        return await self._scripts.session_data(meta, if_match, compact(data))
+        return await self._scripts.session_data(meta, if_match, compact(data), merge=False)
+
+    async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
+        """Merges a patch (RFC 7396: null removes) into `data` in Redis, so that patches at the same time all take effect. As `set_data`."""
+        meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
+        return await self._scripts.session_data(meta, if_match, compact(patch), merge=True)
 
     async def delete(self, scope: Scope, ref: SessionRef) -> bool:
         """Forgets a session and all pending work on it; what was promoted before stays. True when it was there."""
-        sid = self._keys.sid(scope.tenant, ref)
+        return await self._delete(scope, self._keys.sid(scope.tenant, ref), ref.user_id)
+
+    async def _delete(self, scope: Scope, sid: str, user_id: str | None) -> bool:
         k = self._keys.session(sid)
-        keys = [k.meta, k.messages, k.ids, k.doc, k.journal, k.journal_list, k.journal_own]
+        keys = [k.meta, k.messages, k.ids, k.doc, k.journal, k.journal_list, k.journal_own, k.aside]
+        keys.append(k.meta if user_id is None else self._keys.waiting(scope.tenant, user_id))
         for kind in (DueKind.SESSION, DueKind.EXTRACTION):
             keys += [self._keys.due(kind), self._keys.tries(kind), self._keys.why(kind), self._keys.dead(kind)]
         return await self._scripts.session_delete(keys, sid)
+
+    async def delete_waiting(self, scope: Scope, user_id: str, namespace: str | None) -> int:
+        """Forgets what still waits of a user's sessions (of one namespace), also of those that have come to their end; returns how many."""
+        key = self._keys.waiting(scope.tenant, user_id)
+        sids = [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
+        gone = 0
+        for sid in sids:
+            if namespace is None or await self._namespace(sid) == namespace:
+                await self._delete(scope, sid, user_id)
+                gone += 1
+        return gone
+
+    async def _namespace(self, sid: str) -> str | None:
+        """The namespace of what waits of a session: of its journal, or of a batch that was set aside."""
+        k = self._keys.session(sid)
+        found, batches = await read(self._client, lambda pipe: (pipe.hget(k.journal, "ns"), pipe.smembers(k.aside)))
+        for batch in batches if found is None else ():
+            name = self._keys.session(f"{sid}.{batch.decode()}").journal
+            found = found or (await read(self._client, lambda pipe, n=name: pipe.hget(n, "ns")))[0]
+        return None if found is None else found.decode()
 
     # For background work: sessions by their name in keys.
 
@@ -173,6 +204,33 @@ class SessionStore:
             own=own,
             strategy=MemoryStrategyConfig.model_validate_json(raw["st"]) if "st" in raw else MemoryStrategyConfig(),
         )
+
+    async def owner(self, sid: str) -> tuple[str, str | None] | None:
+        """The tenant and the user of what waits of a session, None without a journal."""
+        tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
+        return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
+
+    async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
+        """After work on a session: when nothing of it waits any more, nothing says so any more.
+
+        With a `batch` that was set aside, that one ends first: it is extracted after all, or nobody wants it.
+        """
+        k = self._keys.session(sid)
+        waiting = self._keys.waiting(tenant, user_id) if user_id is not None else k.meta
+        keys = [k.meta, k.journal, k.journal_list, k.journal_own, k.aside, waiting]
+        if batch is not None:
+            own = self._keys.session(batch)
+            keys += [own.journal, own.journal_list]
+            keys += [get(DueKind.EXTRACTION) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
+        await self._scripts.session_settle(keys, [sid, "" if batch is None else batch.partition(".")[2]])
+
+    async def set_aside(self, sid: str, journal: Journal, count: int) -> bool:
+        """Takes the first `count` waiting messages out of extraction's way: they become a dead batch. False when the session moved on."""
+        k, batch = self._keys.session(sid), self._keys.session(f"{sid}.{journal.start}")
+        keys = [k.journal, k.journal_list, batch.journal, batch.journal_list, k.aside]
+        keys += [get(DueKind.EXTRACTION) for get in (self._keys.due, self._keys.why, self._keys.dead)]
+        args: list[Arg] = [sid, journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT]
+        return await self._scripts.session_aside([*keys, self._keys.wake], [*args, NEVER_ENDED])
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
         """The tenant and the session of a name in keys, with its last messages (None: all of them)."""

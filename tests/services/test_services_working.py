@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from agent_memory.errors import BadInput, NotFound, VersionMismatch
-from agent_memory.services.working import merge_patch
 from agent_memory_client.models import AppendMessagesRequest, UpdateWorkingMemory, WorkingMemoryResponse
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
 
@@ -192,28 +191,6 @@ async def test_patches_and_appends_at_once_lose_nothing(rig: Rig) -> None:
     seen = await get(rig)
     assert seen.data == {f"key {number}": number for number in range(20)}
     assert len(seen.messages) == 20
-
-
-@pytest.mark.parametrize(
-    ("target", "patch", "result"),
-    [
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-        ({"a": "b"}, {"a": None}, {}),
-        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-    ],
-)
-def test_merge_patch_as_in_the_rfc(target: dict[str, Any], patch: dict[str, Any], result: dict[str, Any]) -> None:
-    """The examples of RFC 7396, appendix A, that are objects."""
-    before = repr(target)
-    assert merge_patch(target, patch) == result
-    assert repr(target) == before
 
 
 async def test_lists(rig: Rig) -> None:

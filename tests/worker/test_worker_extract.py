@@ -103,26 +103,6 @@ async def test_a_wrong_answer_leaves_everything_as_it_was(make_rig: MakeRig, cha
         assert message.discrete_memory_extracted == "f"
 
 
-async def test_bad_answers_end_in_a_dead_letter_and_a_good_one_ends_that(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    async with make_rig(chat, **OFF) as rig:
-        await rig.append("s", "Anna lives in Oslo")
-        lookalike.set_fault("garbage")
-        for _ in range(10):
-            await rig.work(X)
-            await rig.make_due(X)
-        backlog = (await rig.rt.outbox.backlog())[X]
-        assert (backlog.pending, backlog.dead) == (0, 1)
-        assert "ModelAnswerInvalid" in (await rig.rt.outbox.reasons(X))[rig.sid(REF)]
-        calls = lookalike.calls["chat"]
-        await rig.work(X)
-        assert lookalike.calls["chat"] == calls, "what was given up costs nothing"
-        lookalike.set_fault(None)
-        await rig.append("s", "Ben lives in Rome")
-        await rig.work(X)
-        assert len(await facts(rig)) == 2
-        assert (await rig.rt.outbox.backlog())[X].dead == 0
-
-
 async def test_what_a_model_writes_is_made_fit_to_be_stored(make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = [
         {"text": "\x00 bell \x07 and\x1b[0m e\u0301", "topics": ["a,b", "\x00", " x "], "entities": ["\ud800"], "messages": [99, -1, 0]},

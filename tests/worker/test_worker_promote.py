@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from agent_memory.scope import SessionRef
-from agent_memory.services.longterm import message_memory_id
+from agent_memory.services.longterm import message_memory, message_memory_id
 from agent_memory.storage.memories import Fence
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
-from agent_memory_worker.promote import message_memory, promote_session
+from agent_memory_worker.promote import promote_session
 from agent_memory_worker.tasks import Tasks
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
 
@@ -121,7 +121,7 @@ async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Ri
         if again:
             await put(rig, "gone figs", "other figs")
         fence = Fence(rig.sid(REF), journal.epoch, "jp", journal.start, journal.start + 1, 10, own=journal.own)
-        assert await rig.rt.memories.write(SCOPE, [message_memory(journal, journal.waiting[0])], fence=fence, late=True) is None
+        assert await rig.rt.memories.write(SCOPE, [message_memory(journal.ref, journal.waiting[0])], fence=fence, late=True) is None
         assert await remembered(rig) == []
     await rig.work(S)
     assert await remembered(rig) == ["gone figs", "other figs"]

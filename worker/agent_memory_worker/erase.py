@@ -25,6 +25,9 @@ async def erase(runtime: Runtime, name: str) -> int:
             gone += sum(deleted)
             if not any(deleted):
                 break
+        if what.user_id is not None:
+            # Sessions that came to their end leave what waits of them behind.
+            gone += await runtime.sessions.delete_waiting(scope, what.user_id, what.namespace)
     while records := await runtime.erasures.page(scope, what):
         gone += await runtime.memories.delete(scope, records)
     await runtime.erasures.finished(name)

@@ -20,7 +20,7 @@ from agent_memory.storage.memories import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
 from agent_memory_client.models import ANSWER, MemoryRecord
 
-_BATCH = 60
+BATCH = 60
 # How much of a message before the new ones is shown.
 _CONTEXT_TOKENS = 300
 
@@ -32,7 +32,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     """
     chat = runtime.chat
     made = 0
-    while chat is not None and (journal := await runtime.sessions.journal(sid, "je", _BATCH)) is not None and journal.waiting:
+    while chat is not None and (journal := await runtime.sessions.journal(sid, "je", BATCH)) is not None and journal.waiting:
         batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
         told = [stored for stored in batch if stored.promote and carries_information(stored.message.content)]
         facts = await _ask(chat, runtime.counter, journal, told) if told else []

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from agent_memory.analysis import carries_information
 from agent_memory.runtime import Runtime
 from agent_memory.services.access import scope_of_work
-from agent_memory.services.longterm import content_hash, message_memory_id
-from agent_memory.storage.codec import StoredMessage, decode_own
+from agent_memory.services.longterm import content_hash, message_memory
+from agent_memory.storage.codec import decode_own
 from agent_memory.storage.memories import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
-from agent_memory_client.models import ANSWER, MemoryRecord, MemoryTypeEnum
+from agent_memory_client.models import MemoryRecord
 
 _BATCH = 200
 
@@ -29,7 +29,9 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
         pending = dict(list(journal.own.items())[:_BATCH])
         own = [own_memory(journal, raw) for raw in pending.values()] if longterm.enabled else []
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
-        records = [message_memory(journal, stored) for stored in messages if stored.promote and carries_information(stored.message.content)]
+        records = [
+            message_memory(journal.ref, stored) for stored in messages if stored.promote and carries_information(stored.message.content)
+        ]
         fence = Fence(
             sid=sid,
             epoch=journal.epoch,
@@ -44,31 +46,6 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
             continue  # Another worker was faster, or the session was deleted: read again.
         made += len(own) + len(records)
     return made
-
-
-def message_memory(journal: Journal, stored: StoredMessage) -> MemoryRecord:
-    """The memory of one message, however long it is and whatever its id: rules for memories are rules for those who write memories."""
-    message, ref = stored.message, journal.ref
-    record = MemoryRecord.model_validate(
-        {
-            "id": message_memory_id(ref, message.id),
-            "text": message.content,
-            "namespace": ref.namespace,
-            "user_id": ref.user_id,
-            "session_id": ref.session_id,
-            "memory_type": MemoryTypeEnum.MESSAGE,
-            "created_at": message.created_at,
-            "last_accessed": message.created_at,
-            "persisted_at": datetime.now(UTC),
-            "extracted_from": [message.id],
-            "extraction_strategy": "message",
-            "discrete_memory_extracted": "t",
-            "metadata": {"role": message.role},
-        },
-        context=ANSWER,
-    )
-    record.memory_hash = content_hash(record)
-    return record
 
 
 def own_memory(journal: Journal, raw: str) -> MemoryRecord:

@@ -14,6 +14,7 @@ from agent_memory.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnava
 from agent_memory.runtime import Runtime
 from agent_memory.storage.lua import Claim
 from agent_memory.tasks import DueKind, TaskName
+from agent_memory_worker.aside import set_aside, settle
 from agent_memory_worker.erase import erase
 from agent_memory_worker.extract import extract_facts
 from agent_memory_worker.index import index_memories
@@ -51,12 +52,15 @@ class Tasks:
             for claim in held:
                 await promote_session(self._runtime, claim.member)
                 await summarize_session(self._runtime, claim.member, plainly=attempt > _PATIENCE)
+                await settle(self._runtime, claim.member)
 
     async def extract_facts(self, member: str, lease: int, attempt: int) -> None:
         """Asks a model for the facts in a session's new messages."""
         async with self._claimed(DueKind.EXTRACTION, [Claim(member, lease, attempt)]) as held:
             for claim in held:
-                await extract_facts(self._runtime, claim.member)
+                if attempt <= self._runtime.settings.worker.max_attempts or not await set_aside(self._runtime, claim.member):
+                    await extract_facts(self._runtime, claim.member)
+                await settle(self._runtime, claim.member)
 
     async def index_memories(self, members: list[str], leases: list[int], attempts: list[int]) -> None:
         """Makes memories findable by vector. Ends its claims by itself, each in the step that makes the memory findable."""

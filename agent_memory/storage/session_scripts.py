@@ -1,0 +1,177 @@
+"""The Lua of sessions beside their writing: merging data, deleting, what waits of a user, and extraction's batches that are set aside."""
+
+from __future__ import annotations
+
+from agent_memory.storage.outbox_scripts import PRELUDE
+
+# A JSON merge patch (RFC 7396) on the texts themselves: cjson would turn empty lists into objects and round large numbers. Both texts are
+# written by `lua.compact`, so the same name is always the same text. `parts` gives the members of an object: names in order, and values.
+_MERGE = r"""
+local function ending(text, at)
+  local first = string.sub(text, at, at)
+  if first == '"' then
+    while true do
+      at = string.find(text, '["\\]', at + 1)
+      if string.sub(text, at, at) == '"' then return at end
+      at = at + 1
+    end
+  elseif first == '{' or first == '[' then
+    local depth = 0
+    while true do
+      local sign = string.sub(text, at, at)
+      if sign == '"' then at = ending(text, at)
+      elseif sign == '{' or sign == '[' then depth = depth + 1
+      else depth = depth - 1 end
+      if depth == 0 then return at end
+      at = string.find(text, '["%[%]{}]', at + 1)
+    end
+  end
+  return string.find(text, '[,%]}]', at) - 1
+end
+local function parts(text)
+  local names, values, at = {}, {}, 2
+  while string.sub(text, at, at) == '"' do
+    local last = ending(text, at)
+    local name = string.sub(text, at, last)
+    local stop = ending(text, last + 2)
+    if not values[name] then names[#names + 1] = name end
+    values[name] = string.sub(text, last + 2, stop)
+    at = stop + 2
+  end
+  return names, values
+end
+local function merge(target, patch)
+  local names, values = parts(string.sub(target, 1, 1) == '{' and target or '{}')
+  local given, news = parts(patch)
+  for _, name in ipairs(given) do
+    local new = news[name]
+    if new == 'null' then
+      values[name] = nil
+    else
+      local old = values[name]
+      if not old then names[#names + 1] = name end
+      values[name] = string.sub(new, 1, 1) == '{' and merge(old or '{}', new) or new
+    end
+  end
+  local members = {}
+  for _, name in ipairs(names) do
+    if values[name] then members[#members + 1] = name .. ':' .. values[name] end
+  end
+  return '{' .. table.concat(members, ',') .. '}'
+end
+"""
+
+# Merges a patch into a session's data, or replaces it.
+# KEYS meta; ARGV header {im, merge: bool}, JSON -> {"ok", version} | {"mismatch", v} | {"missing"}
+SESSION_DATA = (
+    PRELUDE
+    + _MERGE
+    + """
+local h = cjson.decode(ARGV[1])
+local m = redis.call('HMGET', KEYS[1], 'v', 'data')
+if not m[1] then return {'missing'} end
+if h.im and h.im ~= '*' and h.im ~= m[1] then return {'mismatch', m[1]} end
+local data = h.merge and merge(m[2] or '{}', ARGV[2]) or ARGV[2]
+redis.call('HSET', KEYS[1], 'data', data, 'ua', string.format('%.0f', US))
+return {'ok', string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'v', 1))}
+"""
+)
+
+# Forgets a session.
+# KEYS meta, messages, ids, doc, journal, journal list, journal's memories, batches set aside, the user's waiting sessions (or meta again),
+#      then per kind of work on sessions: due, tries, why, dead
+# ARGV sid -> 1 when it was there
+SESSION_DELETE = """
+local there = redis.call('EXISTS', KEYS[1])
+local members = {ARGV[1]}
+for _, from in ipairs(redis.call('SMEMBERS', KEYS[8])) do
+  members[#members + 1] = ARGV[1] .. '.' .. from
+  redis.call('DEL', KEYS[5] .. '.' .. from, KEYS[5] .. '.' .. from .. ':l')
+end
+redis.call('DEL', unpack(KEYS, 1, 8))
+if KEYS[9] ~= KEYS[1] then redis.call('ZREM', KEYS[9], ARGV[1]) end
+for _, member in ipairs(members) do
+  for k = 10, #KEYS, 4 do
+    redis.call('ZREM', KEYS[k], member)
+    redis.call('HDEL', KEYS[k + 1], member)
+    redis.call('HDEL', KEYS[k + 2], member)
+    redis.call('ZREM', KEYS[k + 3], member)
+  end
+end
+return there
+"""
+
+# Ends the record that a session has work, when it has none: promoted, extracted, nothing set aside. With a batch, ends that first.
+# KEYS meta, journal, journal list, journal's memories, batches set aside, the user's waiting sessions (or meta again), then with a batch:
+#      its journal, its list, due, tries, why and dead of extraction
+# ARGV sid, the batch's cursor -> 1 nothing waits
+SESSION_SETTLE = """
+if KEYS[7] then
+  local batch = ARGV[1] .. '.' .. ARGV[2]
+  redis.call('DEL', KEYS[7], KEYS[8])
+  redis.call('SREM', KEYS[5], ARGV[2])
+  redis.call('ZREM', KEYS[9], batch)
+  redis.call('HDEL', KEYS[10], batch)
+  redis.call('HDEL', KEYS[11], batch)
+  redis.call('ZREM', KEYS[12], batch)
+end
+local j = redis.call('HMGET', KEYS[2], 'sq', 'jp', 'je')
+if j[1] and math.min(tonumber(j[2]), tonumber(j[3])) < tonumber(j[1]) then return 0 end
+if redis.call('EXISTS', KEYS[4]) == 1 then return 0 end
+if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('DEL', KEYS[2], KEYS[3]) end
+if redis.call('EXISTS', KEYS[5]) == 1 then return 0 end
+if KEYS[6] ~= KEYS[1] then redis.call('ZREM', KEYS[6], ARGV[1]) end
+return 1
+"""
+
+# Sets a batch of messages aside that extraction gave up: it becomes a journal of its own, dead until it is replayed or dropped, and the
+# session's extraction goes on behind it. All in one step, so that a message is either in the one journal or in the other.
+# KEYS journal, journal list, the batch's journal, its list, batches set aside, due:extraction, why:extraction, dead:extraction, wake
+# ARGV sid, epoch, cursor, its end, messages before it, reason if none is known -> 1 done, 0 the session moved on
+SESSION_ASIDE = (
+    PRELUDE
+    + """
+local j = redis.call('HMGET', KEYS[1], 'ep', 'je', 'jb', 'tn', 'sid', 'ns', 'us', 'st')
+if j[1] ~= ARGV[2] or j[2] ~= ARGV[3] then return 0 end
+local base = tonumber(j[3])
+local low = math.max(base, tonumber(ARGV[3]) - tonumber(ARGV[5]))
+local member = ARGV[1] .. '.' .. ARGV[3]
+redis.call('DEL', KEYS[3], KEYS[4])
+redis.call('HSET', KEYS[3], 'ep', j[1], 'sq', ARGV[4], 'jp', ARGV[4], 'je', ARGV[3], 'jb', string.format('%.0f', low))
+redis.call('HSET', KEYS[3], 'tn', j[4], 'sid', j[5])
+for i, name in ipairs({'ns', 'us', 'st'}) do
+  if j[5 + i] then redis.call('HSET', KEYS[3], name, j[5 + i]) end
+end
+chunked('RPUSH', KEYS[4], redis.call('LRANGE', KEYS[2], low - base, tonumber(ARGV[4]) - base - 1))
+redis.call('SADD', KEYS[5], ARGV[3])
+redis.call('ZADD', KEYS[8], MS, member)
+redis.call('HSET', KEYS[7], member, redis.call('HGET', KEYS[7], ARGV[1]) or ARGV[6])
+redis.call('HSET', KEYS[1], 'je', ARGV[4])
+redis.call('HDEL', KEYS[1], 'x0')
+redis.call('ZADD', KEYS[6], MS, ARGV[1])
+wake(KEYS[9])
+return 1
+"""
+)
+
+# The newest messages of a user that wait for promotion, of the sessions written last: at most so many sessions are looked at, messages of
+# each are read, and bytes are answered, however many there are. The journals' names are made here; they share the slot of KEYS[1].
+# KEYS the user's waiting sessions; ARGV start of a journal's key, most sessions, most messages of each, most bytes
+# -> {tenant, session, namespace or "", user, has namespace 1/0, entries…}…
+SESSION_RECENT = """#!lua flags=no-writes
+local out, left = {}, tonumber(ARGV[4])
+for _, sid in ipairs(redis.call('ZREVRANGE', KEYS[1], 0, ARGV[2] - 1)) do
+  local key = ARGV[1] .. sid
+  local j = redis.call('HMGET', key, 'tn', 'sid', 'ns', 'us', 'jb', 'jp', 'sq')
+  if j[1] and left > 0 and tonumber(j[6]) < tonumber(j[7]) then
+    local first = math.max(tonumber(j[6]), tonumber(j[7]) - tonumber(ARGV[3])) - tonumber(j[5])
+    local found = {j[1], j[2], j[3] or '', j[4] or '', j[3] and 1 or 0}
+    for _, entry in ipairs(redis.call('LRANGE', key .. ':l', first, -1)) do
+      left = left - #entry
+      if left > 0 then found[#found + 1] = entry end
+    end
+    out[#out + 1] = found
+  end
+end
+return out
+"""

@@ -1,0 +1,100 @@
+"""Read your writes: what a user said elsewhere is found by a prompt before any worker looked at it, and by nobody else's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from redis.asyncio.connection import AbstractConnection
+
+from agent_memory.scope import SessionRef
+from agent_memory.services.longterm import message_memory_id
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult
+from tests.support.rig import SCOPE, Rig
+
+_QUERY = "Which ferry goes to Bergen?"
+
+
+async def says(rig: Rig, session: str, text: str, user: str | None = "ann", namespace: str | None = "n") -> None:
+    body = {"messages": [{"role": "user", "content": text, "id": f"{session}-{text}"[:100]}], "user_id": user, "namespace": namespace}
+    await rig.rt.working.append(SCOPE, session, AppendMessagesRequest.model_validate(body))
+
+
+async def prompt(rig: Rig, query: str = _QUERY, search: Any = True, **session: Any) -> list[MemoryRecordResult]:
+    body: dict[str, Any] = {"query": query, "long_term_search": search}
+    if session:
+        body["session"] = session
+    return (await rig.rt.recall.prompt(SCOPE, MemoryPromptRequest.model_validate(body))).long_term_memories or []
+
+
+async def test_what_was_said_in_another_session_is_found_at_once_and_is_the_same_memory_later(rig: Rig) -> None:
+    await says(rig, "other", "The ferry to Bergen goes at nine")
+    await says(rig, "other", "I like plums")
+    (found,) = await prompt(rig, session_id="this", user_id="ann", namespace="n")
+    assert (found.text, found.session_id, found.user_id) == ("The ferry to Bergen goes at nine", "other", "ann")
+    assert found.id == message_memory_id(SessionRef("other", "n", "ann"), "other-The ferry to Bergen goes at nine")
+    await rig.work()
+    (later, *_) = await prompt(rig, session_id="this", user_id="ann", namespace="n")
+    assert (later.id, later.text) == (found.id, found.text)
+    waiting = [key for key in await rig.raw_keys() if key.startswith("wt:")]
+    assert waiting == [], "what was promoted does not wait"
+
+
+async def test_only_the_same_user_and_namespace(rig: Rig) -> None:
+    await says(rig, "a", "The ferry of Ann to Bergen")
+    await says(rig, "b", "The ferry of Ben to Bergen", user="ben")
+    await says(rig, "c", "The ferry of nobody to Bergen", user=None)
+    await says(rig, "d", "The ferry of the other Ann to Bergen", namespace="o")
+    await says(rig, "e", "The ferry of the third Ann to Bergen", namespace=None)
+
+    def texts(found: list[MemoryRecordResult]) -> list[str]:
+        return sorted(one.text.removeprefix("The ferry of ").removesuffix(" to Bergen") for one in found)
+
+    # By words all are memories' texts of later; nothing is promoted yet, so whatever is found comes from the sessions.
+    assert texts(await prompt(rig, session_id="x", user_id="ann", namespace="n")) == ["Ann"]
+    assert texts(await prompt(rig, session_id="x", user_id="ann")) == ["Ann", "the other Ann", "the third Ann"]
+    assert texts(await prompt(rig, session_id="x", user_id="ben", namespace="n")) == ["Ben"]
+    assert texts(await prompt(rig, session_id="x", user_id="an")) == []
+    assert texts(await prompt(rig, search={"user_id": {"eq": "ben"}})) == ["Ben"]
+    assert texts(await prompt(rig, search={"user_id": {"ne": "ben"}})) == []
+    assert texts(await prompt(rig, search={"user_id": {"eq": "ann"}, "topics": {"any": ["boats"]}})) == []
+    assert texts(await prompt(rig)) == [], "without a user there is nobody whose messages they could be"
+
+
+async def test_the_session_itself_is_not_quoted_twice_and_a_session_found_by_id_counts(rig: Rig) -> None:
+    await says(rig, "this", "The ferry to Bergen is late")
+    await says(rig, "other", "The ferry to Bergen goes at nine")
+    assert [one.text for one in await prompt(rig, session_id="this")] == ["The ferry to Bergen goes at nine"]
+
+
+async def test_what_is_deleted_is_not_found(rig: Rig) -> None:
+    await says(rig, "other", "The ferry to Bergen goes at nine")
+    await rig.rt.working.delete(SCOPE, "other", namespace="n", user_id="ann")
+    assert await prompt(rig, session_id="this", user_id="ann", namespace="n") == []
+    assert not [key for key in await rig.raw_keys() if key.startswith("wt:")]
+
+
+async def test_the_number_of_sessions_changes_neither_the_round_trips_nor_the_size(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = 0
+    send = AbstractConnection.send_packed_command
+
+    async def counted(self: Any, *args: Any, **more: Any) -> None:
+        nonlocal sent
+        sent += 1
+        await send(self, *args, **more)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", counted)
+    trips: list[int] = []
+    for number in range(150):
+        await says(rig, f"s{number}", f"The ferry number {number} to Bergen goes at nine. {'More of it. ' * 50}")
+        if number in (0, 149):
+            await prompt(rig, session_id="this", user_id="ann", namespace="n")
+            before = sent
+            found = await prompt(rig, session_id="this", user_id="ann", namespace="n")
+            trips.append(sent - before)
+    assert trips[0] == trips[1] <= 4, "the query's statistics, the read of everything, the memories found"
+    assert len(found) == 5
+    reply = (await rig.rt.recall._read(lambda pipe: rig.rt.recall._recent.queue(pipe, SCOPE, "ann")))[0]  # pyright: ignore[reportPrivateUsage]
+    assert len(reply) == 64
+    assert len(await rig.claim(DueKind.SESSION)) == 150, "the other sessions wait as well"
