@@ -3,11 +3,10 @@
 ARGS ?=
 export PYTHON ?=
 SHELL := /bin/sh
-PYTHON_DIRS := agent_memory worker client tests scripts $(wildcard examples)
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test check format eval lock clean faults
+.PHONY: help setup dev serve test check format eval lock clean faults bench
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -45,6 +44,11 @@ format: dev
 EVAL_FILE ?= ../shared/data/locomo_dev.json
 eval: dev
 	@.venv/bin/agent-memory eval $(EVAL_FILE) $(ARGS)
+
+# What the server costs beside its limits, in tables and a picture; minutes, on a machine that does nothing else.
+# make bench ARGS="--memories 1k,10k,100k,1M"; two results: .venv/bin/python -m benchmarks compare before.json after.json
+bench: dev
+	.venv/bin/python -m benchmarks run $(ARGS)
 
 faults: dev
 	.venv/bin/python -m tests.faults $(ARGS)

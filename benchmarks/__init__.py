@@ -1,0 +1,1 @@
+"""What the server costs, beside what it cannot cost less than. `make bench`; see docs/performance.md."""

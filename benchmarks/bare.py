@@ -1,0 +1,102 @@
+"""Limit (a): FastAPI and uvicorn alone. Bodies as large as ours are parsed, validated, serialized and returned; no more.
+
+`python -m benchmarks.bare PORT FILE`; FILE maps the name of an operation to one answer of ours. Models are plain, routes are FastAPI's own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict
+
+
+class Turn(BaseModel):
+    """A message."""
+
+    id: str
+    role: str
+    content: str
+    created_at: str | None = None
+
+
+class Fact(BaseModel):
+    """A memory as a client writes it."""
+
+    id: str
+    text: str
+    user_id: str | None = None
+
+
+class Session(BaseModel):
+    """The bodies of put and append."""
+
+    messages: list[Turn]
+    user_id: str | None = None
+
+
+class Create(BaseModel):
+    """The body of create."""
+
+    memories: list[Fact]
+
+
+class Question(BaseModel):
+    """The bodies of search and prompt."""
+
+    model_config = ConfigDict(extra="ignore")
+    text: str | None = None
+    query: str | None = None
+    limit: int = 10
+    session: dict[str, Any] | None = None
+    user_id: dict[str, Any] | None = None
+    long_term_search: dict[str, Any] | None = None
+
+
+class Answer(BaseModel):
+    """Any answer: what it holds is serialized as it is."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def app(answers: dict[str, Any]) -> FastAPI:
+    """One route for each operation."""
+    made = FastAPI()
+    ready = {name: Answer.model_validate(answer) for name, answer in answers.items()}
+
+    @made.put("/v1/working-memory/{session_id}")
+    async def put(session_id: str, body: Session) -> Answer:
+        return ready["put 4"]
+
+    @made.post("/v1/working-memory/{session_id}/messages")
+    async def append(session_id: str, body: Session) -> Answer:
+        return ready["append to 10"]
+
+    @made.get("/v1/working-memory/{session_id}")
+    async def get(session_id: str, user_id: str | None = None, recent_messages_limit: int | None = None) -> Answer:
+        return ready["get last 20 of 100"]
+
+    @made.post("/v1/long-term-memory/")
+    async def create(body: Create) -> Answer:
+        return ready["create 20"]
+
+    @made.post("/v1/long-term-memory/search")
+    async def search(body: Question) -> Answer:
+        return ready["search"]
+
+    @made.post("/v1/memory/prompt")
+    async def prompt(body: Question) -> Answer:
+        return ready["prompt"]
+
+    return made
+
+
+if __name__ == "__main__":
+    answers = json.loads(Path(sys.argv[2]).read_text())
+    uvicorn.run(
+        app(answers), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False, loop="uvloop", http="httptools"
+    )

@@ -1,0 +1,76 @@
+"""An HTTP client that costs next to nothing, so that what is measured is the server: one kept connection each, no pool, no redirects."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+from urllib.parse import urlsplit
+
+import httptools
+
+
+class Failed(Exception):
+    """An answer that is not 2xx; the benchmark ends, for its figures would mean nothing."""
+
+
+class Connection(asyncio.Protocol):
+    """One kept connection. `send` writes a request and returns the status and the body of its answer."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._body: list[bytes] = []
+        self._answer: asyncio.Future[tuple[int, bytes]] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        answer, body = self._answer, b"".join(self._body)
+        self._body.clear()
+        if answer is not None and not answer.done():
+            answer.set_result((self._parser.get_status_code(), body))
+        self._parser = httptools.HttpResponseParser(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(exc or ConnectionResetError("the server closed the connection"))
+
+    async def send(self, request: bytes) -> tuple[int, bytes]:
+        """The answer to a whole request (`request()` makes one)."""
+        assert self._transport is not None
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._answer
+
+    async def expect(self, request: bytes) -> bytes:
+        """The body of a 2xx answer. Raises Failed for any other."""
+        status, body = await self.send(request)
+        if not 200 <= status < 300:
+            raise Failed(f"{status}: {body[:400].decode('utf-8', 'replace')} for {request[:120]!r}")
+        return body
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+async def connect(base: str) -> Connection:
+    """A connection to a base URL."""
+    parts = urlsplit(base)
+    _, made = await asyncio.get_running_loop().create_connection(Connection, parts.hostname, parts.port)
+    return made
+
+
+def request(method: str, path: str, body: bytes = b"") -> bytes:
+    """A request as it goes over the wire."""
+    head = f"{method} {path} HTTP/1.1\r\nhost: bench\r\n"
+    if body:
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body

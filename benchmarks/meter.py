@@ -1,0 +1,74 @@
+"""What processes used between two moments: CPU seconds and memory from /proc, and how much others disturbed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_OWN = "client"
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system CPU seconds of a process, all its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def rss_bytes(pid: int) -> int:
+    """The resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _busy_seconds() -> float:
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return (sum(fields[:3]) + fields[5] + fields[6]) / _TICK
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which `share` (0..1) of the values lie, between neighbours in proportion."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """CPU seconds by process, wall seconds, and the CPU share (1 = one core) of processes that do not belong to the run."""
+
+    cpu: Mapping[str, float]
+    wall: float
+    foreign: float
+
+
+class Meter:
+    """Measures processes by name."""
+
+    def __init__(self, processes: Mapping[str, Sequence[int]]) -> None:
+        self._processes = {**processes, _OWN: [os.getpid()]}
+
+    def start(self) -> None:
+        """Begins; the same meter can be started again."""
+        self._cpu = self._read()
+        self._busy = _busy_seconds()
+        self._began = time.perf_counter()
+
+    def stop(self) -> Used:
+        """What was used since `start`."""
+        wall = time.perf_counter() - self._began
+        now = self._read()
+        cpu = {name: round(now[name] - self._cpu[name], 4) for name in now}
+        foreign = max(_busy_seconds() - self._busy - sum(cpu.values()), 0.0) / wall
+        return Used(cpu, wall, round(foreign, 3))
+
+    def rss(self) -> dict[str, int]:
+        """Resident bytes by process, now."""
+        return {name: sum(rss_bytes(pid) for pid in pids) for name, pids in self._processes.items() if name != _OWN}
+
+    def _read(self) -> dict[str, float]:
+        return {name: sum(cpu_seconds(pid) for pid in pids) for name, pids in self._processes.items()}

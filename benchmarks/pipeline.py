@@ -1,0 +1,101 @@
+"""From a message to its memory: how long after an append the message is found by meaning, and how many tasks workers get done."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import redis.asyncio
+
+from benchmarks import corpus
+from benchmarks.http import connect, request
+from benchmarks.meter import percentile
+from benchmarks.stack import Stack, running
+
+RATE = 50
+_SECONDS = 10
+_BACKLOG = 3000
+_PATIENCE_SECONDS = 300.0
+
+
+async def measure(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Appends at RATE per second, each followed until the index holds its vector; then a backlog, by one worker and by two."""
+    async with running(folder / "latency", workers=1) as stack:
+        latencies = await _latency(stack)
+    found: dict[str, Any] = {
+        "appends_per_second": RATE,
+        "searchable_ms": {f"p{round(s * 100)}": round(percentile(latencies, s) * 1000, 1) for s in (0.5, 0.95, 0.99)},
+        "appends": len(latencies),
+    }
+    say(f"from append to searchable at {RATE}/s: p95 {found['searchable_ms']['p95']:.0f} ms")
+    found["workers"] = {}
+    for workers in (1, 2):
+        async with running(folder / f"backlog-{workers}", workers=workers) as stack:
+            rate = await _backlog(stack)
+        found["workers"][str(workers)] = {"memories_per_second": round(rate)}
+        say(f"{workers} worker(s): {rate:.0f} messages promoted and embedded per second")
+    return found
+
+
+async def _latency(stack: Stack) -> list[float]:
+    client = redis.asyncio.Redis.from_url(stack.redis_url)
+    index = await _vector_index(client)
+    seconds: list[float] = []
+    connection = await connect(stack.apis[0])
+
+    async def one(n: int) -> None:
+        session, user = f"p-{n % 25}", f"p-user-{n}"
+        body = {"messages": [corpus.message(f"p{n}", 0)], "user_id": user}
+        began = time.perf_counter()
+        async with sending:
+            await connection.expect(request("POST", f"/v1/working-memory/{session}-{n}/messages", json.dumps(body).encode()))
+        while time.perf_counter() - began < _PATIENCE_SECONDS:
+            reply = await client.execute_command("FT.SEARCH", index, f"@u:{{{user.encode().hex()}}}", "LIMIT", 0, 0, "DIALECT", 2)
+            if int(_total(reply)):
+                seconds.append(time.perf_counter() - began)
+                return
+            await asyncio.sleep(0.005)
+        raise RuntimeError(f"message {n} was not found by meaning within {_PATIENCE_SECONDS:.0f} s")
+
+    sending = asyncio.Lock()
+    for n in range(-50, 0):
+        await one(n)
+    seconds.clear()
+    began, running_ones = time.perf_counter(), list[asyncio.Task[None]]()
+    for n in range(RATE * _SECONDS):
+        await asyncio.sleep(max(began + n / RATE - time.perf_counter(), 0))
+        running_ones.append(asyncio.create_task(one(n)))
+    await asyncio.gather(*running_ones)
+    connection.close()
+    await client.aclose()
+    return seconds
+
+
+async def _backlog(stack: Stack) -> float:
+    """Memories per second while workers work off sessions of 20 messages that came all at once."""
+    client = redis.asyncio.Redis.from_url(stack.redis_url)
+    index = await _vector_index(client)
+    connection = await connect(stack.apis[0])
+    began = time.perf_counter()
+    for n in range(_BACKLOG // 20):
+        body = {"messages": [corpus.message(f"w{n}", k) for k in range(20)], "user_id": f"w-user-{n}"}
+        await connection.expect(request("POST", f"/v1/working-memory/w-{n}/messages", json.dumps(body).encode()))
+    while int(_total(await client.execute_command("FT.SEARCH", index, "*", "LIMIT", 0, 0))) < _BACKLOG:
+        if time.perf_counter() - began > _PATIENCE_SECONDS:
+            raise RuntimeError("the backlog was not worked off")
+        await asyncio.sleep(0.02)
+    connection.close()
+    await client.aclose()
+    return _BACKLOG / (time.perf_counter() - began)
+
+
+async def _vector_index(client: redis.asyncio.Redis) -> bytes:
+    return next(name for name in await client.execute_command("FT._LIST") if b":ix:v" in name)
+
+
+def _total(reply: Any) -> int:
+    return reply[b"total_results"] if isinstance(reply, dict) else reply[0]

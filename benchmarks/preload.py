@@ -1,0 +1,67 @@
+"""Fills a store through the server's own write path, without HTTP and without a model: records, words, vectors, bookkeeping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from agent_memory.llm.base import Vectors
+from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.services.access import scope_of_work
+from agent_memory.settings import load_settings
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import MemoryRecord
+from agent_memory_worker.index import index_memories
+from benchmarks import corpus
+from benchmarks.model import DIMENSIONS
+from tests.support.lookalike.answers import embed
+
+PER_USER = 100
+_BATCH = 500
+_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class _Embedder:
+    """The vectors of the embedding server, without the server."""
+
+    model = "text-embedding-3-small"
+    dimensions = DIMENSIONS
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        return np.stack([embed(text, DIMENSIONS) for text in texts])
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def memory(number: int) -> MemoryRecord:
+    """Memory `number` of the store: PER_USER of each user."""
+    owner, place = divmod(number, PER_USER)
+    return MemoryRecord(
+        id=f"bench-{number:08d}", text=corpus.fact(owner, place), user_id=corpus.user(owner), created_at=_BEGIN + timedelta(minutes=place)
+    )
+
+
+async def preload(redis_url: str, environment: dict[str, str], first: int, last: int) -> float:
+    """Writes the memories from `first` to before `last`, embedded; returns the seconds it took."""
+    given = {name: value for name, value in environment.items() if name.startswith(("EMBEDDING_", "MODEL_"))}
+    settings = load_settings(**{**given, "WORKER_INDEX_BATCH": str(_BATCH)})
+    began = time.perf_counter()
+    async with open_runtime(settings, redis_url) as opened:
+        runtime = replace(opened, embedder=_Embedder())
+        for start in range(first, last, _BATCH):
+            await runtime.longterm.store(scope_of_work("default"), [memory(number) for number in range(start, min(start + _BATCH, last))])
+            await _index(runtime)
+    return time.perf_counter() - began
+
+
+async def _index(runtime: Runtime) -> None:
+    while True:
+        claims = (await runtime.outbox.claim(DueKind.MEMORY, limit=_BATCH, lease_seconds=300, max_attempts=8)).claims
+        if not claims:
+            return
+        await index_memories(runtime, claims)

@@ -1,0 +1,146 @@
+"""Limit (b): the fewest Redis commands that each operation needs, through redis-py in one process, on the store that the server filled.
+
+`python -m benchmarks.redis_limit` reads a job from standard input and prints what it used. Bodies have the sizes of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import redis.asyncio
+import uvloop
+
+from benchmarks import corpus
+from benchmarks.meter import cpu_seconds
+from benchmarks.preload import PER_USER
+from tests.support.lookalike.answers import embed
+
+_HITS = 10
+_SESSIONS = 40
+
+
+class Limit:
+    """The commands of each operation, one pipeline each."""
+
+    def __init__(self, client: redis.asyncio.Redis, words: str, vectors: str, field: str, users: int) -> None:
+        self._client = client
+        self._words, self._vectors, self._field = words, vectors, field
+        self._users = users
+        self._message = json.dumps(corpus.message("limit", 1)).encode()
+        self._queries: dict[int, tuple[str, str, bytes]] = {}
+
+    async def prepare(self) -> None:
+        """Sessions of 20 messages, and the queries."""
+        pipe = self._client.pipeline(transaction=False)
+        for number in range(_SESSIONS):
+            pipe.hset(f"lim:s:{number}", mapping={"version": 1, "user": corpus.user(number), "tokens": 0})
+            pipe.rpush(f"lim:m:{number}", *[self._message] * 20)
+        await pipe.execute()
+        for n in range(200):
+            owner = n * 7919 % self._users
+            question = corpus.question(owner, n * 104729 % PER_USER)
+            vector = embed(question, 384).astype("float16").tobytes()
+            words = "|".join(word.lower() for word in question.rstrip("?").replace("-", " ").split()[3:])
+            self._queries[n] = (f"@u:{{{corpus.user(owner).encode().hex()}}}", words, vector)
+
+    def put(self, pipe: Any, n: int) -> None:
+        pipe.hset(f"lim:s:p{n}", mapping={"version": 1, "user": "u", "tokens": 400})
+        pipe.delete(f"lim:m:p{n}")
+        pipe.rpush(f"lim:m:p{n}", *[self._message] * 4)
+        pipe.zadd("lim:due", {f"p{n}": n})
+
+    def append(self, pipe: Any, n: int) -> None:
+        pipe.rpush(f"lim:m:a{n % _SESSIONS}", self._message)
+        pipe.hincrby(f"lim:s:{n % _SESSIONS}", "version", 1)
+        pipe.zadd("lim:due", {str(n % _SESSIONS): n})
+
+    def get(self, pipe: Any, n: int) -> None:
+        pipe.hgetall(f"lim:s:{n % _SESSIONS}")
+        pipe.lrange(f"lim:m:{n % _SESSIONS}", -20, -1)
+
+    def create(self, pipe: Any, n: int) -> None:
+        for place in range(20):
+            pipe.hset(f"lim:r:{n}-{place}", mapping={"id": f"{n}-{place}", "text": self._message, "user": "user-000001", "created": n})
+
+    def search(self, pipe: Any, n: int) -> None:
+        clause, words, vector = self._queries[n % 200]
+        near = f"({clause})=>[KNN {_HITS} @{self._field} $q AS d]"
+        command = [
+            "FT.SEARCH",
+            self._vectors,
+            near,
+            "PARAMS",
+            2,
+            "q",
+            vector,
+            "RETURN",
+            1,
+            "d",
+            "SORTBY",
+            "d",
+            "LIMIT",
+            0,
+            _HITS,
+            "DIALECT",
+            2,
+        ]
+        pipe.execute_command(*command)
+        both = f"{clause} ({words})"
+        pipe.execute_command("FT.SEARCH", self._words, both, "RETURN", 1, "j", "WITHSCORES", "LIMIT", 0, _HITS, "DIALECT", 2)
+
+    def prompt(self, pipe: Any, n: int) -> None:
+        self.get(pipe, n)
+        self.search(pipe, n)
+
+
+async def run(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Measures each operation at each concurrency."""
+    client = redis.asyncio.Redis.from_url(job["url"], protocol=3, max_connections=100)
+    limit = Limit(client, job["words"], job["vectors"], job["field"], job["users"])
+    await limit.prepare()
+    found: list[dict[str, Any]] = []
+    for name in ("put", "append", "get", "create", "search", "prompt"):
+        for concurrency in job["concurrency"]:
+            found.append(
+                {
+                    "operation": name,
+                    "concurrency": concurrency,
+                    **await _measure(client, getattr(limit, name), job["requests"], concurrency),
+                }
+            )
+    await client.aclose()
+    return found
+
+
+async def _measure(client: redis.asyncio.Redis, build: Callable[[Any, int], None], requests: int, concurrency: int) -> dict[str, Any]:
+    seconds: list[float] = []
+    numbers = iter(range(requests))
+
+    async def one(n: int) -> None:
+        pipe = client.pipeline(transaction=False)
+        build(pipe, n)
+        await pipe.execute()
+
+    async def work() -> None:
+        for n in numbers:
+            began = time.perf_counter()
+            await one(n)
+            seconds.append(time.perf_counter() - began)
+
+    for n in range(30):
+        await one(n)
+    used, began = cpu_seconds(_PID), time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(concurrency)))
+    return {"seconds": seconds, "wall": time.perf_counter() - began, "cpu": cpu_seconds(_PID) - used}
+
+
+if __name__ == "__main__":
+    import os
+
+    _PID = os.getpid()
+    json.dump(uvloop.run(run(json.load(sys.stdin))), sys.stdout)

@@ -1,0 +1,138 @@
+"""A run as tables in Markdown, with each operation beside its limits, and two runs beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from benchmarks.runner import LIMITS
+
+
+def _cpu(row: dict[str, Any], name: str) -> float:
+    return float(row["cpu_per_1000"].get(name, 0.0))
+
+
+def _limit(result: dict[str, Any], limit: str, operation: str, concurrency: int) -> dict[str, Any] | None:
+    rows = (r for r in result["limits"] if (r["limit"], r["operation"], r["concurrency"]) == (limit, operation, concurrency))
+    return next(rows, None)
+
+
+def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, float] | None:
+    """An operation's API CPU over that of (a) + (b), and its median beyond theirs in ms; None for what has no limits."""
+    name = row["operation"]
+    if name not in LIMITS:
+        return None
+    bare = _limit(result, "bare", name.removesuffix(", new query"), row["concurrency"])
+    raw = _limit(result, "redis", LIMITS[name], row["concurrency"])
+    if bare is None or raw is None:
+        return None
+    floor = _cpu(bare, "bare") + _cpu(raw, "redis-py")
+    return {
+        "floor_cpu": floor,
+        "cpu_ratio": _cpu(row, "api") / floor if floor else float("nan"),
+        "floor_p50_ms": bare["p50_ms"] + raw["p50_ms"],
+        "beyond_ms": row["p50_ms"] - bare["p50_ms"] - raw["p50_ms"],
+    }
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table; the first column is words, the others are figures."""
+    lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * (len(head) - 1)}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The whole run."""
+    parts = [_operations(result), _growth(result), _others(result)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _operations(result: dict[str, Any]) -> str:
+    rows: list[list[object]] = []
+    measured = {row["memories"] for row in result["operations"] if row["operation"] == "put 4"}
+    for row in result["operations"]:
+        if row["memories"] not in measured:
+            continue
+        beside = beside_limits(result, row)
+        rows.append(
+            [
+                row["operation"],
+                row["concurrency"],
+                f"{row['p50_ms']:.2f}",
+                f"{row['p95_ms']:.2f}",
+                f"{row['p99_ms']:.2f}",
+                f"{row['per_second']:.0f}",
+                f"{_cpu(row, 'api'):.2f}",
+                f"{_cpu(row, 'redis'):.2f}",
+                f"{beside['cpu_ratio']:.2f}" if beside else "",
+                f"{beside['beyond_ms']:+.2f}" if beside else "",
+                row.get("embedding_calls", ""),
+            ]
+        )
+    head = [
+        "operation",
+        "at one time",
+        "p50 ms",
+        "p95",
+        "p99",
+        "per s",
+        "API CPU s/1,000",
+        "Redis CPU",
+        "CPU / ((a)+(b))",
+        "p50 beyond (a)+(b)",
+        "embedding calls",
+    ]
+    return "### Operations beside their limits\n\n" + table(head, rows)
+
+
+def _growth(result: dict[str, Any]) -> str:
+    names = ("search", "search, new query", "prompt", "prompt, new query")
+    first = min((row["concurrency"] for row in result["operations"]), default=1)
+    stores = {store["memories"]: store for store in result["stores"]}
+    rows: list[list[object]] = []
+    for memories, store in sorted(stores.items()):
+        of_size = {r["operation"]: r for r in result["operations"] if r["memories"] == memories and r["concurrency"] == first}
+        times = [f"{of_size[name]['p50_ms']:.2f} / {of_size[name]['p95_ms']:.2f}" if name in of_size else "" for name in names]
+        rows.append([f"{memories:,}", *times, f"{store['bytes_per_memory']:,}", f"{store['redis_bytes'] / 2**20:.0f}"])
+    return "### Growth: p50 / p95 in ms, one at a time\n\n" + table(["memories", *names, "bytes each", "Redis MiB"], rows)
+
+
+def _others(result: dict[str, Any]) -> str:
+    sizes, pipe, two = result["sizes"], result["pipeline"], result["two"]
+    rows: list[list[object]] = [
+        ["from append to searchable, p50 / p95 / p99 ms", " / ".join(f"{v:.0f}" for v in pipe["searchable_ms"].values())],
+        *([f"messages promoted and embedded per s, {n} worker(s)", w["memories_per_second"]] for n, w in pipe["workers"].items()),
+        *([f"chat turns per s, {n} API process(es)", f"{row['per_second']:.0f}"] for n, row in two.items()),
+        ["`agent-memory --help`, s", sizes["help_seconds"]],
+        ["import of the API, s", sizes["import_seconds"]],
+        ["`agent-memory serve` ready (second start), s", sizes.get("serve_seconds", "")],
+        ["installed without engine and local model, MB", f"{sizes['installed_bytes'] / 1e6:.0f}"],
+    ]
+    rows += [
+        [f"local model: {r['operation']} x{r['concurrency']}, p50 / p95 ms", f"{r['p50_ms']:.1f} / {r['p95_ms']:.1f}"]
+        for r in result.get("local", [])
+    ]
+    return "### Everything else\n\n" + table(["what", "figure"], rows)
+
+
+def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Two runs: the API's CPU and the median of every operation that both measured."""
+    old = {(r["operation"], r["memories"], r["concurrency"]): r for r in before["operations"]}
+    rows: list[list[object]] = []
+    for row in after["operations"]:
+        earlier = old.get((row["operation"], row["memories"], row["concurrency"]))
+        if earlier is None:
+            continue
+        was, now = _cpu(earlier, "api"), _cpu(row, "api")
+        rows.append(
+            [
+                f"{row['operation']}, {row['memories']:,}, x{row['concurrency']}",
+                f"{was:.2f}",
+                f"{now:.2f}",
+                f"{(now / was - 1) * 100:+.0f} %" if was else "",
+                f"{earlier['p50_ms']:.2f}",
+                f"{row['p50_ms']:.2f}",
+                f"{(row['p50_ms'] / earlier['p50_ms'] - 1) * 100:+.0f} %",
+            ]
+        )
+    return table(["operation, memories, at one time", "CPU before", "CPU after", "", "p50 before", "p50 after", ""], rows) + "\n"

@@ -1,0 +1,282 @@
+"""One run: the stack is started and filled, the limits and our operations are measured in turn, every figure lands in one dictionary."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import redis.asyncio
+
+from benchmarks import pipeline, sizes
+from benchmarks.http import connect, request
+from benchmarks.meter import Meter, percentile
+from benchmarks.preload import PER_USER, preload
+from benchmarks.scenarios import Operation, Scenarios
+from benchmarks.stack import Process, Stack, child_environment, free_port, running
+
+Say = Callable[[str], None]
+# Which limit belongs to which operation: (name of the Redis limit, operation whose bare endpoint it is).
+LIMITS = {
+    "put 4": "put",
+    **{f"append to {n}": "append" for n in (10, 100, 1000)},
+    **{f"get last 20 of {n}": "get" for n in (10, 100, 1000)},
+    "create 20": "create",
+    "search": "search",
+    "search, new query": "search",
+    "prompt": "prompt",
+    "prompt, new query": "prompt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured."""
+
+    memories: Sequence[int] = (1_000, 10_000, 100_000)
+    concurrency: Sequence[int] = (1, 8, 32)
+    requests: int = 1000
+    local: bool = True
+    turns: int = 600
+
+
+def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreign: float) -> dict[str, Any]:
+    """What is reported of a series: times in ms, rates, CPU seconds per 1,000 requests."""
+    count = len(seconds)
+    return {
+        "requests": count,
+        "per_second": round(count / wall, 1),
+        **{f"p{round(share * 100)}_ms": round(percentile(seconds, share) * 1000, 3) for share in (0.5, 0.95, 0.99)},
+        "cpu_per_1000": {name: round(used / count * 1000, 4) for name, used in cpu.items()},
+        "foreign_cpu": foreign,
+    }
+
+
+async def measure(base: str, operation: Operation, meter: Meter, *, requests: int, concurrency: int, offset: int) -> dict[str, Any]:
+    """One series over `concurrency` kept connections. `offset` keeps the numbers of its requests apart from other series'."""
+    connections = [await connect(base) for _ in range(concurrency)]
+    for n in range(operation.warm):
+        await connections[n % concurrency].expect(operation.nth(offset + n))
+    todo = [operation.nth(offset + operation.warm + n) for n in range(requests)]
+    waiting, seconds = iter(todo), list[float]()
+
+    async def work(number: int) -> None:
+        for body in waiting:
+            began = time.perf_counter()
+            await connections[number].expect(body)
+            seconds.append(time.perf_counter() - began)
+
+    meter.start()
+    await asyncio.gather(*(work(number) for number in range(concurrency)))
+    used = meter.stop()
+    for connection in connections:
+        connection.close()
+    return figures(seconds, used.wall, dict(used.cpu), used.foreign)
+
+
+async def run(plan: Plan, say: Say) -> dict[str, Any]:
+    """The whole run; its result is what `report` shows and `compare` reads."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
+    try:
+        found: dict[str, Any] = {"sizes": await asyncio.to_thread(sizes.measure, folder), "operations": [], "limits": [], "stores": []}
+        async with running(folder / "look-alike", workers=0) as stack:
+            filled = 0
+            for memories in plan.memories:
+                say(f"filling the store up to {memories:,} memories")
+                took = await preload(stack.redis_url, stack.environment, filled, memories)
+                found["stores"].append(await _store(stack, memories, (memories - filled) / took))
+                filled = memories
+                # What does not depend on the store is measured once, at 10,000 or what comes next to it.
+                whole = memories == min(plan.memories, key=lambda count: abs(math.log10(count) - 4))
+                await _operations(stack, plan, memories, found, say, whole=whole)
+        found["pipeline"] = await pipeline.measure(folder / "pipeline", say)
+        found["two"] = await _two(folder / "two", plan, say)
+        if plan.local:
+            found["local"] = await _local(folder / "local", plan, say)
+        return found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _store(stack: Stack, memories: int, rate: float) -> dict[str, Any]:
+    client = redis.asyncio.Redis.from_url(stack.redis_url)
+    used = int((await client.info("memory"))["used_memory"])
+    await client.aclose()
+    return {"memories": memories, "redis_bytes": used, "bytes_per_memory": round(used / memories), "filled_per_second": round(rate)}
+
+
+async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, Any], say: Say, *, whole: bool) -> None:
+    scenarios = Scenarios(f"b{memories}", memories)
+    await scenarios.prepare(stack.apis[0])
+    meter = Meter(stack.pids)
+    operations = scenarios.operations() if whole else scenarios.recalls()
+    answers = await _answers(stack, operations)
+    if whole:
+        found["limits"] += await _bare(stack, plan, operations, answers, say)
+        found["limits"] += await _redis(stack, plan, memories, say)
+    for operation in operations:
+        for place, concurrency in enumerate(plan.concurrency):
+            before = await _calls(stack)
+            offset = (place + 1) * 10 * plan.requests
+            row = await measure(stack.apis[0], operation, meter, requests=plan.requests, concurrency=concurrency, offset=offset)
+            calls = await _calls(stack) - before
+            found["operations"].append(
+                {
+                    "operation": operation.name,
+                    "memories": memories,
+                    "concurrency": concurrency,
+                    **row,
+                    "embedding_calls": calls,
+                    "rss": meter.rss(),
+                }
+            )
+            say(f"{memories:>9,} memories  {operation.name:<22} x{concurrency:<3} p50 {row['p50_ms']:8.2f} ms  p95 {row['p95_ms']:8.2f} ms")
+    for concurrency in plan.concurrency if whole else ():
+        row = await _chat(stack.apis, scenarios, meter, turns=plan.turns, concurrency=concurrency)
+        found["operations"].append({"operation": "chat turn", "memories": memories, "concurrency": concurrency, **row})
+        say(f"{memories:>9,} memories  {'chat turn':<22} x{concurrency:<3} p50 {row['p50_ms']:8.2f} ms  p95 {row['p95_ms']:8.2f} ms")
+
+
+async def _calls(stack: Stack) -> int:
+    connection = await connect(stack.model)
+    count = json.loads(await connection.expect(request("GET", "/calls")))["calls"]
+    connection.close()
+    return int(count)
+
+
+async def _answers(stack: Stack, operations: Sequence[Operation]) -> dict[str, Any]:
+    connection = await connect(stack.apis[0])
+    answers = {operation.name: json.loads(await connection.expect(operation.nth(0))) for operation in operations}
+    connection.close()
+    return answers
+
+
+async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turns: int, concurrency: int) -> dict[str, Any]:
+    """Prompt and append, turn by turn, in many sessions at one time; a time is that of a whole turn."""
+    each = 10
+    conversations = iter(scenarios.chat(range(concurrency * 1000, concurrency * 1000 + max(turns // each, concurrency)), each))
+    seconds: list[float] = []
+
+    async def work(number: int) -> None:
+        connection = await connect(apis[number % len(apis)])
+        for conversation in conversations:
+            for prompt, append in conversation:
+                began = time.perf_counter()
+                await connection.expect(append)
+                await connection.expect(prompt)
+                seconds.append(time.perf_counter() - began)
+        connection.close()
+
+    meter.start()
+    await asyncio.gather(*(work(number) for number in range(concurrency)))
+    used = meter.stop()
+    return figures(seconds, used.wall, dict(used.cpu), used.foreign)
+
+
+async def _bare(stack: Stack, plan: Plan, operations: Sequence[Operation], answers: dict[str, Any], say: Say) -> list[dict[str, Any]]:
+    file = stack.folder / "answers.json"
+    file.write_text(json.dumps(answers))
+    port = free_port()
+    process = Process("bare", [sys.executable, "-m", "benchmarks.bare", str(port), str(file)], stack.folder, child_environment())
+    base, rows = f"http://127.0.0.1:{port}", list[dict[str, Any]]()
+    try:
+        await _listening(base)
+        meter = Meter({"bare": [process.pid]})
+        for operation in operations:
+            if operation.name.endswith("new query"):
+                continue
+            for concurrency in plan.concurrency:
+                row = await measure(base, operation, meter, requests=plan.requests, concurrency=concurrency, offset=0)
+                rows.append({"limit": "bare", "operation": operation.name, "concurrency": concurrency, **row})
+        say("limit (a), the bare endpoint, is measured")
+    finally:
+        process.end()
+    return rows
+
+
+async def _listening(base: str) -> None:
+    for _ in range(1500):
+        try:
+            (await connect(base)).close()
+            return
+        except OSError:
+            await asyncio.sleep(0.02)
+    raise RuntimeError("the bare server did not start")
+
+
+async def _redis(stack: Stack, plan: Plan, memories: int, say: Say) -> list[dict[str, Any]]:
+    client = redis.asyncio.Redis.from_url(stack.redis_url, decode_responses=True)
+    names = await client.execute_command("FT._LIST")
+    words = next(name for name in names if ":ix:m" in name)
+    vectors = next(name for name in names if ":ix:v" in name)
+    info = await client.execute_command("FT.INFO", vectors)
+    await client.aclose()
+    field = next(row["identifier"] for row in info["attributes"] if row["type"] == "VECTOR")
+    job = {
+        "url": stack.redis_url,
+        "words": words,
+        "vectors": vectors,
+        "field": field,
+        "users": memories // PER_USER,
+        "requests": plan.requests,
+        "concurrency": list(plan.concurrency),
+    }
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "benchmarks.redis_limit"],
+        input=json.dumps(job).encode(),
+        capture_output=True,
+        env=child_environment(),
+        cwd=stack.folder,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode()[-3000:])
+    say("limit (b), the bare Redis commands, is measured")
+    return [
+        {
+            "limit": "redis",
+            "operation": row["operation"],
+            "concurrency": row["concurrency"],
+            **figures(row["seconds"], row["wall"], {"redis-py": row["cpu"]}, 0.0),
+        }
+        for row in json.loads(done.stdout)
+    ]
+
+
+async def _two(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
+    """The chat turn through one and through two API processes."""
+    found: dict[str, Any] = {}
+    for apis in (1, 2):
+        async with running(folder / str(apis), apis=apis, workers=0) as stack:
+            await preload(stack.redis_url, stack.environment, 0, 2000)
+            row = await _chat(stack.apis, Scenarios("two", 2000), Meter(stack.pids), turns=plan.turns, concurrency=8 * apis)
+            found[str(apis)] = row
+            say(f"{apis} API process{'es' if apis > 1 else ''}: {row['per_second']:.0f} chat turns/s")
+    return found
+
+
+async def _local(folder: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
+    """Searches with the local model in the API's process, each with a query that it has not seen."""
+    rows: list[dict[str, Any]] = []
+    async with running(folder, local=True, workers=1) as stack:
+        scenarios = Scenarios("local", 1000)
+        await scenarios.prepare(stack.apis[0])
+        meter = Meter(stack.pids)
+        for operation in scenarios.recalls():
+            for concurrency in plan.concurrency:
+                row = await measure(
+                    stack.apis[0], operation, meter, requests=plan.requests // 4, concurrency=concurrency, offset=concurrency * 10**5
+                )
+                rows.append({"operation": operation.name, "concurrency": concurrency, **row})
+        say("the local model is measured")
+    return rows

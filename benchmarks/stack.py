@@ -1,0 +1,126 @@
+"""The processes of a run: Redis, the embedding server, API and workers, each by itself; started here and stopped by their ids."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis.asyncio
+
+from benchmarks.model import DIMENSIONS
+from tests.support.cli import COMMAND, ROOT, clean_environment
+
+_START_SECONDS = 120.0
+
+
+@dataclass
+class Stack:
+    """Where everything answers, and the process ids of each part."""
+
+    redis_url: str
+    environment: dict[str, str]
+    folder: Path
+    apis: list[str] = field(default_factory=list)
+    model: str = ""
+    pids: dict[str, list[int]] = field(default_factory=dict)
+
+
+class Process:
+    """A child whose output goes to a file."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+        self.name = name
+        self._log = folder / f"{name}.log"
+        with self._log.open("wb") as output:
+            self._child = subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+        self.pid = self._child.pid
+
+    async def said(self, pattern: str) -> str:
+        """Waits until its output matches; returns the first group. Raises RuntimeError when it ended or is silent for too long."""
+        for _ in range(int(_START_SECONDS / 0.02)):
+            if found := re.search(pattern, self._log.read_text("utf-8", "replace")):
+                return found[1]
+            if self._child.poll() is not None:
+                break
+            await asyncio.sleep(0.02)
+        raise RuntimeError(f"{self.name} did not start:\n{self._log.read_text('utf-8', 'replace')[-3000:]}")
+
+    def end(self) -> None:
+        """SIGTERM, and SIGKILL for what does not obey within 30 s."""
+        if self._child.poll() is None:
+            self._child.send_signal(signal.SIGTERM)
+            try:
+                self._child.wait(30)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def child_environment(**extra: str) -> dict[str, str]:
+    """What children get: none of the developer's settings, the import path of this process, one thread for linear algebra."""
+    path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
+    return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **extra)
+
+
+def settings_of(model: str, *, local: bool) -> dict[str, str]:
+    """The settings of the server under test: its defaults, an embedding model by HTTP unless `local`, and no debounce."""
+    chosen = {"MODEL_PROVIDER": "local", "LOG_LEVEL": "WARNING"}
+    if local:
+        return {**chosen, "EMBEDDING_PROVIDER": "local"}
+    return {
+        **chosen,
+        "EMBEDDING_PROVIDER": "openai",
+        "EMBEDDING_BASE_URL": f"{model}/v1",
+        "EMBEDDING_API_KEY": "none",
+        "EMBEDDING_DIMENSIONS": str(DIMENSIONS),
+    }
+
+
+@asynccontextmanager
+async def running(folder: Path, *, local: bool = False, apis: int = 1, workers: int = 1) -> AsyncGenerator[Stack, None]:
+    """Everything, ready for requests; all of it is stopped at the end."""
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+
+        def start(name: str, command: Sequence[str], environment: dict[str, str]) -> Process:
+            process = Process(name, command, folder, environment)
+            stack.callback(process.end)
+            return process
+
+        port = free_port()
+        model = f"http://127.0.0.1:{port}"
+        embedder = start("model", [sys.executable, "-m", "benchmarks.model", str(port)], child_environment())
+        engine = start("redis", [*COMMAND, "redis"], child_environment(DATA_DIR=str(folder / "data")))
+        url = await engine.said(r"REDIS_URL=(\S+)")
+        client = redis.asyncio.Redis.from_url(url)
+        redis_pid = int((await client.info("server"))["process_id"])
+        await client.aclose()
+        environment = child_environment(REDIS_URL=url, **settings_of(model, local=local))
+        made = Stack(url, environment, folder, model=model, pids={"redis": [redis_pid], "model": [embedder.pid]})
+        for number in range(apis):
+            process = start(f"api-{number}", [*COMMAND, "api", "--port", "0"], environment)
+            made.pids.setdefault("api", []).append(process.pid)
+            made.apis.append(await process.said(r"agent-memory listens on (\S+)"))
+        for number in range(workers):
+            process = start(f"worker-{number}", [*COMMAND, "worker"], {**environment, "LOG_LEVEL": "INFO"})
+            made.pids.setdefault("worker", []).append(process.pid)
+            await process.said(r"(worker)")
+        yield made

@@ -1,0 +1,63 @@
+"""The arithmetic of a benchmark's report: ratios to the limits, and two runs beside each other."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from benchmarks.meter import percentile
+from benchmarks.report import beside_limits, compare, markdown
+from benchmarks.runner import figures
+
+
+def _row(operation: str, p50: float, **cpu: float) -> dict[str, object]:
+    return {
+        **figures([p50 / 1000] * 4, 1.0, {}, 0.0),
+        "operation": operation,
+        "concurrency": 1,
+        "memories": 10_000,
+        "cpu_per_1000": cpu,
+        "embedding_calls": 0,
+    }
+
+
+RESULT = {
+    "operations": [_row("put 4", 2.0, api=0.9, redis=0.1), _row("search, new query", 5.0, api=3.0, redis=1.0), _row("chat turn", 9.0, api=4.0)],
+    "limits": [
+        {**_row("put 4", 0.5, bare=0.2), "limit": "bare"},
+        {**_row("put", 0.3, **{"redis-py": 0.1}), "limit": "redis"},
+        {**_row("search", 0.5, bare=0.5), "limit": "bare"},
+        {**_row("search", 1.5, **{"redis-py": 0.5}), "limit": "redis"},
+    ],
+    "stores": [{"memories": 10_000, "redis_bytes": 2**20, "bytes_per_memory": 105}],
+    "sizes": {"help_seconds": 0.1, "import_seconds": 0.9, "installed_bytes": 150_000_000},
+    "pipeline": {"searchable_ms": {"p50": 90.0, "p95": 120.0, "p99": 130.0}, "workers": {"1": {"memories_per_second": 900}}},
+    "two": {"1": _row("chat turn", 9.0), "2": _row("chat turn", 9.0)},
+}
+
+
+def test_an_operation_is_measured_against_both_limits() -> None:
+    put, search, chat = RESULT["operations"]
+    assert beside_limits(RESULT, put) == pytest.approx({"floor_cpu": 0.3, "cpu_ratio": 3.0, "floor_p50_ms": 0.8, "beyond_ms": 1.2})
+    assert beside_limits(RESULT, search) == pytest.approx({"floor_cpu": 1.0, "cpu_ratio": 3.0, "floor_p50_ms": 2.0, "beyond_ms": 3.0})
+    assert beside_limits(RESULT, chat) is None
+
+
+def test_the_report_shows_every_operation() -> None:
+    shown = markdown(RESULT)
+    for line in ("| put 4 | 1 | 2.00 |", "| chat turn | 1 | 9.00 |", "| 10,000 |", "| 3.00 | +1.20 |"):
+        assert line in shown
+
+
+def test_two_runs_are_compared_row_by_row() -> None:
+    after = copy.deepcopy(RESULT)
+    after["operations"][0]["cpu_per_1000"]["api"] = 0.45
+    after["operations"][1]["operation"] = "only here"
+    lines = compare(RESULT, after)
+    assert "| put 4, 10,000, x1 | 0.90 | 0.45 | -50 % | 2.00 | 2.00 | +0 % |" in lines
+    assert "only here" not in lines
+
+
+def test_percentiles_lie_between_neighbours() -> None:
+    assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.5
+    assert percentile([7.0], 0.99) == 7.0
