@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+
 from benchmarks.meter import percentile
 from benchmarks.report import beside_limits, compare, markdown
 from benchmarks.runner import figures
@@ -22,7 +23,11 @@ def _row(operation: str, p50: float, **cpu: float) -> dict[str, object]:
 
 
 RESULT = {
-    "operations": [_row("put 4", 2.0, api=0.9, redis=0.1), _row("search, new query", 5.0, api=3.0, redis=1.0), _row("chat turn", 9.0, api=4.0)],
+    "operations": [
+        _row("put 4", 2.0, api=0.9, redis=0.1),
+        _row("search, new query", 5.0, api=3.0, redis=1.0),
+        _row("chat turn", 9.0, api=4.0),
+    ],
     "limits": [
         {**_row("put 4", 0.5, bare=0.2), "limit": "bare"},
         {**_row("put", 0.3, **{"redis-py": 0.1}), "limit": "redis"},
