@@ -108,3 +108,9 @@ def carries_information(text: str) -> bool:
     """Whether a message says anything beyond greeting, thanks, agreement or laughter."""
     content = [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
     return bool(content)
+
+
+def stems(text: str) -> list[str]:
+    """The stems of a text's words in order, without stop words; scripts that write no blanks are told by single characters."""
+    kept = (word for word in words(text) if word not in STOP_WORDS)
+    return [_term(piece) for word in kept for piece in _pieces(word) if not (len(piece) == 2 and _CJK.match(piece))]

@@ -18,6 +18,7 @@ from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import open_models
 from agent_memory.services.compaction import CompactionService
 from agent_memory.services.explain import ExplainService
+from agent_memory.services.extraction_rules import ExtractionRulesService
 from agent_memory.services.forgetting import ForgettingService
 from agent_memory.services.idempotency import IdempotencyService
 from agent_memory.services.longterm import LongTermService
@@ -43,6 +44,7 @@ from agent_memory.storage.orders import OrderStore
 from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.reindex import Reindexer
+from agent_memory.storage.rules import RuleStore
 from agent_memory.storage.survey import Survey
 from agent_memory.storage.timetable import Timetable
 from agent_memory.storage.usage import UsageStore
@@ -95,6 +97,7 @@ class Runtime:
     view_store: ViewStore
     summarizer: ViewSummarizer
     forgetting: ForgettingService
+    extraction_rules: ExtractionRulesService
     compaction: CompactionService
     views: ViewService
     carriers: CarrierGuard
@@ -206,6 +209,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             usage_store=usage_store,
             view_store=view_store,
             summarizer=summarizer,
+            extraction_rules=ExtractionRulesService(RuleStore(client, keys)),
             forgetting=ForgettingService(survey, memories),
             compaction=CompactionService(orders, survey),
             views=ViewService(settings, view_store, orders, summarizer),

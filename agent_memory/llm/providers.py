@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agent_memory.errors import StartupError
 from agent_memory.llm.base import ChatModel, Embedder
 from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.discreet import DiscreetChat, DiscreetEmbedder
 from agent_memory.llm.local import LocalEmbedder
 from agent_memory.settings import ModelSettings, Settings
 
@@ -44,15 +45,17 @@ async def open_models(settings: Settings) -> Models:
     chat_server = openai.chat_server(settings) if models.use_openai_chat else None
     chat = await openai.OpenAIChat.open(settings, server=chat_server) if chat_server else None
     about_chat = f"chat {chat.model} at {chat_server.shown_url}" if chat and chat_server else "summaries extractive (local)"
+    discreet = settings.longterm.redact_secrets
+    told = DiscreetChat(chat) if chat and discreet else chat
     if not models.use_openai_embeddings:
         local = await LocalEmbedder.open(settings)
-        return Models(local, chat, counter, f"embeddings {_local(local)}; {about_chat}")
+        return Models(local, told, counter, f"embeddings {_local(local)}; {about_chat}")
     # One server, one breaker: what the chat learns of its health is true for the embeddings.
     shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
     server = shared or openai_embeddings.embedding_server(settings)
     remote = await openai_embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
     where = f"embeddings {remote.model} at {server.shown_url} ({remote.dimensions} dimensions)"
-    return Models(remote, chat, counter, f"{where}; {about_chat}")
+    return Models(DiscreetEmbedder(remote) if discreet else remote, told, counter, f"{where}; {about_chat}")
 
 
 def _local(embedder: Embedder) -> str:

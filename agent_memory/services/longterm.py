@@ -10,6 +10,7 @@ from hashlib import blake2b, sha256
 from ulid import ULID
 
 from agent_memory.errors import Conflict, NotFound, Refused
+from agent_memory.redaction import redact
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
@@ -50,13 +51,16 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
     return str(ULID.from_bytes(h.digest()[:1].translate(bytes(b % 128 for b in range(256))) + h.digest()[1:]))
 
 
-def message_memory(ref: SessionRef, stored: StoredMessage) -> MemoryRecord:
-    """The memory of one message, however long it is and whatever its id: rules for memories are rules for those who write memories."""
+def message_memory(ref: SessionRef, stored: StoredMessage, text: str) -> MemoryRecord:
+    """The memory of what is kept (`text`) of one message, however long it is and whatever its id.
+
+    Rules for memories are rules for those who write memories.
+    """
     message = stored.message
     record = MemoryRecord.model_validate(
         {
             "id": message_memory_id(ref, message.id),
-            "text": message.content,
+            "text": text,
             "namespace": ref.namespace,
             "user_id": ref.user_id,
             "session_id": ref.session_id,
@@ -107,7 +111,7 @@ class LongTermService:
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord]) -> None:
         """Stores records as they are, with their hash; of records with the same id the last one wins."""
-        unique = {record.id: record for record in records}
+        unique = {record.id: self._clean(record) for record in records}
         prepared = [
             record.model_copy(update={"persisted_at": None, "memory_hash": record.memory_hash or content_hash(record)})
             for record in unique.values()
@@ -130,6 +134,8 @@ class LongTermService:
         if not changes:
             raise Refused("give at least one field to change", field="body")
         changes = {name: None if value == "" else value for name, value in changes.items()}
+        if body.text and self._settings.longterm.redact_secrets:
+            changes["text"] = redact(body.text)
         # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
         for _ in range(_PATCH_TRIES):
             found = await self._store.versioned(scope, memory_id)
@@ -142,6 +148,12 @@ class LongTermService:
             if await self._store.replace(scope, old, new, version):
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
+
+    def _clean(self, record: MemoryRecord) -> MemoryRecord:
+        """The record without secrets in its text."""
+        if not self._settings.longterm.redact_secrets or (text := redact(record.text)) == record.text:
+            return record
+        return record.model_copy(update={"text": text})
 
     async def erase(self, scope: Scope, what: Erasure) -> Mark:
         """Orders that everything of a user, or all memories of a session, be deleted; returns the work to wait for."""

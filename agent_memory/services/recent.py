@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory import analysis
+from agent_memory.promptmarks import own_words
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.longterm import message_memory
 from agent_memory.settings import Settings
@@ -41,15 +42,16 @@ def matching(
     """
     wanted = set(analysis.query_terms(request.text or ""))
     namespace = None if request.namespace is None else request.namespace.eq
-    found: list[tuple[float, SessionRef, StoredMessage]] = []
+    found: list[tuple[float, SessionRef, StoredMessage, str]] = []
     for ref, stored in messages:
         if ref == here or (namespace is not None and ref.namespace != namespace):
             continue
-        share = len(wanted.intersection(analysis.terms(stored.message.content))) / len(wanted)
-        if share >= _SHARE and analysis.carries_information(stored.message.content):
-            found.append((share, ref, stored))
+        text = own_words(stored.message.content, stored.message.role)
+        share = len(wanted.intersection(analysis.terms(text))) / len(wanted)
+        if share >= _SHARE and analysis.carries_information(text):
+            found.append((share, ref, stored, text))
     found.sort(key=lambda one: -one[0])
-    return [_result(message_memory(ref, stored), share) for share, ref, stored in found[: min(_MOST, request.limit)]]
+    return [_result(message_memory(ref, stored, text), share) for share, ref, stored, text in found[: min(_MOST, request.limit)]]
 
 
 def _result(record: MemoryRecord, share: float) -> MemoryRecordResult:

@@ -16,6 +16,7 @@ from agent_memory.errors import BadInput, NotFound
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.extraction_rules import check_strategy
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import SessionState, StoredMessage, encode_own, from_micros
 from agent_memory.storage.working import NewMessage, SessionStore, SessionWrite
@@ -65,6 +66,7 @@ class WorkingMemoryService:
         """Replaces a session. The body's namespace and user count before the query's. Raises BadInput, VersionMismatch."""
         ref = SessionRef(session_id, body.namespace or namespace, body.user_id or user_id)
         timed = self._check_times(body.messages)
+        check_strategy(body.long_term_memory_strategy)
         messages = _with_stable_ids(body.messages)
         memories = [_with_stable_id(ref, record) for record in body.memories]
         waiting = {r.id: encode_own(r) for r in memories if r.persisted_at is None} if self._settings.longterm.enabled else {}

@@ -23,6 +23,7 @@ am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)             
 am:{0}:del:<name>   string  an order to delete everything of a session or a user           until carried out
 am:{0}:ord:<name>   string  an order: work that somebody asked for, with its arguments     7 days
 am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
+am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
 am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted
 am:{0}:svt          set     tenants that have had views                                    for ever
 am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
@@ -181,6 +182,9 @@ class Keys:
 
     def views(self, tenant: str) -> str:
         return f"{self.root}sv:{digest('views', tenant)}"
+
+    def rules(self, tenant: str) -> str:
+        return f"{self.root}xr:{digest('rules', tenant)}"
 
     def partitions(self, tenant: str, view_id: str) -> str:
         return f"{self.root}svp:{digest('view', tenant, view_id)}"

@@ -332,6 +332,10 @@ class Calls:
     def list_views(self) -> Call:
         return Call("GET", "/v1/summary-views")
 
+    def rules(self, method: Method, namespace: str | None, user_id: str | None, rules: BaseModel | None = None) -> Call:
+        params = _query(namespace=namespace, user_id=user_id)
+        return Call(method, "/v1/extraction-rules", params, None if rules is None else jsonable(rules))
+
     def create_view(self, request: CreateSummaryViewRequest) -> Call:
         """Under its key a repeat makes no second view."""
         return Call("POST", "/v1/summary-views", json=jsonable(request), headers=_once())

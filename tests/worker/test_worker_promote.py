@@ -121,7 +121,7 @@ async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Ri
         if again:
             await put(rig, "gone figs", "other figs")
         fence = Fence(rig.sid(REF), journal.epoch, "jp", journal.start, journal.start + 1, 10, own=journal.own)
-        assert await rig.rt.memories.write(SCOPE, [message_memory(journal.ref, journal.waiting[0])], fence=fence, late=True) is None
+        assert await rig.rt.memories.write(SCOPE, [message_memory(journal.ref, journal.waiting[0], "figs")], fence=fence, late=True) is None
         assert await remembered(rig) == []
     await rig.work(S)
     assert await remembered(rig) == ["gone figs", "other figs"]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agent_memory.analysis import carries_information
+from agent_memory.errors import BadInput
 from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.longterm import content_hash, message_memory
 from agent_memory.storage.codec import decode_own
 from agent_memory.storage.memories import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
-from agent_memory_client.models import MemoryRecord
+from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
+from agent_memory_worker.heard import Hearing
 
 _BATCH = 200
 
@@ -26,12 +28,13 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
     while (journal := await runtime.sessions.journal(sid, "jp", _BATCH)) is not None:
         if not journal.waiting and not journal.own:
             break
+        scope = scope_of_work(journal.tenant)
         pending = dict(list(journal.own.items())[:_BATCH])
-        own = [own_memory(journal, raw) for raw in pending.values()] if longterm.enabled else []
+        hearing = await _hearing(runtime, scope, journal)
+        own = [own_memory(journal, raw, hearing) for raw in pending.values()] if longterm.enabled else []
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
-        records = [
-            message_memory(journal.ref, stored) for stored in messages if stored.promote and carries_information(stored.message.content)
-        ]
+        kept = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
+        records = [message_memory(journal.ref, stored, text) for stored, text in kept if text]
         fence = Fence(
             sid=sid,
             epoch=journal.epoch,
@@ -42,17 +45,28 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
             both=not runtime.extracts,
             own=pending,
         )
-        if await runtime.memories.write(scope_of_work(journal.tenant), [*own, *records], fence=fence, late=True) is None:
+        if await runtime.memories.write(scope, [*own, *records], fence=fence, late=True) is None:
             continue  # Another worker was faster, or the session was deleted: read again.
         made += len(own) + len(records)
     return made
 
 
-def own_memory(journal: Journal, raw: str) -> MemoryRecord:
+async def _hearing(runtime: Runtime, scope: Scope, journal: Journal) -> Hearing:
+    redacts = runtime.settings.longterm.redact_secrets
+    try:
+        rules = await runtime.extraction_rules.of_session(scope, journal.ref, journal.strategy)
+    except BadInput:
+        # A strategy from before strategies were checked: what it forbids is not known, and promotion does not need the rest of it.
+        rules = await runtime.extraction_rules.of_session(scope, journal.ref, MemoryStrategyConfig())
+    return Hearing(rules.blocklist, redacts)
+
+
+def own_memory(journal: Journal, raw: str, hearing: Hearing) -> MemoryRecord:
     """A memory that was put into a session; what a session holds belongs where the session belongs."""
     record, ref = decode_own(raw), journal.ref
     placed = record.model_copy(
         update={
+            "text": hearing.clean(record.text),
             "namespace": record.namespace or ref.namespace,
             "user_id": record.user_id or ref.user_id,
             "session_id": record.session_id or ref.session_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.api.routes import compaction, forgetting, memories, operations, ops, prompt, search, tasks, views, working
+from agent_memory.api.routes import compaction, forgetting, memories, operations, ops, prompt, rules, search, tasks, views, working
 
 ROUTERS = (
     working.router,
@@ -12,6 +12,7 @@ ROUTERS = (
     forgetting.router,
     compaction.router,
     views.router,
+    rules.router,
     tasks.router,
     operations.router,
     ops.router,

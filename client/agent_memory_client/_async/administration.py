@@ -10,6 +10,7 @@ from agent_memory_client._calls import Wait
 from agent_memory_client.models import (
     AckResponse,
     CreateSummaryViewRequest,
+    ExtractionRules,
     ForgetPolicy,
     ForgetResponse,
     OperationKind,
@@ -53,6 +54,20 @@ class Administration(Connection):
         `operation_id` names the work.
         """
         return acknowledged(await self._send(self._calls.delete_user(user_id, namespace, wait)))
+
+    async def get_extraction_rules(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
+        """The rules for taking facts of exactly this namespace and user (both None: everybody's); empty when there are none."""
+        return parse(ExtractionRules, await self._send(self._calls.rules("GET", namespace, user_id)))
+
+    async def put_extraction_rules(
+        self, rules: ExtractionRules, namespace: str | None = None, user_id: str | None = None
+    ) -> ExtractionRules:
+        """Replaces these rules. Those of a session are in its `long_term_memory_strategy.config`."""
+        return parse(ExtractionRules, await self._send(self._calls.rules("PUT", namespace, user_id, rules)))
+
+    async def delete_extraction_rules(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
+        """Forgets these rules; none there is no error."""
+        return parse(AckResponse, await self._send(self._calls.rules("DELETE", namespace, user_id)))
 
     async def list_summary_views(self) -> list[SummaryView]:
         """All summary views."""

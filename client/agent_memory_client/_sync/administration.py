@@ -11,6 +11,7 @@ from agent_memory_client._sync.connection import Connection
 from agent_memory_client.models import (
     AckResponse,
     CreateSummaryViewRequest,
+    ExtractionRules,
     ForgetPolicy,
     ForgetResponse,
     OperationKind,
@@ -54,6 +55,18 @@ class Administration(Connection):
         `operation_id` names the work.
         """
         return acknowledged(self._send(self._calls.delete_user(user_id, namespace, wait)))
+
+    def get_extraction_rules(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
+        """The rules for taking facts of exactly this namespace and user (both None: everybody's); empty when there are none."""
+        return parse(ExtractionRules, self._send(self._calls.rules("GET", namespace, user_id)))
+
+    def put_extraction_rules(self, rules: ExtractionRules, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
+        """Replaces these rules. Those of a session are in its `long_term_memory_strategy.config`."""
+        return parse(ExtractionRules, self._send(self._calls.rules("PUT", namespace, user_id, rules)))
+
+    def delete_extraction_rules(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
+        """Forgets these rules; none there is no error."""
+        return parse(AckResponse, self._send(self._calls.rules("DELETE", namespace, user_id)))
 
     def list_summary_views(self) -> list[SummaryView]:
         """All summary views."""

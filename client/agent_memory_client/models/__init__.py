@@ -20,6 +20,7 @@ from agent_memory_client.models._types import (
     WindowTokens,
     new_id,
 )
+from agent_memory_client.models.extraction import MAX_PHRASES, ExtractionCategory, ExtractionRules
 from agent_memory_client.models.filters import (
     CreatedAt,
     DateConditions,
@@ -116,6 +117,7 @@ __all__ = [
     "MAX_APPENDED_MESSAGES",
     "MAX_ID_BYTES",
     "MAX_JSON_DEPTH",
+    "MAX_PHRASES",
     "MAX_ROLE_CHARS",
     "MAX_SEARCH_LIMIT",
     "MAX_SEARCH_OFFSET",
@@ -143,6 +145,8 @@ __all__ = [
     "ExplainRequest",
     "Explanation",
     "ExtractedMemoryRecord",
+    "ExtractionCategory",
+    "ExtractionRules",
     "ExtractionStrategy",
     "ForgetPolicy",
     "ForgetRequest",

@@ -1,0 +1,72 @@
+"""Models that are told no secrets: what goes to a model server is redacted at this one place, whoever asks and for whatever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.llm.base import Answer, ChatMessage, ChatModel, Embedder, Vectors
+from agent_memory.redaction import redact
+
+
+class DiscreetChat:
+    """A ChatModel behind which another one never sees a secret."""
+
+    def __init__(self, inner: ChatModel) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        """The inner model's name."""
+        return self._inner.model
+
+    @property
+    def context_window(self) -> int:
+        """The inner model's window."""
+        return self._inner.context_window
+
+    def named(self, model: str) -> DiscreetChat:
+        """See ChatModel.named."""
+        return DiscreetChat(self._inner.named(model))
+
+    async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
+        """See ChatModel.text."""
+        return await self._inner.text(_redacted(messages), max_tokens=max_tokens, timeout=timeout)
+
+    async def structured(
+        self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
+    ) -> Answer:
+        """See ChatModel.structured."""
+        return await self._inner.structured(_redacted(messages), answer, max_tokens=max_tokens, timeout=timeout)
+
+    async def close(self) -> None:
+        """Closes the inner model."""
+        await self._inner.close()
+
+
+class DiscreetEmbedder:
+    """An Embedder behind which another one never sees a secret."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        """The inner model's name."""
+        return self._inner.model
+
+    @property
+    def dimensions(self) -> int:
+        """The length of the inner model's vectors."""
+        return self._inner.dimensions
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        """See Embedder.embed."""
+        return await self._inner.embed([redact(text) for text in texts], timeout=timeout)
+
+    async def close(self) -> None:
+        """Closes the inner model."""
+        await self._inner.close()
+
+
+def _redacted(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    return [ChatMessage(message.role, redact(message.content)) for message in messages]

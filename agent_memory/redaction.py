@@ -1,0 +1,129 @@
+"""Secrets out of texts: keys, tokens, passwords and card numbers become "[redacted: …]" (pure).
+
+Every pattern reads a text once: none has one unbounded repetition inside another, so no text can make it slow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from re import Match
+
+_KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+# Formats that their issuers document.
+_TOKENS = (
+    r"sk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{20,200}",
+    r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,200}",
+    r"whsec_[A-Za-z0-9+/]{20,200}",
+    r"gh[pousr]_[A-Za-z0-9]{20,255}",
+    r"github_pat_[A-Za-z0-9_]{20,255}",
+    r"glpat-[A-Za-z0-9_-]{16,255}",
+    r"xox[abeoprs]-[A-Za-z0-9-]{10,255}",
+    r"(?:AKIA|ASIA)[0-9A-Z]{16}",
+    r"AIza[A-Za-z0-9_-]{30,60}",
+    r"ya29\.[A-Za-z0-9_-]{20,400}",
+    r"hf_[A-Za-z0-9]{20,100}",
+    r"npm_[A-Za-z0-9]{30,100}",
+    r"pypi-[A-Za-z0-9_-]{30,300}",
+    r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}",
+    r"dop_v1_[0-9a-f]{64}",
+    r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}",
+    r"\d{8,10}:AA[A-Za-z0-9_-]{32,40}",
+    r"AGE-SECRET-KEY-1[0-9A-Z]{50,70}",
+    r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000}",
+)
+_NAMES = (
+    r"pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord"
+    r"|(?:api|access|secret|private|account|auth|encryption|signing)[ _-]?(?:key|token|secret)|client[ _-]?secret|credentials?"
+)
+_KEY_BEGIN = re.compile(rf"-----BEGIN {_KEY_LABEL}")
+_KEY_END = re.compile(rf"-----END {_KEY_LABEL}")
+# What a key that was cut off consists of; line breaks may be written as "\\n".
+_KEY_BODY = re.compile(r"[A-Za-z0-9+/=\\\s]*")
+_TOKEN = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(_TOKENS)})")
+_BEARER = re.compile(r"\b(bearer|basic)\s+(?!\[redacted)([A-Za-z0-9._~+/-]{16,4000}=*)", re.IGNORECASE)
+_WEBHOOK = re.compile(r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]{10,300}")
+_URL_PASSWORD = re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)(?!\[redacted)([^\s/@]{1,200})(?=@)", re.IGNORECASE)
+_NAMED = re.compile(
+    rf"(?<![A-Za-z])((?:{_NAMES})[\"'`]?(?P<link>\s{{0,3}}(?:=|:=?|=>|->)\s{{0,3}}|\s{{1,3}}(?:is|was|ist|est|es|é|are|:)\s{{1,3}}))"
+    r"(?P<quote>[\"'`]?)(?P<value>(?!\[redacted)[^\s\"'`,;<>]{4,200})",
+    re.IGNORECASE,
+)
+_CARD = re.compile(r"(?<![\d.+-])\d(?:[ -]?\d){12,18}(?![\d-])")
+
+
+def redact(text: str) -> str:
+    """The text with each secret replaced by what kind of secret stood there; the same text when there is none.
+
+    Doing it twice changes nothing.
+    """
+    return _replaced(text, lambda kind: None)
+
+
+def secrets_in(text: str) -> list[str]:
+    """The kinds of the secrets that `redact` would take out, in the order in which it looks for them."""
+    kinds: list[str] = []
+    _replaced(text, kinds.append)
+    return kinds
+
+
+def _replaced(text: str, note: Callable[[str], None]) -> str:
+    def mark(kind: str) -> str:
+        note(kind)
+        return f"[redacted: {kind}]"
+
+    def named(m: Match[str]) -> str:
+        value = m["value"].rstrip(".!?)")
+        if not _secret_looking(value, assigned="=" in m["link"], quoted=bool(m["quote"])):
+            return m[0]
+        kind = "password" if re.match(r"pass|pwd|kenn|mot|contra|senha|wacht", m[1], re.IGNORECASE) else "key"
+        return f"{m[1]}{m['quote']}{mark(kind)}{m['value'][len(value) :]}"
+
+    def card(m: Match[str]) -> str:
+        digits = re.sub(r"\D", "", m[0])
+        return mark("card number") if _is_card(digits) else m[0]
+
+    if "PRIVATE KEY" in text:
+        text = _without_private_keys(text, lambda: mark("private key"))
+    text = _TOKEN.sub(lambda _: mark("token"), text)
+    text = _BEARER.sub(lambda m: f"{m[1]} {mark('token')}" if any(c.isdigit() for c in m[2]) else m[0], text)
+    text = _WEBHOOK.sub(lambda m: m[1] + mark("webhook"), text)
+    if "://" in text:
+        text = _URL_PASSWORD.sub(lambda m: m[1] + mark("password"), text)
+    text = _NAMED.sub(named, text)
+    return _CARD.sub(card, text)
+
+
+def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
+    parts: list[str] = []
+    at = 0
+    # Where the last of them ends; behind it none is looked for in vain.
+    last = max((found.end() for found in _KEY_END.finditer(text)), default=0)
+    while begin := _KEY_BEGIN.search(text, at):
+        parts += [text[at : begin.start()], mark()]
+        end = _KEY_END.search(text, begin.end()) if begin.end() < last else _KEY_BODY.match(text, begin.end())
+        at = begin.end() if end is None else end.end()
+    return "".join([*parts, text[at:]])
+
+
+def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
+    """Whether what follows "password is" is a password: words are not ("my password is important"), what is assigned by "=" is."""
+    if assigned:
+        return True
+    if value.isdigit():
+        return len(value) >= 4
+    odd = any(not c.isalpha() for c in value.strip("-_/.")) or (value[1:] != value[1:].lower() and value != value.upper())
+    return len(value) >= (4 if quoted else 6) and odd
+
+
+def _is_card(digits: str) -> bool:
+    """13 to 19 digits that begin as a payment card's do and pass the check of ISO/IEC 7812-1 (Luhn)."""
+    if not 13 <= len(digits) <= 19 or len(set(digits)) < 2:
+        return False
+    if digits[0] not in "3456" and not "2221" <= digits[:4] <= "2720":
+        return False
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0

@@ -1,0 +1,43 @@
+"""Rules for taking facts over HTTP: one set per place, replaced as a whole."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client.errors import MemoryClientError
+from agent_memory_client.models import ExtractionCategory, ExtractionRules
+
+
+async def test_each_place_has_its_own_rules(live_url: str) -> None:
+    async with MemoryAPIClient(MemoryClientConfig(base_url=live_url)) as memory:
+        assert await memory.get_extraction_rules(namespace="rules") == ExtractionRules()
+        wide = ExtractionRules(instructions="Only hobbies.", do_not_record=["salary"], categories=[ExtractionCategory(name="hobby")])
+        narrow = ExtractionRules(timezone="Asia/Tokyo", language="Japanese")
+        assert await memory.put_extraction_rules(wide, namespace="rules") == wide
+        assert await memory.put_extraction_rules(narrow, namespace="rules", user_id="ada") == narrow
+        assert await memory.get_extraction_rules(namespace="rules") == wide
+        assert await memory.get_extraction_rules(namespace="rules", user_id="ada") == narrow
+        assert await memory.get_extraction_rules(user_id="ada") == ExtractionRules()
+        assert (await memory.delete_extraction_rules(namespace="rules")).status == "ok"
+        assert (await memory.delete_extraction_rules(namespace="rules")).status == "ok"
+        assert await memory.get_extraction_rules(namespace="rules") == ExtractionRules()
+        with pytest.raises(MemoryClientError, match="timezone"):
+            await memory.put_extraction_rules(ExtractionRules(timezone="Mars/Olympus"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "field"),
+    [
+        ({"do_not_record": [" "]}, "do_not_record"),
+        ({"do_not_record": ["x"] * 201}, "do_not_record"),
+        ({"categories": [{"name": ""}]}, "categories"),
+        ({"instructions": "x" * 4001}, "instructions"),
+        ({"timezone": "x" * 65}, "timezone"),
+    ],
+)
+async def test_wrong_rules_are_refused_by_name(live: httpx.AsyncClient, rules: dict[str, object], field: str) -> None:
+    answer = await live.put("/v1/extraction-rules", json=rules)
+    assert answer.status_code == 422
+    assert field in answer.text

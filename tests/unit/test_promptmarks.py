@@ -1,0 +1,55 @@
+"""What a memory prompt wrote is told from what somebody said, also when only parts of it come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.promptmarks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD, own_words
+
+LINE = "- [8 May 2023, 2 weeks ago; semantic] Anna lives in Oslo (ID: 01HZX)"
+OTHER = "- [9 May 2023, 13 days ago; message] I saw [a] fig (really) (ID: a b/c)"
+SECTION = f"{MEMORIES_HEAD}{LINE}\n{OTHER}{DATA_NOTE}"
+
+
+@pytest.mark.parametrize(
+    ("role", "text"),
+    [
+        ("system", SECTION),
+        ("user", SECTION),
+        ("assistant", SECTION),
+        ("system", MEMORIES_HEAD + NO_MEMORIES),
+        ("system", f"{SUMMARY_HEAD}Anna is a plumber.\n\nShe has a dog."),
+        ("system", f"{SUMMARY_HEAD}Anna is a plumber.\n\n{SECTION}"),
+        ("assistant", LINE),
+        ("assistant", f"> {LINE}\n> {OTHER}"),
+        ("user", LINE.removeprefix("- ")),
+        ("user", LINE.replace(" (ID: 01HZX)", "")),
+        ("system", "## Long term memories related to the user's query\n - Anna lives in Oslo (ID: 01HZX)"),
+        ("tool", '{"memories": [{"id": "1", "text": "Anna lives in Oslo", "memory_type": "semantic"}]}'),
+    ],
+)
+def test_a_prompt_is_nobodys_words(role: str, text: str) -> None:
+    assert own_words(text, role) == ""
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "own"),
+    [
+        ("user", f"{SECTION}\nI moved to Bergen.", "I moved to Bergen."),
+        ("user", f"You said:\n{LINE}\nBut I moved.", "You said:\nBut I moved."),
+        ("system", f"You are a helpful bot.\n{SECTION}", "You are a helpful bot."),
+        ("user", f"{SUMMARY_HEAD}Anna is a plumber.\n\nI moved to Bergen.", "I moved to Bergen."),
+        ("system", f"{SUMMARY_HEAD}Anna is.\n\nA plumber.\n## Rules\nBe kind.", "## Rules\nBe kind."),
+        ("assistant", "As I noted, [8 May 2023, 2 weeks ago; semantic] Anna lives in Oslo (ID: 01HZX), right?", "As I noted,, right?"),
+    ],
+)
+def test_what_somebody_said_around_it_stays(role: str, text: str, own: str) -> None:
+    assert own_words(text, role) == own
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I live in Oslo", "## A summary of my day\nfigs", "- a list\n- of [things]; semantic", "my id (ID card) is lost", "a\n\nb", " x "],
+)
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert own_words(text) == text
