@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from agent_memory import __version__
+from agent_memory.cli import admin
 from agent_memory.errors import StartupError
 
 app = typer.Typer(
@@ -239,6 +240,9 @@ def evaluate(
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
+
+
+admin.register(app)
 
 
 def _given(**values: str | None) -> dict[str, str]:

@@ -32,6 +32,8 @@ am:{0}:apart:<pair> string  a model said that these two memories differ         
 am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
+am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
+am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
 am:{0}:cfg          hash    what this store was built with (embedding model, dimensions)   for ever
 am:{0}:ix:…         index   the search indexes
 """
@@ -206,6 +208,9 @@ class Keys:
     @property
     def wake(self) -> str:
         return f"{self.root}wake"
+
+    def move(self, source: str) -> str:
+        return f"{self.root}mv:{source}"
 
     @property
     def config(self) -> str:

@@ -125,6 +125,21 @@ class MemoryStore:
             states += some
         return states
 
+    async def adopt(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+        """Stores memories that another server made, each with its own times: "new", "same", "other" or "buried".
+
+        Nothing that is here changes: a memory whose id is taken by other content is left out, as is one that was deleted here. Messages
+        take their place in their session by `created_at`, before all that were said here.
+        """
+        ordered = sorted(range(len(records)), key=lambda place: records[place].created_at)
+        states = [""] * len(records)
+        for start in range(0, len(ordered), _WRITE_BATCH):
+            some = ordered[start : start + _WRITE_BATCH]
+            written = await self._write(scope, [records[place] for place in some], late=True, past=True)
+            for place, state in zip(some, written or (), strict=True):
+                states[place] = state
+        return states
+
     async def _write(
         self,
         scope: Scope,
@@ -133,6 +148,7 @@ class MemoryStore:
         late: bool = False,
         expect: int | None = None,
         leave: str | None = None,
+        past: bool = False,
     ) -> list[str] | None:
         k = self._keys.session(fence.sid if fence else "-")
         keys = [self._keys.due(DueKind.MEMORY), self._keys.wake, k.journal, k.journal_list, k.meta, k.journal_own, leave or k.order]
@@ -150,6 +166,7 @@ class MemoryStore:
             "late": late,
             "reach": REACH,
             "leave": leave is not None,
+            "past": past,
             "expect": None if expect is None else str(expect),
         }
         if fence:

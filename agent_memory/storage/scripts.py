@@ -36,7 +36,7 @@ end
 #      (only with a user)
 # ARGV header {mode, sid, im, create: [f, v…], set: [f, v…], unset: [f…], doc: [f, v…], ttl (s, -1 = none), cw?, dw (tokens),
 #      ratio (0 = never summarize), xd (ms, -1 = off), xm (ms), own: [id, json…] (memories to promote), keep (ids to remember),
-#      st: strategy}, then per message: identity, tokens, journal? 1/0, json
+#      st: strategy, ua? (µs, the time of its change if not now)}, then per message: identity, tokens, journal? 1/0, json
 # -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or ""} or {"mismatch", version or "0"}
 SESSION_WRITE = (
     PRELUDE
@@ -129,7 +129,7 @@ if changed then
   if #h.set > 0 then redis.call('HSET', meta, unpack(h.set)) end
   if #h.unset > 0 then redis.call('HDEL', meta, unpack(h.unset)) end
   v = v + 1
-  redis.call('HSET', meta, 'v', string.format('%.0f', v), 'mt', string.format('%.0f', total), 'ua', string.format('%.0f', US))
+  redis.call('HSET', meta, 'v', string.format('%.0f', v), 'mt', string.format('%.0f', total), 'ua', h.ua or string.format('%.0f', US))
 end
 local count = redis.call('LLEN', msgs)
 local ttl = put and h.ttl or tonumber(m[4] or '-1')
@@ -196,9 +196,11 @@ return 1
 # Memories and, when they were made from a session's journal, its cursor, in one step.
 # KEYS due:memory, wake, journal, journal list, meta, journal's memories, order key to leave, then per memory: key, order key (or the key
 # again), tombstone, vector
-# ARGV header {fence: {ep, cur, from, to, both, keep, own: [id, json…], at}?, late: bool, expect: version?, leave: bool},
+# ARGV header {fence: {ep, cur, from, to, both, keep, own: [id, json…], at}?, late: bool, expect: version?, leave: bool,
+#      past: bool},
 #      then per memory: mid, digest, n, field, value …(n of both)
-# -> {"fenced"} or {"ok", states…} with a state per memory: "new", "changed", "same", "buried", "moved" (another version than expected)
+# -> {"fenced"} or {"ok", states…} with a state per memory: "new", "changed", "same", "buried", "moved" (another version than expected),
+# "other" (with `past`: other content stands there). With `past`, messages are put among those of their session by their own time.
 MEMORY_WRITE = (
     PRELUDE
     + _MIRROR
@@ -225,6 +227,8 @@ while k <= #KEYS do
     state = 'moved'
   elseif old[1] == dig then
     state = 'same'
+  elseif h.past and old[1] then
+    state = 'other'
   else
     state = old[1] and 'changed' or 'new'
     if old[1] then redis.call('HDEL', key, 'u', 's', 'ns', 'tp', 'en', 'e', 'k') end
@@ -236,9 +240,15 @@ while k <= #KEYS do
       redis.call('ZREM', KEYS[7], mid)
     end
     if order ~= key and not redis.call('ZSCORE', order, mid) then
-      local last = redis.call('ZREVRANGE', order, 0, h.reach - 1, 'WITHSCORES')
-      redis.call('ZADD', order, (tonumber(last[2]) or 0) + 1, mid)
-      for i = 1, #last, 2 do due(KEYS[1], MS, last[i]) end
+      if h.past then
+        -- Negative, so before all that arrive by themselves, whose places are counted from 1; the clock's 15 µs are kept.
+        redis.call('ZADD', order, tonumber(redis.call('HGET', key, 'c')) - 1e11, mid)
+        for _, other in ipairs(neighbours(order, mid)) do due(KEYS[1], MS, other) end
+      else
+        local last = redis.call('ZREVRANGE', order, 0, h.reach - 1, 'WITHSCORES')
+        redis.call('ZADD', order, math.max(tonumber(last[2]) or 0, 0) + 1, mid)
+        for i = 1, #last, 2 do due(KEYS[1], MS, last[i]) end
+      end
     end
     due(KEYS[1], MS, mid)
     dirty = true

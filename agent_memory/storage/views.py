@@ -59,6 +59,22 @@ class ViewStore:
                 pipe.sadd(self._keys.view_tenants, scope.tenant)
                 await pipe.execute()
 
+    async def adopt(self, scope: Scope, view: SummaryView) -> bool:
+        """Stores a view that another server made, unless there is one of its id; True when it did."""
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hsetnx(self._keys.views(scope.tenant), view.id, view.model_dump_json())
+                pipe.sadd(self._keys.view_tenants, scope.tenant)
+                return bool((await pipe.execute())[0])
+
+    async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
+        """Stores a partition unless there is one of its group: True when it did, None when there is no such view."""
+        if await self.get(scope, view_id) is None:
+            return None
+        if group_key(partition.result.group) in await self.partitions(scope, view_id):
+            return False
+        return await self.store(scope, view_id, [partition]) or None
+
     async def get(self, scope: Scope, view_id: str) -> SummaryView | None:
         """A view, or None."""
         key = self._keys.views(scope.tenant)

@@ -38,6 +38,15 @@ class NewMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """What only a session that comes from another server brings: its own times, and how long it has left (s, None: its whole TTL)."""
+
+    created_at: datetime
+    updated_at: datetime
+    seconds_left: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionWrite:
     """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
 
@@ -62,6 +71,7 @@ class SessionWrite:
     extract_after_ms: int = -1
     extract_within_ms: int = 0
     if_match: str | None = None
+    moved: Moved | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,4 +306,14 @@ def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> di
         "keep": REMEMBERED_IDS,
         "st": strategy,
     }
+    if change.moved is not None:
+        header["ua"] = _micros(change.moved.updated_at)
+        # The last of two values of a field counts: the session is listed by its own time.
+        doc += ["c", _micros(change.moved.created_at)]
+        if change.moved.seconds_left is not None:
+            header["ttl"] = change.moved.seconds_left
     return {name: value for name, value in header.items() if value is not None}
+
+
+def _micros(moment: datetime) -> str:
+    return str(round(moment.timestamp() * 1_000_000))

@@ -1,0 +1,149 @@
+"""`agent-memory migrate`: moves in what the archived server left in its Redis; says first what would happen."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from agent_memory.cli.run import check_redis_url
+from agent_memory.embedded_redis import embedded_redis
+from agent_memory.errors import RedisUnavailable, StartupError
+from agent_memory.logs import configure_logging
+from agent_memory.runtime import Runtime, open_runtime, shown_url
+from agent_memory.services.access import scope_of_work
+from agent_memory.services.migration import MigrationService, MoveOptions, Report, Told
+from agent_memory.settings import Settings, load_settings
+from agent_memory.storage.keys import Keys
+from agent_memory.storage.moving import MoveStore
+from agent_memory.storage.old_layout import OldKind, OldPrefixes, open_old
+
+_PLURALS = {OldKind.MEMORY: "memories", OldKind.SESSION: "sessions", OldKind.VIEW: "views", OldKind.PARTITION: "partitions"}
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asked for."""
+
+    source: str | None
+    target: str | None
+    tenant: str
+    prefixes: OldPrefixes
+    options: MoveOptions
+    form: Literal["text", "json"]
+
+
+def migrate(given: dict[str, str], wanted: Wanted) -> None:
+    """Moves, or says what would be moved. Raises StartupError in one line."""
+    settings = load_settings(**given, **({"REDIS_URL": wanted.target} if wanted.target else {}))
+    # The report is what is asked for here: what a start has to say goes without the chatter.
+    configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
+    check_redis_url(settings)
+    source = wanted.source or _own_url(load_settings(**given))
+    if urlsplit(source).scheme not in ("redis", "rediss", "unix"):
+        raise StartupError(
+            "--from: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://); of a cluster, move each node"
+        )
+    try:
+        with _progress(visible=wanted.form == "text" and sys.stderr.isatty()) as told:
+            report = asyncio.run(_move(settings, source, wanted, told))
+    except RedisUnavailable as error:
+        raise StartupError(f"{error.message}: run it again, it goes on where it stood") from error
+    if wanted.form == "json":
+        typer.echo(report.model_dump_json())
+    else:
+        _print(report)
+
+
+def _own_url(settings: Settings) -> str:
+    if settings.redis.url is None:
+        raise StartupError("say where the old server's data is: --from redis://host:6379/0, or REDIS_URL")
+    return settings.redis.url.get_secret_value()
+
+
+async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> Report:
+    keys = Keys(settings.redis.key_prefix)
+    parts = urlsplit(source)
+    shown = shown_url(source) + (parts.path if parts.hostname else "")
+    async with (
+        open_old(source, shown, wanted.prefixes, ours=keys.root, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
+        _target(settings) as runtime,
+    ):
+        service = MigrationService(
+            settings,
+            old,
+            MoveStore(runtime.client, keys, runtime.memories),
+            runtime.memories,
+            runtime.sessions,
+            runtime.view_store,
+            runtime.embedder,
+            runtime.counter,
+            extracts=runtime.extracts,
+        )
+        return await service.run(scope_of_work(wanted.tenant), wanted.options, told)
+
+
+@asynccontextmanager
+async def _target(settings: Settings) -> AsyncGenerator[Runtime]:
+    """Our own Redis: that of REDIS_URL, else the embedded one, which must not be in use by a server."""
+    if settings.redis.url is not None:
+        async with open_runtime(settings, settings.redis.url.get_secret_value()) as runtime:
+            yield runtime
+        return
+    async with (
+        embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port) as engine,
+        open_runtime(settings, engine.url) as runtime,
+    ):
+        yield runtime
+
+
+@contextmanager
+def _progress(*, visible: bool) -> Generator[Told]:
+    columns = (TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not visible) as bars:
+        tasks: dict[OldKind, TaskID] = {}
+
+        def told(kind: OldKind, seen: int, total: int) -> None:
+            if kind not in tasks:
+                tasks[kind] = bars.add_task(_PLURALS[kind], total=total)
+            bars.update(tasks[kind], completed=seen, total=total)
+
+        yield told
+
+
+def _print(report: Report) -> None:
+    would = "would be " if report.dry_run else ""
+    for kind, plural in _PLURALS.items():
+        counts = report.counts[kind.value]
+        parts = [f"{counts.written} {would}written", f"{counts.there} already there"]
+        parts += [f"{counts.deleted_here} deleted here since"] if counts.deleted_here else []
+        parts += [f"{counts.other} left (other content stands here)"] if counts.other else []
+        parts += [f"{counts.skipped} skipped"] if counts.skipped else []
+        parts += [f"{counts.changed} with changes"] if counts.changed else []
+        typer.echo(f"{plural + ':':12}{counts.read} read: " + ", ".join(parts))
+    typer.echo(f"vectors:    {report.vectors_reused} {would}kept, {report.vectors_to_embed} {would}made by a worker")
+    if report.tokens:
+        typer.echo(
+            f"tokens:     {report.tokens} cannot be moved: only their bcrypt hashes are stored. "
+            "Make new ones with `agent-memory token add` and hand them out."
+        )
+    for title, remarks in (("Skipped or left as it is here", report.skipped), ("Moved with changes", report.changed)):
+        if remarks:
+            typer.echo(f"\n{title}:")
+            for one in remarks[:_SHOWN]:
+                typer.echo(f"  {one.kind} {one.id!r}: {one.reason}")
+            if len(remarks) > _SHOWN:
+                typer.echo(f"  and {len(remarks) - _SHOWN} more: --format json names up to 1000")
+    if report.dry_run:
+        typer.echo("\nThis was a dry run: nothing was written. Run it again with --yes to move.")
+    elif report.resumed:
+        typer.echo("\nAn unfinished move was taken up where it stood; the counts are those of the whole move.")

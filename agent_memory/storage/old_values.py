@@ -1,0 +1,174 @@
+"""Single values as the archived server stored them, made fit for our models: pure, and every change is a note for the report."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+from ulid import ULID
+
+from agent_memory_client.models import MemoryTypeEnum
+
+_CONTROLS = dict.fromkeys((*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20)), "\ufffd")
+_MAX_TAGS, _MAX_TAG_CHARS = 64, 256
+_MAX_DEPTH = 30
+_END_OF_TIME = 253_402_300_800
+"""The year 10000, in seconds since 1970."""
+_DATETIME = TypeAdapter(datetime)
+
+
+def decoded(raw: bytes, notes: list[str], name: str) -> str:
+    """Bytes as text."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        notes.append(f"{name} was not UTF-8: what could not be read was replaced")
+        return raw.decode("utf-8", "replace")
+
+
+def cleaned(value: Any, notes: list[str], name: str) -> str:
+    """A text without control characters and lone surrogates."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else str(value)
+    clean = text.translate(_CONTROLS).encode("utf-8", "replace").decode()
+    if clean != text:
+        notes.append(f"{name} held characters that no text has: they were replaced")
+    return clean
+
+
+def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
+    """An object of the caller's own, with what JSON or UTF-8 cannot say replaced."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        notes.append("what stood where an object must be is kept under 'value'")
+        return {"value": cleaned_json({"value": value}, notes)["value"]} if value else {}  # pyright: ignore[reportOptionalSubscript]
+    changed = False
+
+    def walk(one: Any, depth: int) -> Any:
+        nonlocal changed
+        if isinstance(one, str):
+            clean = one.encode("utf-8", "replace").decode()
+            changed = changed or clean != one
+            return clean
+        if isinstance(one, float) and not math.isfinite(one):
+            changed = True
+            return None
+        if isinstance(one, dict | list) and depth >= _MAX_DEPTH:
+            changed = True
+            return dumped(one).encode("utf-8", "replace").decode()
+        if isinstance(one, dict):
+            return {walk(key, depth): walk(entry, depth + 1) for key, entry in cast("dict[str, Any]", one).items()}
+        if isinstance(one, list):
+            return [walk(entry, depth + 1) for entry in cast("list[Any]", one)]
+        return one
+
+    clean = {walk(key, 0): walk(entry, 1) for key, entry in cast("dict[str, Any]", value).items()}
+    if changed:
+        notes.append("values that JSON cannot say, or that were nested too deeply, were replaced")
+    return clean
+
+
+def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any]:
+    """The object of a hash's field."""
+    if not value:
+        return {}
+    try:
+        found: Any = json.loads(value)
+    except (ValueError, RecursionError):
+        notes.append(f"{name} is no JSON: its text is kept under 'unreadable'")
+        return {"unreadable": value.translate(_CONTROLS)}
+    return cleaned_json(found, notes) or {}
+
+
+def split_tags(value: Any) -> list[str] | None:
+    """Tags: joined by commas, by `|` in old releases, or a list."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, list):
+        return [str(one) for one in cast("list[Any]", value) if one is not None]
+    text = str(value)
+    return [part.strip() for part in text.split("|" if "|" in text and "," not in text else ",") if part.strip()]
+
+
+def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] | None:
+    """Topics or entities, as many and as long as there may be."""
+    if values is None:
+        return None
+    clean = [" ".join(cleaned(value, notes, name).split()).replace(",", " ") for value in values]
+    kept = [value[:_MAX_TAG_CHARS] for value in dict.fromkeys(clean) if value][:_MAX_TAGS]
+    if len(kept) < len({value for value in clean if value}) or any(len(value) > _MAX_TAG_CHARS for value in clean):
+        notes.append(f"{name}: at most {_MAX_TAGS} of {_MAX_TAG_CHARS} characters are kept")
+    return kept or None
+
+
+def counted(value: Any, notes: list[str]) -> int:
+    """A number of times, not negative."""
+    try:
+        return min(max(int(float(value or 0)), 0), 2**53 - 1)
+    except (TypeError, ValueError, OverflowError):
+        notes.append("a count that is no number became 0")
+        return 0
+
+
+def memory_type_of(value: Any, notes: list[str]) -> str:
+    """A kind of memory that we know."""
+    word = str(value or "").strip().lower()
+    if word in list(MemoryTypeEnum):
+        return word
+    notes.append(f"the memory type {word[:40]!r} is unknown: semantic was taken")
+    return MemoryTypeEnum.SEMANTIC.value
+
+
+def number_or_text(value: Any) -> Any:
+    """The number of a hash's field; anything else goes on as it is, an ISO date perhaps."""
+    try:
+        return None if value is None or value == "" else float(value)
+    except ValueError:
+        return value
+
+
+def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
+    """A time: seconds since 1970 or ISO 8601; a naive one is in UTC."""
+    if value is None or value == "":
+        return None
+    try:
+        # An absurd number is no date; pydantic would take a large one for milliseconds.
+        if isinstance(value, bool) or (isinstance(value, int | float) and not abs(value) < _END_OF_TIME):
+            raise ValueError("out of range")
+        moment = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else _DATETIME.validate_python(value)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValidationError, ValueError, OverflowError, OSError):
+        notes.append(f"{name} is no date: it was left out")
+        return None
+
+
+def ulid_time(name: str) -> datetime | None:
+    """The time that a ULID was made at, if it is one."""
+    try:
+        return ULID.from_str(name).datetime
+    except (ValueError, OverflowError):
+        return None
+
+
+def made_id(*parts: Any) -> str:
+    """The id of what has none: always the same for the same parts."""
+    text = "\0".join(str(part) for part in parts)
+    return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
+
+
+def dumped(value: Any) -> str:
+    """A value as JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def first_problem(error: ValidationError) -> str:
+    """Why a model refused, in a line without the value."""
+    problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    return f"{place}: {problem['msg']}"

@@ -1,0 +1,63 @@
+"""Short ways to move an old Redis into a rig, and to say what stands there then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_memory.services.migration import MigrationService, MoveOptions, Report, Told
+from agent_memory.storage.moving import MoveStore
+from agent_memory.storage.old_layout import OldPrefixes, open_old
+from tests.support.rig import SCOPE, Rig
+
+VOLATILE = {"last_accessed", "updated_at", "persisted_at"}
+
+
+async def move(rig: Rig, url: str, told: Told | None = None, prefixes: OldPrefixes | None = None, **options: Any) -> Report:
+    """Runs a move, for real unless `dry_run=True`."""
+    async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
+        moves = MoveStore(rig.rt.client, rig.keys, rig.rt.memories)
+        stores = (rig.rt.memories, rig.rt.sessions, rig.rt.view_store)
+        service = MigrationService(rig.settings, old, moves, *stores, rig.embedder, rig.rt.counter, extracts=rig.rt.extracts)
+        return await service.run(SCOPE, MoveOptions(**{"dry_run": False, **options}), told)
+
+
+async def picture(rig: Rig) -> dict[str, Any]:
+    """Everything that stands in a rig: memories, their vectors' owners, sessions, views and partitions."""
+    shown: dict[str, Any] = {}
+    for one in await rig.stored():
+        # A memory without any time of its own got that of the move.
+        shown[f"memory {one.id}"] = one.model_dump(mode="json", exclude=VOLATILE if one.id in UNDATED else set())
+        if one.id in UNDATED:
+            shown[f"memory {one.id}"].pop("created_at")
+    for ref in (await rig.rt.sessions.list(SCOPE, None, None, 0, 1000))[1]:
+        state = await rig.rt.sessions.get(SCOPE, ref)
+        assert state is not None
+        body = [stored.message.model_dump(mode="json") for stored in state.messages]
+        shown[f"session {ref}"] = (state.context, state.data, state.memories, state.strategy, state.ttl_seconds, state.client_tokens, body)
+        if ref.session_id not in UNDATED:
+            shown[f"times of {ref}"] = (state.created_at, state.updated_at, state.last_accessed)
+    for view in await rig.rt.view_store.list(SCOPE):
+        shown[f"view {view.id}"] = view
+        shown[f"partitions of {view.id}"] = await rig.rt.view_store.partitions(SCOPE, view.id)
+    return shown
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """What two pictures do not share, in a line each."""
+    return [f"{name}: {one.get(name)} != {other.get(name)}" for name in one.keys() | other.keys() if one.get(name) != other.get(name)]
+
+
+UNDATED = {"bare", "no such type", "not utf-8", "bad json", "tags", "other model", "no number", "long", "numbers"} | {
+    "{*} @user:(a|b) 'quoted' \"id\" 日本"
+}
+
+
+async def content_of(url: str) -> dict[bytes, bytes]:
+    """Every key of a Redis with what `DUMP` says of it."""
+    from redis.asyncio import Redis
+
+    client = Redis.from_url(url)
+    try:
+        return {key: await client.dump(key) async for key in client.scan_iter(count=1000)}
+    finally:
+        await client.aclose()

@@ -1,0 +1,257 @@
+"""Moving in, below the command line: what runs twice, or is killed and run again, comes to the same; nothing here is lost by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import numpy as np
+import pytest
+from redis.asyncio import Redis
+
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.scope import SessionRef
+from agent_memory.services.migration import Report
+from agent_memory.storage.old_layout import OldKind, OldPrefixes
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, UpdateWorkingMemory
+from tests.migration.conftest import OldRedis
+from tests.migration.moves import content_of, differences, move, picture
+from tests.migration.old_server import VIEW, at, hashed, memory, session
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+
+class Killed(Exception):
+    """Stands for kill -9: nothing after it runs, and only what is in Redis is left."""
+
+
+def killer(at_call: int) -> Any:
+    """A `told` that ends the move at its n-th call."""
+    calls = 0
+
+    def told(kind: OldKind, seen: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at_call:
+            raise Killed
+
+    return told
+
+
+def figures(report: Report) -> dict[str, Any]:
+    return {kind: (one.written, one.there, one.deleted_here, one.other, one.skipped) for kind, one in report.counts.items()}
+
+
+@pytest.fixture(scope="module")
+async def whole(old_redis: OldRedis, redis_url: str, local: Any, counter: Any) -> AsyncGenerator[tuple[Rig, Report, dict[str, Any]]]:
+    """A store into which everything was moved at once, what the move said, and what stood there then. No test changes it."""
+    from tests.support.rig import open_rig
+
+    async with open_rig(redis_url, local, counter, None) as rig:
+        report = await move(rig, old_redis.url)
+        yield rig, report, await picture(rig)
+
+
+async def test_a_dry_run_writes_nothing_and_foretells_the_move(
+    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]]
+) -> None:
+    _, real, _ = whole
+    dry = await move(rig, old_redis.url, dry_run=True)
+    assert await rig.raw_keys() == set()
+    wanted = figures(real)
+    written, *rest, skipped = wanted["partition"]
+    wanted["partition"] = (written + skipped, *rest, 0)  # whether its view comes along is known when it has come
+    assert figures(dry) == wanted
+    assert (dry.vectors_reused, dry.vectors_to_embed) == (real.vectors_reused, real.vectors_to_embed)
+    assert {(one.kind, one.id) for one in dry.skipped} == old_redis.left.skipped | {("view", "wrong:config")}
+
+
+async def test_the_report_accounts_for_every_record(old_redis: OldRedis, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    rig, report, _ = whole
+    left = old_redis.left
+    for counts in report.counts.values():
+        assert counts.read == counts.written + counts.there + counts.deleted_here + counts.other + counts.skipped
+    assert report.counts["memory"].written == len(left.memories)
+    assert report.counts["session"].written == len(left.sessions)
+    assert {(one.kind, one.id) for one in report.skipped} == left.skipped | {("view", "wrong:config"), ("partition", "gone:summary:")}
+    assert all(one.reason for one in [*report.skipped, *report.changed])
+    assert report.tokens == 2
+    assert {record.id for record in await rig.stored()} == set(left.memories)
+
+
+async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    rig, report, _ = whole
+    assert report.vectors_reused == 80
+    assert report.vectors_to_embed == 12 + 11
+    waiting = await rig.marks(DueKind.MEMORY)
+    assert len(waiting) == 12 + 11
+    mid = rig.rt.memories.mid(SCOPE, memory(1)["id"])
+    kept = (await rig.rt.survey.vectors([mid]))[mid]
+    own = (await rig.embedder.embed([memory(1)["text"]]))[0]
+    assert float(np.dot(kept, own)) > 0.99
+    assert mid not in waiting
+
+
+async def test_vectors_of_another_model_are_not_kept(old_engine: str, rig: Rig) -> None:
+    async with apart(old_engine, "other_idx") as client:
+        turned = np.roll((await rig.embedder.embed([memory(1)["text"]]))[0], 100)
+        await client.hset("other_idx:one", mapping=hashed({**memory(1), "id": "one"}, turned))
+        prefixes = OldPrefixes(memories="other_idx", sessions="none:")
+        assert (await move(rig, old_engine, prefixes=prefixes, dry_run=True)).vectors_reused == 0
+        assert (await move(rig, old_engine, prefixes=prefixes, dry_run=True, vectors="reuse")).vectors_reused == 1
+        rig.embedder.away = True
+        assert (await move(rig, old_engine, prefixes=prefixes)).vectors_to_embed == 1
+
+
+async def test_twice_is_once(old_redis: OldRedis, make_rig: MakeRig, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    _, first, wanted = whole
+    async with make_rig() as rig:
+        before = await content_of(old_redis.url)
+        for _ in range(2):
+            report = await move(rig, old_redis.url)
+            assert differences(await picture(rig), wanted) == []
+        assert {one.written for one in report.counts.values()} == {0}
+        assert report.counts["memory"].there == first.counts["memory"].written
+        assert report.counts["session"].there == first.counts["session"].written
+        assert await content_of(old_redis.url) == before, "the source is never changed"
+
+
+@pytest.mark.parametrize("calls", [[3, 2], [9, 4, 5], [21], [24, 2]])
+async def test_killed_and_taken_up_is_the_same(
+    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], calls: list[int]
+) -> None:
+    _, first, wanted = whole
+    for number in calls:
+        with pytest.raises(Killed):
+            await move(rig, old_redis.url, killer(number), page=10)
+    report = await move(rig, old_redis.url, page=10)
+    assert report.resumed
+    assert differences(await picture(rig), wanted) == []
+    assert {kind: one.written + one.there for kind, one in report.counts.items()} == {
+        kind: one.written for kind, one in first.counts.items()
+    }
+    assert len(await rig.marks(DueKind.MEMORY)) == first.vectors_to_embed
+
+
+async def test_killed_before_it_could_note_where_it_stood(
+    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agent_memory.storage.moving import MoveStore
+
+    async def killed(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MoveStore, "save", killed)
+        with pytest.raises(Killed):
+            await move(rig, old_redis.url)
+    report = await move(rig, old_redis.url)
+    assert not report.resumed
+    assert differences(await picture(rig), whole[2]) == []
+
+
+async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, rig: Rig) -> None:
+    await move(rig, old_redis.url)
+    edited, deleted = memory(1)["id"], memory(2)["id"]
+    await rig.rt.longterm.patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
+    await rig.rt.longterm.delete(SCOPE, [deleted])
+    await rig.append("talk-1", "said here", user_id="ada")
+    await rig.rt.working.delete(SCOPE, "talk-2", namespace="work", user_id="ada")
+    await rig.rt.views.delete(SCOPE, VIEW)
+    wanted = await picture(rig)
+    report = await move(rig, old_redis.url)
+    assert differences(await picture(rig), wanted) == []
+    assert (await rig.contents("talk-1", user_id="ada"))[-1] == "said here"
+    assert report.counts["memory"].other == 1
+    assert report.counts["memory"].deleted_here == 1
+    assert edited in {one.id for one in report.skipped}
+
+
+async def test_what_stood_here_before_is_never_overwritten(old_redis: OldRedis, rig: Rig) -> None:
+    mine = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="mine", id="mine")], user_id="ada")
+    await rig.rt.working.put(SCOPE, "talk-1", mine)
+    report = await move(rig, old_redis.url)
+    assert await rig.contents("talk-1", user_id="ada") == ["mine"]
+    assert report.counts["session"].other == 1
+    assert [one.id for one in report.skipped if "another session" in one.reason] == ["ada:talk-1"]
+
+
+async def test_a_session_that_changed_there_comes_again_unless_it_changed_here(old_engine: str, rig: Rig) -> None:
+    async with apart(old_engine, "late:") as client:
+        for place in (0, 3, 6):
+            await client.set(f"late:{place}", json.dumps(session(place)))
+        prefixes = OldPrefixes(memories="none", sessions="late")
+        await move(rig, old_engine, prefixes=prefixes)
+        await rig.rt.working.put(SCOPE, "talk-3", UpdateWorkingMemory(context="mine"))
+        await rig.rt.working.delete(SCOPE, "talk-6", namespace="work")
+        for place in (0, 3, 6):
+            await client.set(f"late:{place}", json.dumps(session(place, context="later")))
+        report = await move(rig, old_engine, prefixes=prefixes)
+    counts = report.counts["session"]
+    assert (counts.written, counts.other, counts.deleted_here) == (1, 1, 1)
+    state = await rig.rt.sessions.get(SCOPE, SessionRef("talk-0", "work"))
+    assert state is not None
+    assert state.context == "later"
+
+
+async def test_messages_stand_in_the_order_they_were_said_before_those_said_here(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    rig, *_ = whole
+    order = rig.keys.order(rig.sid(SessionRef("long talk", None, "ada")))
+    names = [mid.decode() for mid in await rig.rt.client.zrange(order, 0, -1)]
+    found = await rig.rt.memories.fetch(SCOPE, names)
+    assert [one.id for one in found if one] == [f"line-{number}" for number in range(12)]
+
+
+async def test_what_is_said_here_comes_after_what_was_moved(old_engine: str, rig: Rig) -> None:
+    async with apart(old_engine, "said") as client:
+        for number in (2, 0, 1):
+            line = {**memory(0), "id": f"old-{number}", "memory_type": "message", "session_id": "s", "created_at": at(number)}
+            await client.hset(f"said:{number}", mapping=hashed({**line, "user_id": None, "namespace": None}, None))
+        await rig.append("s", "new one here", "new two here")
+        await rig.work(DueKind.SESSION)
+        await move(rig, old_engine, prefixes=OldPrefixes(memories="said", sessions="none:"), page=1)
+    names = [mid.decode() for mid in await rig.rt.client.zrange(rig.keys.order(rig.sid(SessionRef("s"))), 0, -1)]
+    found = [one for one in await rig.rt.memories.fetch(SCOPE, names) if one]
+    assert [one.id for one in found[:3]] == ["old-0", "old-1", "old-2"]
+    assert [one.text for one in found[3:]] == ["new one here", "new two here"]
+    assert (await rig.stored()) != []
+
+
+async def test_no_model_is_asked_about_what_was_extracted_there(
+    old_redis: OldRedis, make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
+    async with make_rig(chat=chat) as rig:
+        await move(rig, old_redis.url)
+        await rig.make_due(DueKind.EXTRACTION)
+        await rig.work(DueKind.SESSION, DueKind.EXTRACTION)
+        asked = "".join(json.dumps(body) for body in lookalike.bodies("chat"))
+        assert "talk 7:" in asked, "what was not extracted there is here"
+        assert not any(f"talk {place}:" in asked for place in range(40) if place != 7)
+        promoted = [one for one in await rig.stored() if one.session_id in ("talk-7", "talk-9") and one.memory_type == "message"]
+        assert {one.session_id for one in promoted} == {"talk-7"}, "and what was promoted there is not promoted again"
+        state = await rig.rt.working.get(SCOPE, "talk-7", user_id="ada")
+        assert {message.discrete_memory_extracted for message in state.session.messages} == {"t"}
+
+
+async def test_without_extract_old_messages_stay_what_they_are(old_redis: OldRedis, rig: Rig) -> None:
+    await move(rig, old_redis.url, extract=False)
+    await rig.work(DueKind.SESSION)
+    assert not [one for one in await rig.stored() if one.session_id == "talk-7" and one.memory_type == "message"]
+
+
+class apart:
+    """A client of the old Redis whose keys with this prefix go at the end."""
+
+    def __init__(self, url: str, prefix: str) -> None:
+        self._client, self._prefix = Redis.from_url(url), prefix
+
+    async def __aenter__(self) -> Redis:
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        keys = [key async for key in self._client.scan_iter(match=f"{self._prefix}*", count=1000)]
+        if keys:
+            await self._client.delete(*keys)
+        await self._client.aclose()
