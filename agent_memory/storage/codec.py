@@ -163,8 +163,13 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> list[str | f
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:
-    """A stored memory. What is stored was checked when it came; a promoted message may be longer than a caller's memory."""
-    return MemoryRecord.model_validate_json(raw, context=ANSWER)
+    """A stored memory. What is stored was checked when it came; a promoted message may be longer than a caller's memory.
+
+    Tags that were never given are empty lists, as clients know them.
+    """
+    record = MemoryRecord.model_validate_json(raw, context=ANSWER)
+    record.topics, record.entities, record.extracted_from = record.topics or [], record.entities or [], record.extracted_from or []
+    return record
 
 
 def encode_own(record: MemoryRecord) -> str:
