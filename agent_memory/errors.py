@@ -10,7 +10,9 @@ AgentMemoryError            500  internal_error
 ├── TooLarge                413  too_large
 ├── Unavailable             503  unavailable          an engine is away; carries retry_after
 │   ├── RedisUnavailable    503  redis_unavailable
-│   └── ModelUnavailable    503  model_unavailable
+│   ├── ModelUnavailable    503  model_unavailable
+│   └── Overloaded          503  overloaded           as many requests are under way as are taken
+├── UnknownWork             -    unknown_work         only a newer version's worker can do it
 ├── ModelAnswerInvalid      502  model_answer_invalid the model answered, but not usably
 └── StartupError            -    startup_error        one clear line and exit code 1
 """
@@ -107,6 +109,18 @@ class ModelUnavailable(Unavailable):
     """The model server cannot be reached, refuses us, or took longer than its budget."""
 
     code = "model_unavailable"
+
+
+class Overloaded(Unavailable):
+    """The process has as many requests under way as it takes; the others are refused at once."""
+
+    code = "overloaded"
+
+
+class UnknownWork(AgentMemoryError):
+    """Background work that a newer version wrote down: it is left for a worker that knows it, and no try is counted."""
+
+    code = "unknown_work"
 
 
 class ModelAnswerInvalid(AgentMemoryError):

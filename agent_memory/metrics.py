@@ -28,6 +28,8 @@ REQUEST_SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
     registry=REGISTRY,
 )
+REQUESTS_IN_FLIGHT = Gauge("agent_memory_http_in_flight", "Requests under way.", registry=REGISTRY)
+REQUESTS_REFUSED = Counter("agent_memory_http_refused", "Requests refused because too many were under way.", registry=REGISTRY)
 OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Marks of background work that waits, by kind.", ("kind",), registry=REGISTRY)
 OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work given up after too many tries, by kind.", ("kind",), registry=REGISTRY)
 OUTBOX_OLDEST_SECONDS = Gauge(

@@ -3,6 +3,9 @@
 What is due stands in the outbox (`storage/outbox.py`), which every write marks in its own script; nothing depends on an enqueue that
 follows a write. A worker's dispatcher claims due marks and hands each claim to docket under one of these names, with plain strings and
 numbers only: deploys mix versions, so a task reloads what it works on. A claim that is lost is due again when its lease ends.
+
+Every task takes (member, lease, attempt), or a list of each, and its key in docket begins with the kind: so a worker of an older version
+can put the claims of a task back that it does not know.
 """
 
 from __future__ import annotations

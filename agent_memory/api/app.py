@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from agent_memory import __version__
 from agent_memory.api import errors
+from agent_memory.api.admission import Admission
 from agent_memory.api.middleware import Edge
 from agent_memory.api.routes import ROUTERS
 from agent_memory.errors import StartupError
@@ -54,6 +55,8 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
+    # Within Edge, so that a refusal has its id and is counted, too.
+    app.add_middleware(Admission, most=settings.server.max_concurrent_requests)
     app.add_middleware(Edge, timeout=settings.server.request_timeout_seconds)
     # Not include_router, which matches every path twice; and before the routes of the documentation, since the order is that of matching.
     app.router.routes[:0] = [route for router in ROUTERS for route in router.routes]

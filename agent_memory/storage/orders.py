@@ -27,12 +27,15 @@ class Errand(StrEnum):
     """Compute those partitions of the view `view_id` that are not what they would be now."""
 
 
+_ERRANDS = frozenset(errand.value for errand in Errand)
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What is to be done, for whom. The same errand with the same arguments is the same order: asked for again while it waits, it is
-    carried out once, and while it runs, once more."""
+    carried out once, and while it runs, once more. An errand that only a newer version knows is a plain string."""
 
-    errand: Errand
+    errand: Errand | str
     tenant: str
     arguments: dict[str, str | None] = field(default_factory=dict[str, str | None])
     namespaces: frozenset[str] | None = None
@@ -48,7 +51,7 @@ class Order:
         """The order's name in the outbox."""
         parts = [part for name, value in sorted(self.arguments.items()) for part in (name, value)]
         limits = [json.dumps(None if limit is None else sorted(limit)) for limit in (self.namespaces, self.users)]
-        return digest("order", self.errand.value, self.tenant, *limits, *parts)
+        return digest("order", str(self.errand), self.tenant, *limits, *parts)
 
 
 class OrderStore:
@@ -85,11 +88,12 @@ class OrderStore:
 
 def _encode(order: Order) -> str:
     limits = [None if limit is None else sorted(limit) for limit in (order.namespaces, order.users)]
-    return json.dumps({"do": order.errand.value, "tn": order.tenant, "args": order.arguments, "nss": limits[0], "uss": limits[1]})
+    return json.dumps({"do": str(order.errand), "tn": order.tenant, "args": order.arguments, "nss": limits[0], "uss": limits[1]})
 
 
 def decode_order(raw: bytes) -> Order:
     """An order as it was written down."""
     body = json.loads(raw)
     limits = [None if body[name] is None else frozenset(body[name]) for name in ("nss", "uss")]
-    return Order(Errand(body["do"]), body["tn"], body["args"], *limits)
+    errand = Errand(body["do"]) if body["do"] in _ERRANDS else body["do"]
+    return Order(errand, body["tn"], body["args"], *limits)

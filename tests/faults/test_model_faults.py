@@ -10,13 +10,16 @@ import pytest
 from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.ladder import Unusable, parse_answer
+from agent_memory.llm.openai import OpenAIChat
 from agent_memory.llm.openai_embeddings import OpenAIEmbedder
 from agent_memory.prompts.extract import ExtractionAnswer
 from agent_memory.settings import load_settings
 from agent_memory.storage.indexes import vector_index_name
 from agent_memory.tasks import DueKind
+from agent_memory_client.models import OperationKind
 from tests.faults.conftest import MakeChat
 from tests.faults.pictures import finished
+from tests.faults.proxy import Proxy
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, open_rig, record
 from tests.support.waiting import wait_until
@@ -62,7 +65,7 @@ async def test_an_unusable_answer_stores_nothing_says_why_and_is_given_up_in_the
         await finished(rig)
         assert sorted(one.text for one in await rig.stored()) == sorted(_SAID)
         lookalike.set_fault(None)
-        await rig.rt.outbox.mark(DueKind.EXTRACTION, [sid])
+        await rig.rt.operations.replay(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
         await finished(rig)
         assert await facts(rig) == _FACTS
         assert (await rig.rt.outbox.backlog())[DueKind.EXTRACTION].dead == 0
@@ -100,6 +103,58 @@ async def test_a_model_that_is_away_uses_up_no_tries(make_rig: MakeRig, make_cha
 
         await wait_until(extracted, "the breaker closes: it opens for seconds, and each try asks it")
         assert await facts(rig) == _FACTS
+
+
+@pytest.mark.parametrize("kind", ["timeout", "drip", "reset"])
+async def test_a_model_that_hangs_drips_or_hangs_up_uses_up_no_tries(make_rig: MakeRig, lookalike: Lookalike, kind: str) -> None:
+    """Each call ends by its own deadline, drip or not; requests are answered meanwhile, and the facts come once it is well again."""
+    async with Proxy(lookalike.port).running() as proxy:
+        url = f"http://127.0.0.1:{proxy.port}/v1"
+        chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=0.4))
+        async with make_rig(chat, **_SETTINGS) as rig:
+            if kind == "reset":
+                proxy.lose_replies(1000)
+            else:
+                lookalike.set_fault(kind)
+            await told(rig)
+            for _ in range(4):
+                await rig.make_due(DueKind.EXTRACTION)
+                await rig.work(DueKind.EXTRACTION)
+            backlog = (await rig.rt.outbox.backlog())[DueKind.EXTRACTION]
+            assert (backlog.pending, backlog.dead) == (1, 0)
+            listed = await rig.rt.operations.list(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
+            assert [(one.attempts, (one.reason or "").split(":")[0]) for one in listed.operations] == [(0, "ModelUnavailable")]
+            assert await facts(rig) == []
+            assert await rig.contents("s"), "the session is read as ever"
+            lookalike.set_fault(None)
+            proxy.heal()
+
+            async def extracted() -> bool:
+                await rig.make_due(DueKind.EXTRACTION)
+                await rig.work(DueKind.EXTRACTION)
+                return bool(await facts(rig))
+
+            await wait_until(extracted, "the breaker closes: it opens for seconds, and each try asks it")
+            assert await facts(rig) == _FACTS
+
+
+@pytest.mark.parametrize(("said", "least", "most"), [("1", 0, 60), ("3600", 250, 310)])
+async def test_a_model_that_names_its_time_is_left_alone_for_that_long_at_most_minutes(
+    make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, said: str, least: float, most: float
+) -> None:
+    """Nobody sleeps through `Retry-After: 3600` within a task, and nobody believes it for a whole hour."""
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        lookalike.set_fault("429")
+        lookalike.retry_after = said
+        try:
+            await told(rig)
+            await rig.work(DueKind.EXTRACTION)
+        finally:
+            lookalike.retry_after = "7"
+        assert 1 <= lookalike.calls["chat"] <= 4
+        seconds, _ = await rig.rt.client.time()
+        (due,) = (await rig.marks(DueKind.EXTRACTION)).values()
+        assert least <= due / 1000 - seconds <= most
 
 
 async def test_a_summary_survives_what_the_model_says(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:

@@ -28,11 +28,12 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
     await runtime.reindexer.if_model_changed()
     await runtime.timetable.ensure(periods(settings))
     async with runtime.docket() as docket:
-        Tasks(runtime).register(docket)
+        tasks = Tasks(runtime)
+        tasks.register(docket)
         dispatcher = Dispatcher(runtime, docket, stop)
         while not stop.is_set():
             try:
-                async with _worker(docket, settings) as worker:
+                async with _worker(docket, tasks, settings) as worker:
                     await _work(worker, dispatcher, stop, settings.server.shutdown_grace_seconds)
             except Exception:
                 # A message that cannot be read ends docket's loop, in every worker that gets it. Its work stands in the outbox.
@@ -43,7 +44,7 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
                 await _pause(stop, _RESTART_SECONDS)
 
 
-def _worker(docket: Docket, settings: Settings) -> Worker:
+def _worker(docket: Docket, tasks: Tasks, settings: Settings) -> Worker:
     options = settings.worker
     return Worker(
         docket,
@@ -55,6 +56,8 @@ def _worker(docket: Docket, settings: Settings) -> Worker:
         scheduling_resolution=timedelta(milliseconds=100),
         reconnection_delay=timedelta(seconds=1),
         schedule_automatic_tasks=False,
+        # docket's own drops the task and calls it done.
+        fallback_task=tasks.unknown,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_memory.errors import UnknownWork
 from agent_memory.runtime import Runtime
 from agent_memory.services.access import scope_of_work
 from agent_memory.storage.orders import Errand, Order
@@ -23,6 +24,8 @@ async def carry_out(runtime: Runtime, name: str) -> None:
             await run_view(runtime, order, _required(order, "task_id"))
         case Errand.REFRESH_VIEW:
             await refresh_view(runtime, order)
+        case _:
+            raise UnknownWork(f"only a newer version knows the errand {str(order.errand)[:64]!r}")
 
 
 def _required(order: Order, name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from agent_memory.errors import AgentMemoryError, RedisUnavailable
+from agent_memory.errors import AgentMemoryError, RedisUnavailable, UnknownWork
 from agent_memory.runtime import Runtime
 from agent_memory.settings import Settings
 from agent_memory_worker.compact import compact_changed
@@ -44,8 +44,11 @@ def periods(settings: Settings) -> dict[str, float]:
 async def run_job(runtime: Runtime, name: str) -> None:
     """Runs a job and marks it for its next time; one that is switched off here is not marked again.
 
-    A job that fails has its next try soon, and is never given up for that. Raises RedisUnavailable: then the mark is still the old one.
+    A job that fails has its next try soon, and is never given up for that. Raises RedisUnavailable: then the mark is still the old one;
+    and UnknownWork for a job of a newer version.
     """
+    if name not in _JOBS:
+        raise UnknownWork(f"only a newer version knows the periodic job {name[:64]!r}")
     seconds = periods(runtime.settings).get(name)
     if seconds is None:
         return

@@ -7,10 +7,11 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
-from docket import Docket
+from docket import CurrentExecution, Docket, Execution
 
-from agent_memory.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnavailable, RedisUnavailable
+from agent_memory.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnavailable, RedisUnavailable, UnknownWork
 from agent_memory.runtime import Runtime
 from agent_memory.storage.lua import Claim
 from agent_memory.tasks import DueKind, TaskName
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 # A model that answers unusably this often is not asked again for this session's summary; sentences are chosen instead.
 _PATIENCE = 3
+# How long a task that nobody here knows waits for a worker that does.
+_PARKED_SECONDS = 1.0
 
 
 class Tasks:
@@ -80,6 +83,24 @@ class Tasks:
             for claim in held:
                 await run_job(self._runtime, claim.member)
 
+    async def unknown(
+        self,
+        members: str | list[str],
+        leases: int | list[int],
+        attempts: int | list[int],
+        *_: Any,
+        execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
+        **__: Any,
+    ) -> None:
+        """Run for a task whose name only a newer version knows: its claims go back, for a worker of that version. No try is counted."""
+        log.warning("left for a newer version: the task %s", execution.function_name)
+        # The kind may be as new as the task; in keys it is only a word.
+        kind = cast("DueKind", execution.key.split(":", 1)[0])
+        columns = [part if isinstance(part, list) else [part] for part in (members, leases, attempts)]
+        for claim in (Claim(*parts) for parts in zip(*columns, strict=True)):
+            reason = f"left for a worker that knows the task {execution.function_name}"
+            await self._runtime.outbox.failed(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
+
     @asynccontextmanager
     async def _claimed(self, kind: DueKind, claims: Sequence[Claim], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
         """The claims that still hold, renewed while the work goes on; done at the end, or due again later with the reason."""
@@ -119,7 +140,7 @@ class Tasks:
         expected = isinstance(error, AgentMemoryError)
         log.log(logging.WARNING if expected else logging.ERROR, "%s work failed: %s", kind, error, exc_info=None if expected else error)
         # A model that is away is nobody's fault here: the work waits as long as it takes. One that answers unusably has its tries.
-        away = isinstance(error, ModelUnavailable | RedisUnavailable)
+        away = isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork)
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ModelAnswerInvalid):
             reason += f" ({error.data.get('reason', '')})"

@@ -1,0 +1,103 @@
+"""L2: beyond what a process has room for, requests are refused at once with `Retry-After`, and those that were admitted are answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.api.app import create_app
+from agent_memory.settings import Settings
+from agent_memory_client.models import AppendMessagesResponse
+from tests.support.api import Recorded, serving
+from tests.support.rig import gathered
+from tests.support.waiting import wait_until
+
+_MOST = 4
+_BODY = {"messages": [{"role": "user", "content": "hello", "created_at": "2026-01-02T03:04:05Z"}]}
+
+
+class Gate:
+    """A service call that waits until it is opened, and counts who came in."""
+
+    def __init__(self) -> None:
+        self.entered = 0
+        self.inside = 0
+        self.open = asyncio.Event()
+
+    async def __call__(self) -> Any:
+        self.entered += 1
+        self.inside += 1
+        try:
+            await self.open.wait()
+        finally:
+            self.inside -= 1
+        return AppendMessagesResponse(session_id="s1", appended=1, total_messages=1, tokens=3, version=7)
+
+
+@pytest.fixture
+async def gated(make_settings: Callable[..., Settings]) -> AsyncGenerator[tuple[httpx.AsyncClient, Gate, Recorded]]:
+    """The API with room for four, over a service that does not answer before the gate is opened."""
+    gate, recorded = Gate(), Recorded()
+    recorded.answers["working.append"] = lambda: gate()
+    app = create_app(make_settings(MAX_CONCURRENT_REQUESTS=_MOST), recorded.runtime)
+    async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
+        yield http, gate, recorded
+        gate.open.set()
+
+
+async def test_the_rest_is_refused_while_the_admitted_are_under_way_and_then_there_is_room_again(gated: Any) -> None:
+    http, gate, _ = gated
+    answers: Counter[int] = Counter()
+
+    async def one() -> httpx.Response:
+        response = await http.post("/v1/working-memory/s1/messages", json=_BODY)
+        answers[response.status_code] += 1
+        return response
+
+    async def refused() -> bool:
+        return answers[503] == 20 - _MOST
+
+    asked = [asyncio.create_task(one()) for _ in range(20)]
+    # The gate is closed: whatever is answered now did not wait for anything that was admitted.
+    await wait_until(refused, "sixteen refusals while four are under way")
+    assert (gate.inside, gate.entered, answers[200]) == (_MOST, _MOST, 0)
+    for path in ("/v1/health", "/v1/ready", "/metrics", "/v1/health/"):
+        watched = await http.get(path)
+        assert watched.status_code == 200, "who watches the server sees it when it is full"
+    metrics = (await http.get("/metrics")).text
+    assert f"agent_memory_http_in_flight {_MOST}.0" in metrics
+    gate.open.set()
+    responses = [await task for task in asked]
+    assert answers == {200: _MOST, 503: 20 - _MOST}
+    for response in responses:
+        if response.status_code == 503:
+            assert response.json()["code"] == "overloaded"
+            assert int(response.headers["retry-after"]) >= 1
+            assert response.headers["x-request-id"]
+    assert [(await one()).status_code for _ in range(2 * _MOST)] == [200] * (2 * _MOST)
+    assert gate.entered == 3 * _MOST
+
+
+async def test_who_hangs_up_or_fails_leaves_room(gated: Any) -> None:
+    http, gate, recorded = gated
+
+    async def impatient() -> None:
+        with pytest.raises(httpx.TimeoutException):
+            await http.post("/v1/working-memory/s1/messages", json=_BODY, timeout=0.2)
+
+    await gathered(impatient() for _ in range(_MOST))
+    gate.open.set()
+
+    async def has_room() -> bool:
+        return (await http.post("/v1/working-memory/s1/messages", json=_BODY)).status_code == 200
+
+    await wait_until(has_room, "room after the hang-ups")
+    recorded.answers["working.append"] = RuntimeError("broken")
+    assert {(await http.post("/v1/working-memory/s1/messages", json=_BODY)).status_code for _ in range(3 * _MOST)} == {500}
+    recorded.answers["working.append"] = lambda: gate()
+    assert await has_room()
