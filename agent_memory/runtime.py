@@ -32,9 +32,18 @@ from agent_memory.services.working import WorkingMemoryService
 from agent_memory.settings import Settings
 from agent_memory.storage.carrier import CarrierGuard
 from agent_memory.storage.connection import Reader, check_engine, connect, fsync_always, redis_errors
+from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.erasure import ErasureStore
 from agent_memory.storage.idempotency import IdempotencyStore
-from agent_memory.storage.indexes import VectorSpec, ensure_index, memory_schema, session_schema, vector_schema
+from agent_memory.storage.indexes import (
+    VectorSpec,
+    change_schema,
+    ensure_index,
+    history_schema,
+    memory_schema,
+    session_schema,
+    vector_schema,
+)
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Scripts
 from agent_memory.storage.memories import MemoryStore
@@ -90,6 +99,7 @@ class Runtime:
     erasures: ErasureStore
     survey: Survey
     merges: MergeStore
+    decisions: DecisionStore
     orders: OrderStore
     timetable: Timetable
     usage: UsageLog
@@ -159,13 +169,19 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         longterm = settings.longterm
         spec = VectorSpec(models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type)
         with redis_errors():
-            await ensure_index(client, session_schema(keys))
-            await ensure_index(client, memory_schema(keys))
-            await ensure_index(client, vector_schema(keys, spec))
+            for schema in (
+                session_schema(keys),
+                memory_schema(keys),
+                vector_schema(keys, spec),
+                history_schema(keys, spec),
+                change_schema(keys),
+            ):
+                await ensure_index(client, schema)
         scripts = Scripts(client, fsync=settings.redis.durability == "strict")
         outbox = Outbox(client, keys, scripts)
         sessions = SessionStore(client, keys, scripts)
         memories = MemoryStore(client, keys, scripts, spec)
+        decisions = DecisionStore(keys, scripts)
         operations = OperationService(OperationStore(client, keys), sessions)
         erasures = ErasureStore(client, keys, memories)
         survey = Survey(client, keys, spec)
@@ -202,7 +218,8 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             operations=operations,
             erasures=erasures,
             survey=survey,
-            merges=MergeStore(client, keys),
+            merges=MergeStore(client, keys, decisions),
+            decisions=decisions,
             orders=orders,
             timetable=Timetable(client, keys),
             usage=usage,

@@ -10,7 +10,6 @@ from hashlib import blake2b
 from typing import Any
 
 from agent_memory.scope import SessionRef
-from agent_memory.storage.keys import tag
 from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
 
@@ -132,34 +131,6 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
         extracted_to=int(cursors[1] or 0),
         promoted_at=from_micros(promoted_at) if promoted_at else None,
     )
-
-
-def memory_digest(record: MemoryRecord) -> str:
-    """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
-    given = record.model_dump_json(exclude_unset=True, exclude={"persisted_at", "updated_at", "last_accessed"})
-    return blake2b(given.encode(), digest_size=16).hexdigest()
-
-
-def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> list[str | float]:
-    """The hash of a memory, flat: the whole record as JSON, and what the index knows of it."""
-    flat: list[str | float] = [
-        *("j", record.model_dump_json()),
-        *("t", tag(tenant)),
-        *("ty", tag(record.memory_type.value)),
-        *("st", tag(record.extraction_strategy)),
-        *("c", record.created_at.timestamp()),
-        *("la", record.last_accessed.timestamp()),
-        *("k", terms),
-    ]
-    for name, value in (("ns", record.namespace), ("u", record.user_id), ("s", record.session_id)):
-        if value:
-            flat += [name, tag(value)]
-    for name, values in (("tp", record.topics), ("en", record.entities)):
-        if values:
-            flat += [name, ",".join(dict.fromkeys(tag(value.casefold()) for value in values))]
-    if record.event_date is not None:
-        flat += ["e", record.event_date.timestamp()]
-    return flat
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:

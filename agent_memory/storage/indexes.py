@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -16,7 +17,9 @@ from agent_memory.errors import StartupError
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keys import Keys
 
-SCHEMA_VERSION = 2
+log = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 3
 _BUILD_SECONDS = 600.0
 
 
@@ -59,6 +62,14 @@ def vector_index_name(keys: Keys, spec: VectorSpec) -> str:
     return keys.index(f"v:{SCHEMA_VERSION}:{spec.digest}")
 
 
+def history_index_name(keys: Keys, spec: VectorSpec) -> str:
+    return keys.index(f"h:{SCHEMA_VERSION}:{spec.digest}")
+
+
+def change_index_name(keys: Keys) -> str:
+    return keys.index(f"ch:{SCHEMA_VERSION}")
+
+
 def session_index_name(keys: Keys) -> str:
     return keys.index(f"w:{SCHEMA_VERSION}")
 
@@ -71,6 +82,22 @@ def memory_schema(keys: Keys) -> IndexSchema:
 
 def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
     """Their vectors, with the same tags and times."""
+    return _schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), _vector(spec)])
+
+
+def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+    """What is no longer current, words and vector in one document (it comes as a whole); `rt` is when a version was retired."""
+    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
+    return _schema(history_index_name(keys, spec), keys.history_prefix, [*_memory_fields(), *_numbers("rt"), words, _vector(spec)])
+
+
+def change_schema(keys: Keys) -> IndexSchema:
+    """Changes of memories: whose, of which kind and batch, in which state, and when."""
+    fields = [*_tags("t", "ns", "u", "kd", "bt", "st"), *_numbers("at", sortable=True)]
+    return _schema(change_index_name(keys), keys.change_prefix, fields)
+
+
+def _vector(spec: VectorSpec) -> dict[str, Any]:
     vector: dict[str, Any] = {
         "algorithm": spec.algorithm.lower(),
         "dims": spec.dimensions,
@@ -80,12 +107,13 @@ def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
     if spec.algorithm == "HNSW":
         # With the default EF_RUNTIME of 10, recall@10 was measured at 0.82-0.86.
         vector |= {"m": 16, "ef_construction": 200, "ef_runtime": 100}
-    field = {"name": spec.field, "type": "vector", "attrs": vector}
-    return _schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), field])
+    return {"name": spec.field, "type": "vector", "attrs": vector}
 
 
 def _memory_fields() -> list[dict[str, Any]]:
-    return [*_tags("t", "ns", "u", "s", "ty", "st", "tp", "en"), *_numbers("c", sortable=True), *_numbers("la", "e")]
+    tags = _tags("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
+    # `vf` and `z`: true from and until; `b`: not true before (only where that lay ahead when it was written); `ra`: recorded at.
+    return [*tags, *_numbers("c", sortable=True), *_numbers("la", "e", "vf", "z", "b", "ra", "tr")]
 
 
 def session_schema(keys: Keys) -> IndexSchema:
@@ -123,6 +151,23 @@ async def ensure_index(client: Redis, schema: IndexSchema) -> bool:
                 raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s")
             await asyncio.sleep(0.02)
     return made
+
+
+async def drop_former(client: Redis, keys: Keys) -> list[str]:
+    """Drops the indexes of former schemas (documents stay) and returns their names; for a store's first start with a new version."""
+    with redis_errors():
+        listed: list[bytes] = await client.execute_command("FT._LIST") or []
+        names = [name.decode() for name in listed]
+        prefix = keys.index("")
+        own = {"m", "v", "w", "h", "ch"}
+        parts = {name: name.removeprefix(prefix).split(":") for name in names if name.startswith(prefix)}
+        former = [name for name, part in parts.items() if part[0] in own and part[1:2] != [str(SCHEMA_VERSION)]]
+        for name in former:
+            try:
+                await client.execute_command("FT.DROPINDEX", name)
+            except ResponseError as error:
+                log.info("the former index %s is dropped by another process: %s", name, error)
+    return former
 
 
 async def _info(client: Redis, name: str) -> dict[bytes, Any] | None:

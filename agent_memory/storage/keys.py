@@ -12,6 +12,14 @@ am:{0}:jx:<sid>     set     the cursors of a session's batches that are set asid
 am:{0}:wt:<user>    zset    a user's sessions with messages or memories that wait, by the time (ms) of the last   until nothing waits
 am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
 am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
+am:{0}:h:<mid>      hash    a current memory whose time is over, with its vector           until deleted
+am:{0}:h:<mid>.<version> hash  a version that is no longer current, with its vector        until its memory is deleted
+am:{0}:mh:<mid>     zset    what else there is of a memory: versions, "a"liases, "c"hanges    as its memory
+am:{0}:ev:<mid>     hash    evidence that came after a memory was written                  as its memory
+am:{0}:al:<mid>     string  another id of a memory: the memory, and what was given under it   as its memory
+am:{0}:by:<scope>   hash    which current memory has given words ("t") or a slot ("s")       as those memories
+am:{0}:ch:<change>  hash    a change of memories that can be undone, or a proposal of one     until a memory of it is deleted
+am:{0}:bare         set     versions that were retired before they had a vector           until they have one
 am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival          until the last is deleted
 am:{0}:use           hash    how often memories were read and when last (ms), by mid          until the memory is deleted, or found to be
 am:{0}:use:unfolded  set     memories whose time of reading the index does not know yet       until it does
@@ -156,6 +164,37 @@ class Keys:
 
     def tombstone(self, mid: str) -> str:
         return f"{self.root}mt:{mid}"
+
+    def history(self, name: str) -> str:
+        """Of a version ("<mid>.<version>"), or of a memory whose time is over (its mid)."""
+        return f"{self.root}h:{name}"
+
+    @property
+    def history_prefix(self) -> str:
+        return f"{self.root}h:"
+
+    @property
+    def bare(self) -> str:
+        return f"{self.root}bare"
+
+    def ledger(self, mid: str) -> str:
+        return f"{self.root}mh:{mid}"
+
+    def evidence(self, mid: str) -> str:
+        return f"{self.root}ev:{mid}"
+
+    def alias(self, mid: str) -> str:
+        return f"{self.root}al:{mid}"
+
+    def by(self, scope: str) -> str:
+        return f"{self.root}by:{scope}"
+
+    def change(self, change_id: str) -> str:
+        return f"{self.root}ch:{change_id}"
+
+    @property
+    def change_prefix(self) -> str:
+        return f"{self.root}ch:"
 
     def due(self, kind: DueKind) -> str:
         return f"{self.root}due:{kind}"

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
 from agent_memory.errors import RedisUnavailable, VersionMismatch
-from agent_memory.storage import outbox_scripts, scripts, session_scripts
+from agent_memory.storage import memory_scripts, outbox_scripts, scripts, session_scripts, upkeep_scripts
 from agent_memory.storage.connection import redis_errors
 
 Arg = str | bytes | int | float
@@ -114,9 +114,10 @@ class Scripts:
         self._session_aside = Script(client, session_scripts.SESSION_ASIDE)
         self._session_journal = Script(client, scripts.SESSION_JOURNAL, flags="no-writes")
         self._session_summary = Script(client, scripts.SESSION_SUMMARY)
-        self._memory_write = Script(client, scripts.MEMORY_WRITE, fsync=fsync)
-        self._memory_index = Script(client, scripts.MEMORY_INDEX)
-        self._memory_delete = Script(client, scripts.MEMORY_DELETE, fsync=fsync, flags="allow-oom")
+        self._memory_commit = Script(client, memory_scripts.MEMORY_COMMIT, fsync=fsync)
+        self._memory_index = Script(client, upkeep_scripts.MEMORY_INDEX)
+        self._memory_sweep = Script(client, upkeep_scripts.MEMORY_SWEEP)
+        self._memory_delete = Script(client, upkeep_scripts.MEMORY_DELETE, fsync=fsync, flags="allow-oom")
         self._due_claim = Script(client, outbox_scripts.DUE_CLAIM)
         self._due_begin = Script(client, outbox_scripts.DUE_BEGIN)
         self._due_done = Script(client, outbox_scripts.DUE_DONE, flags="allow-oom")
@@ -156,10 +157,12 @@ class Scripts:
     async def session_summary(self, keys: Sequence[str], fence: str, count: int, context: str, tokens: int, remember: int) -> bool:
         return bool(await self._session_summary(keys, [fence, count, context, tokens, remember]))
 
-    async def memory_write(self, keys: Sequence[str], header: dict[str, Any], args: Sequence[Arg]) -> list[str] | None:
-        """Returns a state per memory, or None when the fence refused."""
-        reply = await self._memory_write(keys, [_header(header), *args])
-        return None if reply[0] == b"fenced" else [state.decode() for state in reply[1:]]
+    async def memory_commit(self, keys: Sequence[str], header: dict[str, Any], args: Sequence[Arg]) -> list[str]:
+        """The reply of the script, see there: its first word, then a state per step."""
+        return [word.decode() for word in await self._memory_commit(keys, [compact(header), *args])]
+
+    async def memory_sweep(self, keys: Sequence[str], args: Sequence[Arg]) -> int:
+        return int(await self._memory_sweep(keys, args))
 
     async def memory_index(self, keys: Sequence[str], args: Sequence[Arg]) -> list[bool]:
         return [bool(done) for done in await self._memory_index(keys, args)]

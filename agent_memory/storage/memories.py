@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,19 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import ResponseError
 
 from agent_memory.errors import RedisUnavailable
-from agent_memory.scope import Scope, SessionRef
-from agent_memory.storage.codec import decode_memory, iso, memory_digest, memory_fields
+from agent_memory.scope import Scope
+from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import read
 from agent_memory.storage.filters import having
 from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
-from agent_memory.storage.keys import Keys, tag
+from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Scripts
+from agent_memory.storage.records import PAST, READ_FIELDS, Found, read_row
+from agent_memory.storage.steps import Fence, Steps, order_of
 from agent_memory.storage.usage import queue_usage, with_usage
 from agent_memory.tasks import DueKind
-from agent_memory.units import REACH, unit_terms
-from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+from agent_memory.units import REACH
+from agent_memory_client.models import MemoryRecord
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 _WRITE_BATCH = 200
@@ -50,23 +51,6 @@ class Hits:
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
-    """Moves a session's cursor in the same step as the memories made from its journal; nothing is written when it moved already.
-
-    `own` are the session's memories among them, as they stood in the journal, from which they go.
-    """
-
-    sid: str
-    epoch: str
-    cursor: str
-    start: int
-    to: int
-    keep: int
-    both: bool = False
-    own: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True, slots=True)
 class IndexJob:
     """A memory that waits for its vector, with its neighbours in the session if it is a message."""
 
@@ -75,6 +59,8 @@ class IndexJob:
     record: MemoryRecord
     before: list[MemoryRecord]
     after: list[MemoryRecord]
+    terms: str | None = None
+    """The index terms of what is no longer current: they stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +72,7 @@ class Indexed:
     lease: int
     vector: NDArray[np.float32]
     terms: str
+    past: bool = False
 
 
 class MemoryStore:
@@ -103,23 +90,19 @@ class MemoryStore:
         """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
-    def order_key(self, tenant: str, record: MemoryRecord) -> str:
-        """Where a message memory stands among those of its session; the memory's own key for all others."""
-        if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
-            return self._keys.memory(self._keys.mid(tenant, record.id))
-        return self._keys.order(self._keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
-
     async def write(
-        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, late: bool = False
+        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, late: bool = False, dedupe: bool = False
     ) -> list[str] | None:
         """Stores memories: "new", "changed" (the same id, other content), "same", or with `late` "buried" (deleted before).
 
-        With a fence all of them and the cursor move in one step, and None is returned when the fence refused.
+        With `dedupe` a new memory is not stored beside one that has the same words: "twin <mid>"; nor, ever, beside the current one of its
+        slot: "slot <mid>". Both are for `services/settling.py` to decide. What is changed stays as a version. With a fence all of them
+        and the cursor move in one step, and None is returned when the fence refused.
         """
         states: list[str] = []
         step = len(records) if fence else _WRITE_BATCH
         for start in range(0, len(records), step) if records else (0,):
-            some = await self._write(scope, records[start : start + step], fence, late)
+            some = await self._write(scope, records[start : start + step], fence, late, dedupe)
             if some is None:
                 return None
             states += some
@@ -146,83 +129,102 @@ class MemoryStore:
         records: Sequence[MemoryRecord],
         fence: Fence | None = None,
         late: bool = False,
-        expect: int | None = None,
-        leave: str | None = None,
+        dedupe: bool = False,
         past: bool = False,
     ) -> list[str] | None:
-        k = self._keys.session(fence.sid if fence else "-")
-        keys = [self._keys.due(DueKind.MEMORY), self._keys.wake, k.journal, k.journal_list, k.meta, k.journal_own, leave or k.order]
-        args: list[Arg] = []
-        orders = [self.order_key(scope.tenant, record) for record in records]
-        for place, (record, order) in enumerate(zip(records, orders, strict=True)):
-            mid = self._keys.mid(scope.tenant, record.id)
-            keys += [self._keys.memory(mid), order, self._keys.tombstone(mid), self._keys.vector(mid)]
-            # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
-            before = [records[i] for i in range(max(place - REACH, 0), place) if orders[i] == order]
-            after = [records[i] for i in range(place + 1, min(place + 1 + REACH, len(records))) if orders[i] == order]
-            flat = memory_fields(scope.tenant, record, unit_terms(record, before, after))
-            args += [mid, memory_digest(record), len(flat) // 2, *flat]
-        header: dict[str, Any] = {
-            "late": late,
-            "reach": REACH,
-            "leave": leave is not None,
-            "past": past,
-            "expect": None if expect is None else str(expect),
-        }
-        if fence:
-            header["fence"] = {
-                "ep": fence.epoch,
-                "cur": fence.cursor,
-                "from": fence.start,
-                "to": fence.to,
-                "keep": fence.keep,
-                **({"both": True} if fence.both else {}),
-                "own": [part for item in fence.own.items() for part in item],
-                "at": iso(datetime.now(UTC)),
-            }
-        elif not records:
+        if not records and fence is None:
             return []
-        return await self._scripts.memory_write(keys, header, args)
+        steps = Steps(self._keys, scope.tenant, atomic=False, fence=fence)
+        orders = [order_of(self._keys, scope.tenant, record) for record in records]
+        for place, (record, order) in enumerate(zip(records, orders, strict=True)):
+            near: list[Sequence[MemoryRecord]] = [(), ()]
+            if order is not None:
+                # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
+                spans = range(max(place - REACH, 0), place), range(place + 1, min(place + 1 + REACH, len(records)))
+                near = [[records[i] for i in span if orders[i] == order] for span in spans]
+            # With a fence there is no second step that could settle a slot.
+            settled = past or fence is not None
+            steps.group(steps.put(record, before=near[0], after=near[1], late=late, dedupe=dedupe, settled=settled, past=past))
+        reply = await steps.run(self._scripts)
+        return None if reply[0] == "fenced" else reply[1:]
 
     async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> bool:
         """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile.
 
         It leaves its old place among a session's messages when its session, user, namespace or type changed.
         """
-        before, after = self.order_key(scope.tenant, old), self.order_key(scope.tenant, new)
-        apart = before not in (after, self._keys.memory(self._keys.mid(scope.tenant, old.id)))
-        states = await self._write(scope, [new], expect=version, leave=before if apart else None)
-        return states != ["moved"]
+        before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps.group(steps.put(new, expect=str(version), settled=True, leave=before if before != after else None))
+        return (await steps.run(self._scripts))[1] != "moved"
 
     async def versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
         """A memory and its version, for `replace`."""
-        mid = self._keys.mid(scope.tenant, memory_id)
-
-        def build(pipe: Pipeline) -> None:
-            pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
-            queue_usage(pipe, self._keys, [mid])
-
-        (owner, raw, version), (used,) = await read(self._client, build)
-        return (with_usage(decode_memory(raw), used), int(version)) if owner == tag(scope.tenant).encode() and raw else None
+        found = (await self.find(scope, [memory_id]))[0]
+        return None if found is None else (_plain(found.record), found.version)
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
         """The memories of these ids, None where there is none."""
-        return await self.fetch(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
+        return [None if found is None else _plain(found.record) for found in await self.find(scope, ids)]
 
-    async def fetch(self, scope: Scope, mids: Sequence[str]) -> list[MemoryRecord | None]:
-        """The memories of these names in keys; None where there is none, or where it is not the caller's after all."""
+    async def find(self, scope: Scope, ids: Sequence[str]) -> list[Found | None]:
+        """The memories of these ids as they are now, also those whose time is over; None where there is none.
+
+        An id that has become another name of a memory answers with that memory, under its own id. One round trip, a second one for
+        such ids.
+        """
+        return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
+
+    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[Found | None]:
         if not mids:
             return []
 
         def build(pipe: Pipeline) -> None:
             for mid in mids:
-                pipe.hmget(self._keys.memory(mid), ["t", "j"])
+                pipe.hmget(self._keys.memory(mid), READ_FIELDS)
+                pipe.hmget(self._keys.history(mid), READ_FIELDS)
+                pipe.get(self._keys.alias(mid))
             queue_usage(pipe, self._keys, mids)
 
-        mine = tag(scope.tenant).encode()
+        *replies, usage = await read(self._client, build)
+        found: list[Found | None] = []
+        others: dict[int, str] = {}
+        for place, mid in enumerate(mids):
+            current, over, alias = replies[3 * place : 3 * place + 3]
+            one = read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over)
+            found.append(one)
+            if one is not None:
+                with_usage(one.record, usage[place])
+            if found[-1] is None and alias is not None and follow:
+                others[place] = alias.split(b" ", 1)[0].decode()
+        if others:
+            for place, one in zip(others, await self._read(scope, list(others.values()), follow=False), strict=True):
+                found[place] = one
+        return found
+
+    async def fetch(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
+        """The memories of these names in keys, and versions of names that begin with `PAST`; None where there is none, or where it is
+        not the caller's after all."""
+        return [None if found is None else _plain(found.record) for found in await self.load(scope, names)]
+
+    async def load(self, scope: Scope, names: Sequence[str]) -> list[Found | None]:
+        """As `fetch`, with their versions and with the times when they were recorded and retired."""
+        if not names:
+            return []
+
+        def build(pipe: Pipeline) -> None:
+            for name in names:
+                key = self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(name)
+                pipe.hmget(key, READ_FIELDS)
+            queue_usage(pipe, self._keys, mids)
+
+        mids = [name.removeprefix(PAST).split(".")[0] for name in names]
         *rows, usage = await read(self._client, build)
-        found = zip(rows, usage, strict=True)
-        return [with_usage(decode_memory(raw), used) if owner == mine and raw else None for (owner, raw), used in found]
+        found = [read_row(scope.tenant, mid, row) for mid, row in zip(mids, rows, strict=True)]
+        for one, used in zip(found, usage, strict=True):
+            if one is not None:
+                with_usage(one.record, used)
+        return found
 
     async def delete(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
         """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
@@ -231,13 +233,10 @@ class MemoryStore:
     async def drop(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
         """Deletes as `delete`, each only if it still has its version (None: any); says which were deleted."""
         keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
-        keys += [self._keys.usage, self._keys.usage_unfolded]
-        args: list[Arg] = [_TOMBSTONE_SECONDS, REACH]
+        args: list[Arg] = [self._keys.root, _TOMBSTONE_SECONDS, REACH]
         for record, version in items:
             mid = self._keys.mid(scope.tenant, record.id)
-            order = self.order_key(scope.tenant, record)
-            keys += [self._keys.memory(mid), order, self._keys.tombstone(mid), self._keys.vector(mid)]
-            args += [mid, "" if version is None else version]
+            args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or ""]
         return await self._scripts.memory_delete(keys, args) if items else []
 
     # Searches, to be put on one pipeline; each reply is read with `parse_hits`.
@@ -308,18 +307,23 @@ class MemoryStore:
         def build(pipe: Pipeline) -> None:
             for mid in mids:
                 pipe.hmget(self._keys.memory(mid), ["n", "j", "t"])
+                pipe.hmget(self._keys.history(mid), ["n", "j", "t", "k"])
 
         rows = await read(self._client, build)
-        found: list[tuple[str, int, MemoryRecord, str]] = []
+        found: list[tuple[str, int, MemoryRecord, str | None, str | None]] = []
         gone: list[str] = []
-        for mid, (version, raw, owner) in zip(mids, rows, strict=True):
+        for place, mid in enumerate(mids):
+            current, past = rows[2 * place : 2 * place + 2]
+            version, raw, owner = current if current[1] is not None else past[:3]
             if raw is None or version is None:
                 gone.append(mid)
             else:
                 record = decode_memory(raw)
-                found.append((mid, int(version), record, self.order_key(bytes.fromhex(owner.decode()).decode(), record)))
-        neighbours = await self._neighbours([(mid, order) for mid, _, _, order in found if order != self._keys.memory(mid)])
-        jobs = [IndexJob(mid, version, record, *neighbours.get(mid, ([], []))) for mid, version, record, _ in found]
+                terms = None if current[1] is not None else past[3].decode()
+                order = None if terms is not None else order_of(self._keys, bytes.fromhex(owner.decode()).decode(), record)
+                found.append((mid, int(version), record, order, terms))
+        neighbours = await self._neighbours([(mid, order) for mid, _, _, order, _ in found if order is not None])
+        jobs = [IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms) for mid, version, record, _, terms in found]
         return jobs, gone
 
     async def _neighbours(self, places: list[tuple[str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
@@ -352,10 +356,17 @@ class MemoryStore:
         keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
         args: list[Arg] = []
         for item in items:
-            keys += [self._keys.memory(item.mid), self._keys.vector(item.mid)]
+            past = self._keys.history(item.mid)
+            keys += [past, past] if item.past else [self._keys.memory(item.mid), self._keys.vector(item.mid)]
             blob = item.vector.astype(self._spec.numpy_type).tobytes()
             args += [item.mid, item.version, item.lease, item.terms, self._spec.field, blob]
         return await self._scripts.memory_index(keys, args)
+
+
+def _plain(record: MemoryRecord) -> MemoryRecord:
+    """A record as it was written: without what only Redis knows of its version."""
+    record.recorded_at = record.retired_at = None
+    return record
 
 
 def parse_hits(reply: Any) -> Hits:
@@ -369,5 +380,6 @@ def parse_hits(reply: Any) -> Hits:
     for row in reply[b"results"]:
         fields = {name.decode(): value.decode("utf-8", "replace") for name, value in (row.get(b"extra_attributes") or {}).items()}
         value = float(fields["d"]) if "d" in fields else float(row.get(b"score") or 0.0)
-        hits.append(Hit(row[b"id"].rsplit(b":", 1)[-1].decode(), value, fields))
+        *_, place, name = row[b"id"].decode().rsplit(":", 2)
+        hits.append(Hit(PAST + name if place == "h" else name, value, fields))
     return Hits(int(reply[b"total_results"]), hits)

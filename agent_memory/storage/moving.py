@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from redis.asyncio import Redis
 
 from agent_memory.scope import Scope
-from agent_memory.storage.codec import memory_digest
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.memories import Indexed, MemoryStore
+from agent_memory.storage.records import memory_digest
 from agent_memory.tasks import DueKind
 from agent_memory.units import unit_terms
 from agent_memory_client.models import MemoryRecord

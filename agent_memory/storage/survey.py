@@ -18,6 +18,7 @@ from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
 from agent_memory.storage.keys import Keys, tag, untag
 from agent_memory.storage.memories import parse_hits
+from agent_memory.storage.records import Found
 from agent_memory.storage.usage import queue_usage, with_usage
 from agent_memory_client.models import (
     CreatedAt,
@@ -25,7 +26,6 @@ from agent_memory_client.models import (
     EventDate,
     ExtractionStrategy,
     LastAccessed,
-    MemoryRecord,
     MemoryType,
     Namespace,
     SessionId,
@@ -62,15 +62,6 @@ class Selection:
             user_id=None if user_id is None else UserId(eq=user_id),
             session_id=None if session_id is None else SessionId(eq=session_id),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A memory as it was read, its name in keys, and the version (µs of its last change) that a later change can insist on."""
-
-    mid: str
-    version: int
-    record: MemoryRecord
 
 
 @dataclass(frozen=True, slots=True)

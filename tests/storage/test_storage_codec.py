@@ -16,10 +16,10 @@ from agent_memory.storage.codec import (
     encode_message,
     encode_own,
     iso,
-    memory_digest,
     message_identity,
 )
 from agent_memory.storage.keys import Keys, digest, tag, untag
+from agent_memory.storage.records import memory_digest
 from agent_memory_client.models import MemoryMessage, MemoryRecord
 
 NAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)

@@ -15,11 +15,12 @@ from agent_memory.analysis import terms
 from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.prompts.repeats import RepeatsAnswer, find_repeats
 from agent_memory.runtime import Runtime
+from agent_memory.sameness import Kin, kin
 from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
 from agent_memory.storage.survey import Found, Selection
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
-from agent_memory_worker.duplicates import Kin, comparable, kin, merged, plan, precedence
+from agent_memory_worker.duplicates import comparable, merged, plan, precedence
 
 log = logging.getLogger(__name__)
 

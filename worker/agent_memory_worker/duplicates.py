@@ -8,18 +8,17 @@ create makes. A message is never a repeat: its place among its neighbours is par
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from agent_memory.sameness import kin, normal_text
 from agent_memory.scope import SessionRef
 from agent_memory.services.longterm import fact_memory_id
 from agent_memory.storage.survey import Found
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
-_EDGES = " .!…\"'“”‘’"
 _NUMBER = re.compile(r"\d+")
 _NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
 # Between the two times that a worker writes into a new fact.
@@ -40,8 +39,6 @@ _INCIDENTAL = {
     "discrete_memory_extracted",
 }
 
-Kin = tuple[str, str | None, str | None, str, datetime | None]
-
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -50,16 +47,6 @@ class Merge:
     stays: Found
     merged: MemoryRecord
     repeats: list[Found]
-
-
-def normal_text(text: str) -> str:
-    """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split()).strip(_EDGES)
-
-
-def kin(record: MemoryRecord) -> Kin:
-    """What repeats have in common: the words, whose they are, the type, and the date of what they tell. The session is not part of it."""
-    return normal_text(record.text), record.namespace, record.user_id, record.memory_type.value, record.event_date
 
 
 def made_here(record: MemoryRecord) -> bool:
@@ -82,7 +69,7 @@ def _essence(record: MemoryRecord) -> dict[str, Any]:
 
 def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
     """Whether a repeat may go when `stays` stays."""
-    return (made_here(record) and not record.pinned) or identical(record, stays)
+    return not record.pinned and (made_here(record) or identical(record, stays))
 
 
 def precedence(found: Found) -> tuple[bool, bool, datetime, str]:
@@ -130,7 +117,7 @@ def comparable(stays: MemoryRecord, other: MemoryRecord) -> bool:
     """
     if not made_here(other) or other.pinned or MemoryTypeEnum.MESSAGE in (stays.memory_type, other.memory_type):
         return False
-    if kin(stays)[1:4] != kin(other)[1:4]:
+    if kin(stays)[1:5] != kin(other)[1:5]:
         return False
     dates = {stays.event_date, other.event_date}
     if len(dates) > 1 and (None not in dates or stays.memory_type is MemoryTypeEnum.EPISODIC):

@@ -28,7 +28,8 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim]) -> int:
             vector=unit_vector(
                 vectors[job.record.text], [vectors[near.text] for near in job.before], [vectors[near.text] for near in job.after]
             ),
-            terms=unit_terms(job.record, job.before, job.after),
+            terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
+            past=job.terms is not None,
         )
         for job in jobs
     ]

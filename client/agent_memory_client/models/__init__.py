@@ -42,6 +42,7 @@ from agent_memory_client.models.memories import (
     ClientMemoryRecord,
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
+    Evidence,
     ExtractedMemoryRecord,
     ForgetPolicy,
     ForgetRequest,
@@ -52,6 +53,7 @@ from agent_memory_client.models.memories import (
     MemoryStrategyConfig,
     MemoryTypeEnum,
     SearchScoreTypeEnum,
+    SourceClass,
 )
 from agent_memory_client.models.messages import (
     MAX_APPENDED_MESSAGES,
@@ -142,6 +144,7 @@ __all__ = [
     "Entities",
     "ErrorResponse",
     "EventDate",
+    "Evidence",
     "ExplainRequest",
     "Explanation",
     "ExtractedMemoryRecord",
@@ -188,6 +191,7 @@ __all__ = [
     "SessionId",
     "SessionIdentifier",
     "SessionListResponse",
+    "SourceClass",
     "SummaryView",
     "SummaryViewPartitionResult",
     "SummaryViewSource",

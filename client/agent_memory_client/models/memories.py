@@ -49,8 +49,37 @@ class MemoryStrategyConfig(BaseModel):
     config: AnyObject = Field(default_factory=dict[str, Any])
 
 
+SourceClass: TypeAlias = Literal["user", "assistant", "tool", "import", "inference", "client"]
+"""Where a memory comes from: who said it, or that a program stated, imported or inferred it."""
+
+
+class Evidence(BaseModel):
+    """What a memory rests on: messages of a session, or a program's own statement. `quote` is kept when the messages are gone."""
+
+    session_id: OptionalIdentifier = None
+    message_ids: list[Identifier] = Field(default_factory=list[str], max_length=1000)
+    role: FreeText | None = None
+    quote: Annotated[FreeText, Field(max_length=4000)] | None = None
+    source: SourceClass | None = None
+    memory_id: OptionalIdentifier = None
+    at: Instant | None = None
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+Absent = Field(default=None, exclude_if=_is_none)
+"""A field that answers leave out when it has no value: programs that do not know it see what they always saw."""
+
+
 class MemoryRecord(BaseModel):
-    """A memory. Scope fields that are empty strings count as not given."""
+    """A memory. Scope fields that are empty strings count as not given.
+
+    A fact is true from `valid_from` (when it was made, if not given) until `valid_to`, and nobody is shown it after `expires_at`.
+    `recorded_at` and `retired_at` say when the server knew it; they, `supersedes` and `superseded_by` are the server's to write.
+    `slot` names what a fact is about ("home_city"): of one slot of a user, namespace and agent one fact is current.
+    """
 
     id: Identifier
     text: MemoryText
@@ -73,6 +102,22 @@ class MemoryRecord(BaseModel):
     extraction_strategy: Identifier = "discrete"
     extraction_strategy_config: AnyObject = Field(default_factory=dict[str, Any])
     metadata: JsonObject = Field(default_factory=dict[str, Any])
+    agent_id: OptionalIdentifier = Absent
+    slot: OptionalIdentifier = Absent
+    category: OptionalIdentifier = Absent
+    valid_from: Instant | None = Absent
+    valid_to: Instant | None = Absent
+    expires_at: Instant | None = Absent
+    recorded_at: Instant | None = Absent
+    retired_at: Instant | None = Absent
+    supersedes: list[Identifier] | None = Absent
+    superseded_by: OptionalIdentifier = Absent
+    evidence: Annotated[list[Evidence], Field(max_length=200)] | None = Absent
+    source_class: SourceClass | None = Absent
+    trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
+    confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
+    model: OptionalIdentifier = Absent
+    prompt_version: OptionalIdentifier = Absent
 
 
 class ClientMemoryRecord(MemoryRecord):
@@ -145,6 +190,13 @@ class EditMemoryRecordRequest(BaseModel):
     session_id: ClearableIdentifier | None = None
     event_date: Instant | None = None
     pinned: bool | None = None
+    agent_id: ClearableIdentifier | None = None
+    slot: ClearableIdentifier | None = None
+    category: ClearableIdentifier | None = None
+    valid_from: Instant | None = None
+    valid_to: Instant | None = None
+    expires_at: Instant | None = None
+    metadata: JsonObject | None = None
 
 
 class ForgetPolicy(BaseModel):

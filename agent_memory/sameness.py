@@ -1,0 +1,33 @@
+"""When two memories say the same, as far as words alone can tell (pure)."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import datetime
+
+from agent_memory_client.models import MemoryRecord
+
+_EDGES = " .!…\"'“”‘’"
+
+Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
+
+
+def normal_text(text: str) -> str:
+    """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split()).strip(_EDGES)
+
+
+def kin(record: MemoryRecord) -> Kin:
+    """What repeats have in common: the words, whose they are, the type, and the date of what they tell. The session is not part of it."""
+    who = (record.namespace, record.user_id, record.agent_id)
+    return normal_text(record.text), *who, record.memory_type.value, record.event_date
+
+
+def ends_at(record: MemoryRecord) -> datetime | None:
+    """When a memory stops being shown: its time is over, or it expires."""
+    return min((moment for moment in (record.valid_to, record.expires_at) if moment is not None), default=None)
+
+
+def begins_at(record: MemoryRecord) -> datetime:
+    """When what a memory tells began to be true: when it was made, unless it says so."""
+    return record.valid_from or record.created_at

@@ -1,0 +1,269 @@
+"""Decisions about memories, carried out: all of a batch in one step, with the cursor of the work that they come from.
+
+Nothing is overwritten. What a decision replaces stays as a version, and the decision itself is remembered as a change that
+`storage/changes.py` reads and undoes. Every decision names the versions that it was made from; when one has moved on, nothing is done
+and the caller decides again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from ulid import ULID
+
+from agent_memory.sameness import begins_at
+from agent_memory.scope import Scope
+from agent_memory.storage.keys import Keys, tag
+from agent_memory.storage.lua import Scripts, compact
+from agent_memory.storage.records import Found
+from agent_memory.storage.steps import Fence, Step, Steps
+from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
+
+
+class ChangeKind(StrEnum):
+    """What was done."""
+
+    UPDATE = "update"
+    SUPERSEDE = "supersede"
+    MERGE = "merge"
+    FORGET = "forget"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A memory that is new."""
+
+    record: MemoryRecord
+    dedupe: bool = True
+    """Refuse (the batch is then decided again) when a current memory has the same words by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddEvidence:
+    """A memory was said again: it gets evidence, and the id of `alias` (a record that is not stored) becomes another name of it."""
+
+    found: Found
+    evidence: Evidence
+    alias: MemoryRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A memory gets other content (`record`, with the same id); the former content stays as a version.
+
+    With `evidence` and `alias` as in `AddEvidence`, for what the update comes from.
+    """
+
+    found: Found
+    record: MemoryRecord
+    evidence: Evidence | None = None
+    alias: MemoryRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Supersede:
+    """Facts are no longer true because of a new one: they end when it begins, and both know of each other."""
+
+    old: Sequence[Found]
+    record: MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Memories say the same: one stays (as `merged`, with its id), the others go to its history and their ids become names of it."""
+
+    stays: Found
+    merged: MemoryRecord
+    repeats: Sequence[Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """A memory goes to the history; its id names nothing any more."""
+
+    found: Found
+
+
+Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Why something is done: by what (`actor`: "extraction", "compaction", "client", …), on what grounds."""
+
+    actor: str
+    reason: str | None = None
+    strategy: str | None = None
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a batch: `moved` says that a memory changed meanwhile and nothing was done, `fenced` that the session did.
+
+    `states` has a word per decision ("new", "changed", "same", "buried", "done", "skipped", "proposed"), `changes` the ids of the
+    changes, None for decisions that are none.
+    """
+
+    moved: bool = False
+    fenced: bool = False
+    batch: str = ""
+    states: list[str] = field(default_factory=list[str])
+    changes: list[str | None] = field(default_factory=list[str | None])
+
+    @property
+    def done(self) -> bool:
+        """Whether the batch was carried out."""
+        return not (self.moved or self.fenced)
+
+
+def superseding(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
+    """The old facts as they end, and the new one as it begins. A fact that already ended keeps its end."""
+    at = begins_at(new)
+    ended = [
+        one.model_copy(update={"valid_to": at if one.valid_to is None else min(one.valid_to, at), "superseded_by": new.id}) for one in old
+    ]
+    earlier = [*(new.supersedes or ()), *(one.id for one in old)]
+    begun = new.model_copy(update={"valid_from": at, "supersedes": list(dict.fromkeys(earlier)), "superseded_by": None})
+    return ended, begun
+
+
+class DecisionStore:
+    """Carries decisions out."""
+
+    def __init__(self, keys: Keys, scripts: Scripts) -> None:
+        self._keys = keys
+        self._scripts = scripts
+
+    async def commit(
+        self,
+        scope: Scope,
+        decisions: Sequence[Decision],
+        origin: Origin,
+        *,
+        fence: Fence | None = None,
+        late: bool = False,
+        batch: str | None = None,
+        review: bool = False,
+    ) -> Outcome:
+        """Carries out all of the decisions or none, in one step.
+
+        With `late` (background work), what was deleted meanwhile is not brought back, and pinned memories and events are refused: see
+        `check`. With `review`, supersessions are written down as proposals; everything else is done.
+        """
+        if late:
+            for decision in decisions:
+                check(decision)
+        if not decisions and fence is None:
+            return Outcome()
+        steps = Steps(self._keys, scope.tenant, atomic=True, fence=fence)
+        batch = batch or str(ULID())
+        counts: list[int] = []
+        changes: list[str | None] = []
+        for decision in decisions:
+            held = review and isinstance(decision, Supersede)
+            group = [] if held else self._steps(steps, decision, late)
+            change = self._change(scope, steps, decision, origin, batch, held)
+            steps.group(*group, change=change)
+            counts.append(len(group))
+            changes.append(None if change is None else change["id"])
+        reply = await steps.run(self._scripts)
+        if reply[0] != "ok":
+            return Outcome(moved=reply[0] == "moved", fenced=reply[0] == "fenced", batch=batch)
+        states: list[str] = []
+        at = 1
+        for count in counts:
+            words = reply[at : at + count]
+            states.append("proposed" if not count else next((word for word in words if word in ("same", "buried")), words[-1]))
+            at += count
+        kept = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
+        return Outcome(batch=batch, states=states, changes=kept)
+
+    def _steps(self, steps: Steps, decision: Decision, late: bool) -> list[Step]:
+        match decision:
+            case Add(record, dedupe):
+                return [steps.put(record, late=late, dedupe=dedupe)]
+            case AddEvidence(found, evidence, alias):
+                return [steps.evidence(found, evidence, alias=alias, late=late)]
+            case Update(found, record, evidence, alias):
+                put = steps.put(record, expect=str(found.version), settled=True, same=record.text == found.record.text, kept=True)
+                return [put] if evidence is None else [put, steps.evidence(found, evidence, alias=alias, late=late)]
+            case Supersede(old, record):
+                ended, begun = superseding([found.record for found in old], record)
+                puts = [
+                    steps.put(one, expect=str(found.version), settled=True, same=True, kept=True)
+                    for one, found in zip(ended, old, strict=True)
+                ]
+                return [*puts, steps.put(begun, late=late, expect="", among=[found.mid for found in old])]
+            case Merge(stays, merged, repeats):
+                if merged == stays.record:
+                    first = steps.check(stays)
+                else:
+                    same = merged.text == stays.record.text
+                    first = steps.put(merged, expect=str(stays.version), settled=True, same=same, kept=True)
+                return [first, *(steps.retire(found, alias_of=stays.mid) for found in repeats)]
+            case Forget(found):
+                return [steps.retire(found)]
+
+    def _change(self, scope: Scope, steps: Steps, decision: Decision, origin: Origin, batch: str, held: bool) -> dict[str, Any] | None:
+        match decision:
+            case Update(found, _, _, _) | Forget(found):
+                about = [found]
+            case Supersede(old, _):
+                about = list(old)
+            case Merge(stays, _, repeats):
+                about = [stays, *repeats]
+            case _:
+                return None
+        kind = ChangeKind(type(decision).__name__.lower())
+        mids = [found.mid for found in about]
+        if isinstance(decision, Supersede) and not held:
+            mids.append(steps.mid(decision.record.id))
+        state, extra = "applied", []
+        if held:
+            assert isinstance(decision, Supersede)
+            olds = [[found.record.id, found.version] for found in decision.old]
+            state, extra = "proposed", ["p", json.dumps({"old": olds, "record": decision.record.model_dump(mode="json")})]
+        fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, state)
+        return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
+
+
+def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Origin, batch: str, state: str) -> list[str]:
+    """The hash of a change, flat: whose it is, what it is, and where it comes from."""
+    origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
+    fields = ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
+    for name, value in (("ns", about.namespace), ("u", about.user_id)):
+        if value:
+            fields += [name, tag(value)]
+    return fields
+
+
+def check(decision: Decision) -> None:
+    """Raises ValueError for what background work must never do: change or end what is pinned, or supersede an event."""
+    match decision:
+        case Update(found, _, _, _) | Forget(found):
+            touched = [found]
+        case Supersede(old, _):
+            touched = list(old)
+            if any(found.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for found in touched):
+                raise ValueError("events and messages are never superseded")
+        case Merge(stays, merged, repeats):
+            touched = list(repeats)
+            if merged.pinned != stays.record.pinned:
+                raise ValueError("a merge does not change a pin")
+        case _:
+            return
+    if any(found.record.pinned for found in touched):
+        raise ValueError("what is pinned is never changed in the background")
+
+
+def between(record: MemoryRecord, at: datetime) -> bool:
+    """Whether a memory is true at a time."""
+    return begins_at(record) <= at and (record.valid_to is None or at < record.valid_to)

@@ -1,0 +1,301 @@
+"""The Lua of changes to long-term memories: a change is a list of steps, all of a call are one atomic change."""
+
+from __future__ import annotations
+
+from agent_memory.storage.memory_places import PLACES
+from agent_memory.storage.outbox_scripts import PRELUDE
+
+# Steps on memories and, when they were made from a session's journal, its cursor.
+# KEYS due:memory, try:memory, why:memory, dead:memory, wake
+# ARGV header {root, reach, atomic: bool, fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], at}?,
+#   groups: [{change: {id, fields: [f, v…]}?, steps: [step…]}…]}, then the fields and values of what is put.
+# A step has an `op`:
+#   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), late, expect (version, "" for none), kin and
+#            slot (with `sc`: refuse when another memory than `among` has them), leave (order key to leave), same (the text stays, and
+#            with it the vector), past (other content that is here stays, messages are put among those of their session by their time)
+#   evidence mid, field, json, alias (a mid that becomes another name of it), dig (of what came under that name)
+#   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history
+#   restore  mid, from (version, "" for none), to (version that it must have now, "" for none)
+#   forget-evidence mid, field; alias alias, mid, dig; unalias alias; check mid, expect
+#   claim    id, state, to: moves a change from one state to another
+# -> {"fenced"}, with `atomic` {"moved", group, what} and nothing done, or {"ok", state of every step…}: "new", "changed", "same",
+#    "buried", "moved", "other", "twin <mid>", "slot <mid>", "done", "skipped" (another step of its group was not done)
+MEMORY_COMMIT = (
+    PRELUDE
+    + """
+local h = cjson.decode(ARGV[1])
+local R, DUE, TRIES, WHY, DEAD = h.root, KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+"""
+    + PLACES
+    + """
+local f = h.fence
+local j = f and R .. 'j:' .. f.sid
+if f then
+  local at = redis.call('HMGET', j, 'ep', f.cur)
+  if at[1] ~= f.ep or tonumber(at[2] or '-1') ~= f.from then return {'fenced'} end
+end
+local function version(mid)
+  local key = home(mid)
+  return key and redis.call('HGET', key, 'n') or ''
+end
+local function taken(s, name)
+  if not name then return nil end
+  local other = redis.call('HGET', R .. 'by:' .. s.sc, name)
+  if not other or other == s.mid or not home(other) then return nil end
+  for _, mid in ipairs(s.among or {}) do
+    if mid == other then return nil end
+  end
+  return other
+end
+-- Why a step is not to be done; nil when it is.
+local function against(s)
+  if s.op == 'put' then
+    local key = home(s.mid)
+    local old = key and redis.call('HMGET', key, 'h', 'n') or {}
+    if s.late and redis.call('EXISTS', R .. 'mt:' .. s.mid) == 1 then return 'buried' end
+    if s.expect and (old[2] or '') ~= s.expect then return 'moved' end
+    if s.dig and old[1] == s.dig then return 'same' end
+    if s.past and key then return 'other' end
+    if not key then
+      local alias = redis.call('GET', R .. 'al:' .. s.mid)
+      if alias and string.match(alias, ' (.*)$') == s.dig then return s.late and 'buried' or 'same' end
+      local other = taken(s, s.kin)
+      if other then return 'twin ' .. other end
+    end
+    local other = taken(s, s.slot)
+    if other then return 'slot ' .. other end
+  elseif s.op == 'restore' then
+    if version(s.mid) ~= s.to then return 'moved' end
+    if s.from ~= '' and redis.call('EXISTS', hk(s.mid .. '.' .. s.from)) == 0 then return 'moved' end
+    if s.from ~= '' and s.to == '' and redis.call('EXISTS', R .. 'mt:' .. s.mid) == 1 then return 'moved' end
+  elseif s.op == 'claim' then
+    if redis.call('HGET', R .. 'ch:' .. s.id, 'st') ~= s.state then return 'moved' end
+  elseif s.expect and version(s.mid) ~= s.expect then
+    return 'moved'
+  elseif s.op == 'evidence' then
+    if not home(s.mid) then return 'moved' end
+    if s.late and s.alias and redis.call('EXISTS', R .. 'mt:' .. s.alias) == 1 then return 'buried' end
+    if s.alias and home(s.alias) then return 'moved' end
+  end
+  return nil
+end
+local verdicts, skipped = {}, {}
+for g, group in ipairs(h.groups) do
+  verdicts[g] = {}
+  for i, s in ipairs(group.steps) do
+    local why = h.atomic and against(s) or nil
+    verdicts[g][i] = why
+    if why and why ~= 'same' and why ~= 'buried' then return {'moved', tostring(g), why} end
+    if why and #group.steps > 1 then skipped[g] = true end
+  end
+end
+local out, dirty, log = {'ok'}, false, {}
+local function place(order, mid, score)
+  if redis.call('ZSCORE', order, mid) then return end
+  local last = redis.call('ZREVRANGE', order, 0, h.reach - 1, 'WITHSCORES')
+  redis.call('ZADD', order, score or math.max(tonumber(last[2]) or 0, 0) + 1, mid)
+  if score then
+    for _, other in ipairs(around(order, mid, h.reach)) do due(DUE, MS, other) end
+  else
+    for i = 1, #last, 2 do due(DUE, MS, last[i]) end
+  end
+end
+local function alias(name, mid, dig)
+  redis.call('SET', R .. 'al:' .. name, mid .. ' ' .. (dig or ''))
+  redis.call('ZADD', R .. 'mh:' .. mid, US, 'a' .. name)
+  log[#log + 1] = 'a ' .. name .. ' ' .. mid
+end
+local function unalias(name)
+  local target = redis.call('GET', R .. 'al:' .. name)
+  if target then
+    redis.call('ZREM', R .. 'mh:' .. string.match(target, '^%S+'), 'a' .. name)
+    redis.call('DEL', R .. 'al:' .. name)
+  end
+end
+local does = {}
+function does.put(s)
+  local mid, key = s.mid, mk(s.mid)
+  local from = home(mid)
+  local before = '-'
+  local dig = s.dig or from and redis.call('HGET', from, 'h') or ''
+  unalias(mid)
+  if from then
+    local bk
+    before, bk = archive(mid, from)
+    unlink(mid, bk)
+    if from == key then
+      redis.call('HDEL', key, 'k', 'ro', 'bk', unpack(MIRRORED))
+    else
+      redis.call('RENAME', from, key)
+      local fields = whole(mid, key)
+      local vector = {}
+      for name, value in pairs(fields) do
+        if string.sub(name, 1, 2) == 'v_' then
+          vector[#vector + 1] = name
+          vector[#vector + 1] = value
+        end
+      end
+      redis.call('DEL', key)
+      if #vector > 0 then redis.call('HSET', vk(mid), unpack(vector)) end
+    end
+  end
+  redis.call('DEL', R .. 'mt:' .. mid)
+  local n = string.format('%.0f', stamp)
+  stamp = stamp + 1
+  redis.call('HSET', key, 'h', dig, 'n', n, 'ra', NOW, unpack(ARGV, s.first, s.first + s.count - 1))
+  if from then mirror(key, vk(mid)) end
+  if s.leave then leave(s.leave, mid, h.reach) end
+  -- By its own time: negative, so before all that arrive by themselves, whose places are counted from 1; the clock's 15 µs are kept.
+  if s.order then place(s.order, mid, s.past and tonumber(redis.call('HGET', key, 'c')) - 1e11) end
+  log[#log + 1] = 'm ' .. mid .. ' ' .. before .. ' ' .. n
+  if not (s.same and redis.call('EXISTS', vk(mid)) == 1) then due(DUE, MS, mid) end
+  if ended(key) then close(mid) else link(mid, redis.call('HGET', key, 'bk')) end
+  return from and 'changed' or 'new'
+end
+function does.evidence(s)
+  if redis.call('HSETNX', R .. 'ev:' .. s.mid, s.field, s.json) == 1 then log[#log + 1] = 'e ' .. s.mid .. ' ' .. s.field end
+  if s.alias then alias(s.alias, s.mid, s.dig) end
+  return 'done'
+end
+function does.retire(s)
+  local given = redis.call('HGET', home(s.mid), 'h')
+  local n = retire(s.mid, s.order, h.reach)
+  log[#log + 1] = 'm ' .. s.mid .. ' ' .. n .. ' -'
+  if s.alias then
+    for _, member in ipairs(redis.call('ZRANGE', R .. 'mh:' .. s.mid, 0, -1)) do
+      -- Other names of it become names of what it is merged into, and are its own again when that is undone.
+      if string.sub(member, 1, 1) == 'a' then
+        local name = string.sub(member, 2)
+        local dig = string.match(redis.call('GET', R .. 'al:' .. name) or '', ' (.*)$')
+        unalias(name)
+        alias(name, s.alias, dig)
+        log[#log + 1] = 'u ' .. name .. ' ' .. s.mid .. ' ' .. (dig or '')
+      end
+    end
+    local evidence = redis.call('HGETALL', R .. 'ev:' .. s.mid)
+    for i = 1, #evidence, 2 do
+      if redis.call('HSETNX', R .. 'ev:' .. s.alias, evidence[i], evidence[i + 1]) == 1 then
+        log[#log + 1] = 'e ' .. s.alias .. ' ' .. evidence[i]
+      end
+    end
+    alias(s.mid, s.alias, given)
+  end
+  return 'done'
+end
+function does.restore(s)
+  local mid, before = s.mid, '-'
+  local key = home(mid)
+  if key then before = retire(mid, s.order, h.reach) end
+  if s.from ~= '' then
+    local flat = redis.call('HGETALL', hk(mid .. '.' .. s.from))
+    local fields, vector = {}, {}
+    for i = 1, #flat, 2 do
+      if string.sub(flat[i], 1, 2) == 'v_' then
+        vector[#vector + 1] = flat[i]
+        vector[#vector + 1] = flat[i + 1]
+      else
+        fields[flat[i]] = flat[i + 1]
+      end
+    end
+    local order, score = fields['ok'], fields['os']
+    -- Shown as recorded when it was; known again from now on.
+    fields['ro'] = fields['ro'] or fields['ra']
+    fields['ra'], fields['rt'], fields['ok'], fields['os'] = NOW, nil, nil, nil
+    fields['n'] = string.format('%.0f', stamp)
+    stamp = stamp + 1
+    redis.call('HSET', mk(mid), unpack(flattened(fields)))
+    if #vector > 0 then
+      redis.call('HSET', vk(mid), unpack(vector))
+      mirror(mk(mid), vk(mid))
+    else
+      due(DUE, MS, mid)
+    end
+    if order then place(order, mid, score) end
+    if ended(mk(mid)) then close(mid) else link(mid, fields['bk']) end
+    log[#log + 1] = 'm ' .. mid .. ' ' .. before .. ' ' .. fields['n']
+  else
+    log[#log + 1] = 'm ' .. mid .. ' ' .. before .. ' -'
+  end
+  return 'done'
+end
+does['forget-evidence'] = function(s)
+  redis.call('HDEL', R .. 'ev:' .. s.mid, s.field)
+  return 'done'
+end
+function does.alias(s)
+  unalias(s.alias)
+  alias(s.alias, s.mid, s.dig)
+  return 'done'
+end
+function does.check()
+  return 'done'
+end
+function does.unalias(s)
+  unalias(s.alias)
+  return 'done'
+end
+function does.claim(s)
+  redis.call('HSET', R .. 'ch:' .. s.id, 'st', s.to, 'ua', NOW)
+  if s.to ~= 'proposed' then redis.call('HDEL', R .. 'ch:' .. s.id, 'p') end
+  return 'done'
+end
+local function remember(change)
+  local key = R .. 'ch:' .. change.id
+  local items = table.concat(log, '\\n')
+  redis.call('HSET', key, 'at', NOW, 'i', items, 'ms', table.concat(change.mids, ' '), unpack(change.fields))
+  for _, mid in ipairs(change.mids) do redis.call('ZADD', R .. 'mh:' .. mid, US, 'c' .. change.id) end
+end
+for g, group in ipairs(h.groups) do
+  log = {}
+  for i, s in ipairs(group.steps) do
+    local why = verdicts[g][i]
+    if not h.atomic then why = against(s) end
+    if why then
+      out[#out + 1] = why
+    elseif skipped[g] then
+      out[#out + 1] = 'skipped'
+    else
+      out[#out + 1] = does[s.op](s)
+      dirty = true
+    end
+  end
+  if group.change and not skipped[g] then remember(group.change) end
+end
+if dirty then wake(KEYS[5]) end
+if f then
+  local meta, list, own = R .. 'w:' .. f.sid, j .. ':l', j .. ':o'
+  local to = string.format('%.0f', f.to)
+  redis.call('HSET', j, f.cur, to)
+  if f.both then redis.call('HSET', j, 'je', to) end
+  if f.cur == 'je' then redis.call('HDEL', j, 'x0') end
+  local at = redis.call('HMGET', j, 'sq', 'jb', 'jp', 'je')
+  local worked = math.min(tonumber(at[3]), tonumber(at[4]))
+  local low = worked - f.keep
+  local live = redis.call('EXISTS', meta) == 1
+  for i = 1, #f.own, 2 do
+    -- Other words under the same id came meanwhile: they still wait.
+    if redis.call('HGET', own, f.own[i]) == f.own[i + 1] then redis.call('HDEL', own, f.own[i]) end
+  end
+  local idle = worked >= tonumber(at[1]) and redis.call('EXISTS', own) == 0
+  -- The journal of a session that is gone goes when its work is settled, which still has to know whose it was.
+  if low > tonumber(at[2]) then
+    redis.call('LTRIM', list, low - tonumber(at[2]), -1)
+    redis.call('HSET', j, 'jb', string.format('%.0f', low))
+  end
+  if live then
+    local ttl = redis.call('TTL', meta)
+    if ttl > 0 and idle then
+      redis.call('EXPIRE', j, ttl + 60)
+      redis.call('EXPIRE', list, ttl + 60)
+    end
+    if f.cur == 'jp' then redis.call('HSET', meta, 'pt', string.format('%.0f', US)) end
+    if #f.own > 0 then
+      local promoted = cjson.decode(redis.call('HGET', meta, 'pm') or '{}')
+      for i = 1, #f.own, 2 do promoted[f.own[i]] = f.at end
+      redis.call('HSET', meta, 'pm', cjson.encode(promoted))
+    end
+  end
+end
+return out
+"""
+)

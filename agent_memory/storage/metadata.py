@@ -1,0 +1,117 @@
+"""Free metadata as index tags. A tag is a digest of a key and a value, so nothing that a caller writes can carry query syntax.
+
+Numbers and dates compare: each is indexed under prefixes of its order-preserving 64-bit form, four bits apart, and a range is a union of
+few prefixes (Schindler and Diepenbroek, "Generic XML-based framework for metadata portals", Computers & Geosciences 34, 2008: the trie
+ranges of Lucene).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, cast
+
+_STEP = 4
+_BITS = 64
+_MOST_KEYS = 64
+_MOST_ITEMS = 64
+_DATE_CHARS = (10, 40)
+
+
+def _digest(*parts: str) -> str:
+    h = blake2b(digest_size=12)
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        h.update(b"%d:" % len(raw))
+        h.update(raw)
+    return h.hexdigest()
+
+
+def _sortable(value: float) -> int:
+    """A number as an unsigned 64-bit one of the same order."""
+    (bits,) = struct.unpack(">Q", struct.pack(">d", value + 0.0))
+    return bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
+
+
+def _instant(value: object) -> float | None:
+    """The time that an ISO 8601 string says, in s since 1970; None for any other string. Without a zone it is UTC."""
+    if not isinstance(value, str) or not _DATE_CHARS[0] <= len(value) <= _DATE_CHARS[1] or value[4:5] != "-":
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _comparable(value: object) -> tuple[str, int] | None:
+    """The kind ("n" or "d") and the sortable form of what can be compared."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return ("n", _sortable(number)) if math.isfinite(number) else None
+    seconds = _instant(value)
+    return None if seconds is None else ("d", _sortable(seconds))
+
+
+def equal_tag(key: str, value: str | float | bool) -> str:
+    """The tag of a key with exactly this value. Text, numbers and booleans are never equal to each other."""
+    if isinstance(value, bool):
+        return _digest(key, "b", str(value))
+    if isinstance(value, str):
+        return _digest(key, "s", value)
+    found = _comparable(value)
+    return _digest(key, "n", str(value)) if found is None else _digest(key, "n", f"{_BITS}", f"{found[1]:x}")
+
+
+def present_tag(key: str) -> str:
+    """The tag of every record that has a key."""
+    return _digest(key, "e")
+
+
+def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
+    """The tags of a record's metadata: its first 64 keys, whose values are scalars or lists of scalars."""
+    tags: dict[str, None] = {}
+    for key, value in list(metadata.items())[:_MOST_KEYS]:
+        tags[present_tag(key)] = None
+        for one in cast("list[Any]", value)[:_MOST_ITEMS] if isinstance(value, list) else [value]:
+            if isinstance(one, str | int | float):
+                tags[equal_tag(key, one)] = None
+                found = _comparable(one)
+                if found is not None:
+                    tags.update((_digest(key, found[0], f"{_BITS - s}", f"{found[1] >> s:x}"), None) for s in range(0, _BITS, _STEP))
+    return list(tags)
+
+
+def range_tags(
+    key: str, low: str | float | None, high: str | float | None, *, above: bool = False, below: bool = False
+) -> list[str] | None:
+    """Tags of which every value between two bounds has one, and no other value has; an empty list when nothing lies between.
+
+    `above` and `below` leave the bounds themselves out. None when a bound is neither a number nor an ISO date, or they are not of a kind.
+    """
+    bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
+    kinds = {bound[0] for bound in bounds if bound is not None}
+    if len(kinds) != 1 or any(found is None and bound is not None for found, bound in zip(bounds, (low, high), strict=True)):
+        return None
+    kind = kinds.pop()
+    start = 0 if bounds[0] is None else bounds[0][1] + int(above)
+    end = 2**_BITS - 1 if bounds[1] is None else bounds[1][1] - int(below)
+    return [_digest(key, kind, f"{_BITS - shift}", f"{prefix:x}") for shift, prefix in _cover(start, end)]
+
+
+def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The fewest aligned blocks (shift, prefix) that make up an interval, both ends included."""
+    while start <= end:
+        shift = 0
+        while shift + _STEP < _BITS and start % (1 << (shift + _STEP)) == 0 and start + (1 << (shift + _STEP)) - 1 <= end:
+            shift += _STEP
+        yield shift, start >> shift
+        start += 1 << shift

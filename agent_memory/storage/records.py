@@ -1,0 +1,113 @@
+"""Long-term memories as Redis keeps them: what a hash holds, what makes two writes the same, and the ways back to a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+from agent_memory.sameness import ends_at, kin
+from agent_memory.storage.codec import decode_memory
+from agent_memory.storage.keys import digest, tag
+from agent_memory.storage.metadata import metadata_tags
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
+"""What of a memory's hash a read needs; `read_row` makes a `Found` of it."""
+
+_SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at"}
+PAST = "~"
+"""Stands before the name of what is found in history: a version ("~<mid>.<version>") or a memory whose time is over ("~<mid>")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A memory as it was read, its name in keys, and the version (µs of its last change) that a later change can insist on."""
+
+    mid: str
+    version: int
+    record: MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known)."""
+
+    scope: str
+    kin: str
+    slot: str
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.kin} {self.slot}"
+
+
+def standing(tenant: str, record: MemoryRecord) -> Standing:
+    """Where a memory stands among those of its namespace, user and agent. Messages have neither words to share nor a slot."""
+    scope = digest("by", tenant, record.namespace, record.user_id, record.agent_id)
+    if record.memory_type is MemoryTypeEnum.MESSAGE:
+        return Standing(scope, "", "")
+    words = repr(kin(record)).encode()
+    ends = ends_at(record)
+    held = record.slot is not None and (ends is None or ends > datetime.now(UTC))
+    return Standing(scope, "t" + blake2b(words, digest_size=12).hexdigest(), slot_field(record.slot) if held and record.slot else "")
+
+
+def slot_field(slot: str) -> str:
+    """The field of a slot."""
+    return "s" + digest("slot", slot)
+
+
+def memory_digest(record: MemoryRecord) -> str:
+    """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
+    given = record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN)
+    return blake2b(given.encode(), digest_size=16).hexdigest()
+
+
+def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> list[str | float]:
+    """The hash of a memory, flat: the whole record as JSON, and what the index knows of it."""
+    flat: list[str | float] = [
+        *("j", record.model_dump_json(exclude={"recorded_at", "retired_at"})),
+        *("t", tag(tenant)),
+        *("ty", tag(record.memory_type.value)),
+        *("st", tag(record.extraction_strategy)),
+        *("c", record.created_at.timestamp()),
+        *("la", record.last_accessed.timestamp()),
+        *("k", terms),
+        *("bk", str(standing(tenant, record))),
+    ]
+    names = (("ns", "namespace"), ("u", "user_id"), ("s", "session_id"), ("ag", "agent_id"), ("sl", "slot"), ("ct", "category"))
+    for name, field in (*names, ("sc", "source_class")):
+        value = getattr(record, field)
+        if value:
+            flat += [name, tag(value)]
+    for name, values in (("tp", record.topics), ("en", record.entities)):
+        if values:
+            flat += [name, ",".join(dict.fromkeys(tag(value.casefold()) for value in values))]
+    if record.metadata:
+        flat += ["md", ",".join(metadata_tags(record.metadata))]
+    for name, moment in (("e", record.event_date), ("vf", record.valid_from), ("z", ends_at(record))):
+        if moment is not None:
+            flat += [name, moment.timestamp()]
+    if record.valid_from is not None and record.valid_from > datetime.now(UTC):
+        flat += ["b", record.valid_from.timestamp()]
+    if record.trust is not None:
+        flat += ["tr", record.trust]
+    return flat
+
+
+def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None:
+    """What `READ_FIELDS` of a hash say; None when there is none, or it is another tenant's.
+
+    A version that an undo brought back is shown as recorded when it first was.
+    """
+    owner, raw, version, recorded, first, retired = row
+    if owner != tag(tenant).encode() or raw is None or version is None:
+        return None
+    record = decode_memory(raw)
+    at = first or recorded
+    if at is not None:
+        record.recorded_at = datetime.fromtimestamp(float(at), UTC)
+    if retired is not None:
+        record.retired_at = datetime.fromtimestamp(float(retired), UTC)
+    return Found(mid, int(version), record)

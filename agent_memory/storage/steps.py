@@ -1,0 +1,148 @@
+"""Building the call of `MEMORY_COMMIT`: steps, the values that they write, and the fence of the work that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from agent_memory.scope import SessionRef
+from agent_memory.storage.codec import iso
+from agent_memory.storage.keys import Keys
+from agent_memory.storage.lua import Arg, Scripts
+from agent_memory.storage.records import Found, memory_digest, memory_fields, standing
+from agent_memory.tasks import DueKind
+from agent_memory.units import REACH, unit_terms
+from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
+
+Step = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Moves a session's cursor in the same step as the memories made from its journal; nothing is written when it moved already.
+
+    `own` are the session's memories among them, as they stood in the journal, from which they go.
+    """
+
+    sid: str
+    epoch: str
+    cursor: str
+    start: int
+    to: int
+    keep: int
+    both: bool = False
+    own: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
+    """The key that orders the messages of a message memory's session; None for all other memories."""
+    if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
+        return None
+    return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
+
+
+class Steps:
+    """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
+
+    def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None) -> None:
+        self._keys = keys
+        self._tenant = tenant
+        self._args: list[Arg] = []
+        self._groups: list[dict[str, Any]] = []
+        self._header: dict[str, Any] = {"root": keys.root, "reach": REACH, "atomic": atomic, "groups": self._groups}
+        if fence is not None:
+            self._header["fence"] = {
+                "sid": fence.sid,
+                "ep": fence.epoch,
+                "cur": fence.cursor,
+                "from": fence.start,
+                "to": fence.to,
+                "keep": fence.keep,
+                **({"both": True} if fence.both else {}),
+                "own": [part for item in fence.own.items() for part in item],
+                "at": iso(datetime.now(UTC)),
+            }
+
+    def mid(self, memory_id: str) -> str:
+        return self._keys.mid(self._tenant, memory_id)
+
+    def group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
+        """Adds steps that belong together."""
+        self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
+
+    def put(
+        self,
+        record: MemoryRecord,
+        *,
+        before: Sequence[MemoryRecord] = (),
+        after: Sequence[MemoryRecord] = (),
+        late: bool = False,
+        expect: str | None = None,
+        dedupe: bool = False,
+        settled: bool = False,
+        among: Sequence[str] = (),
+        leave: str | None = None,
+        same: bool = False,
+        kept: bool = False,
+        past: bool = False,
+    ) -> Step:
+        """Writes a record; with `dedupe` not beside one of the same words, and never beside another of its slot.
+
+        Both but for those `among` (mids); the slot is not asked about when that is `settled`.
+
+        `past`: a memory that another server made, see `MemoryStore.adopt`. `same`: the text stays, and with it the vector. `kept`: what
+        its writer gave counts as it did, so the same write again is the same.
+        """
+        flat = memory_fields(self._tenant, record, unit_terms(record, before, after))
+        # The first argument is the header, the others follow from 2.
+        first = len(self._args) + 2
+        self._args += flat
+        stands = standing(self._tenant, record)
+        step: Step = {"op": "put", "mid": self.mid(record.id), "first": first, "count": len(flat)}
+        order = order_of(self._keys, self._tenant, record)
+        optional = {
+            "dig": None if kept else memory_digest(record),
+            "order": order,
+            "late": late or None,
+            "expect": expect,
+            "kin": stands.kin if dedupe and stands.kin else None,
+            "slot": None if settled else stands.slot or None,
+            "leave": leave,
+            "same": same or None,
+            "past": past or None,
+        }
+        if among:
+            step["among"] = list(among)
+        step |= {name: value for name, value in optional.items() if value is not None}
+        if "kin" in step or "slot" in step:
+            step["sc"] = stands.scope
+        return step
+
+    def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool = False) -> Step:
+        """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
+        text = evidence.model_dump_json(exclude_none=True)
+        name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
+        step: Step = {"op": "evidence", "mid": found.mid, "field": name, "json": text}
+        if alias is not None and alias.id != found.record.id:
+            step |= {"alias": self.mid(alias.id), "dig": memory_digest(alias)}
+        return step | ({"late": True} if late else {})
+
+    def retire(self, found: Found, *, alias_of: str | None = None) -> Step:
+        """Takes a memory out of the current ones; its id can become another name of the memory `alias_of` (a mid)."""
+        step: Step = {"op": "retire", "mid": found.mid, "expect": str(found.version)}
+        order = order_of(self._keys, self._tenant, found.record)
+        if order is not None:
+            step["order"] = order
+        return step | ({} if alias_of is None else {"alias": alias_of})
+
+    def check(self, found: Found) -> Step:
+        """Nothing, but only while a memory is as it was read."""
+        return {"op": "check", "mid": found.mid, "expect": str(found.version)}
+
+    async def run(self, scripts: Scripts) -> list[str]:
+        """The script's reply."""
+        keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
+        return await scripts.memory_commit([*keys, self._keys.wake], self._header, self._args)
