@@ -23,7 +23,10 @@ from agent_memory.services.forgetting import ForgettingService
 from agent_memory.services.idempotency import IdempotencyService
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.operations import OperationService
+from agent_memory.services.ordering import Ordering
+from agent_memory.services.queries import QueryReader
 from agent_memory.services.recall import RecallService
+from agent_memory.services.rewriting import Rewriter
 from agent_memory.services.search import SearchService
 from agent_memory.services.usage import UsageLog
 from agent_memory.services.view_summaries import ViewSummarizer
@@ -194,7 +197,9 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         usage = UsageLog(usage_store)
         stack.push_async_callback(usage.close)
         long_term = LongTermService(settings, memories, erasures, usage)
-        search = SearchService(settings, Reader(client), memories, embedder, usage)
+        queries = QueryReader(settings, Reader(client), memories, embedder, Rewriter(settings, models.chat))
+        ordering = Ordering(settings, memories, models.reranker)
+        search = SearchService(settings, Reader(client), memories, queries, ordering, usage)
         recall = RecallService(settings, Reader(client), sessions, search, long_term, models.counter, RecentMessages(keys))
         yield Runtime(
             settings=settings,

@@ -62,6 +62,9 @@ class ModelSettings(_Group):
     fast_model: str | None = _env(None, "FAST_MODEL")
     embedding_model: str = _env("text-embedding-3-small", "EMBEDDING_MODEL")
     embedding_dimensions: int | None = _env(None, "EMBEDDING_DIMENSIONS", "REDISVL_VECTOR_DIMENSIONS", ge=1, le=32768)
+    rerank_base_url: str | None = _env(None, "RERANK_BASE_URL")
+    rerank_api_key: SecretStr | None = _env(None, "RERANK_API_KEY")
+    rerank_model: str = _env("rerank-v3.5", "RERANK_MODEL", min_length=1)
     context_windows: dict[str, int] = _env({}, "MODEL_CONTEXT_WINDOWS")
     default_context_window: int = _env(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
     timeout_seconds: float = _env(60.0, "MODEL_TIMEOUT_SECONDS", gt=0)
@@ -116,6 +119,11 @@ class SearchSettings(_Group):
 
     min_similarity: float = _env(0.2, "SEARCH_MIN_SIMILARITY", ge=-1.0, le=1.0)
     settle_seconds: float = _env(2.0, "SEARCH_SETTLE_SECONDS", ge=0)
+    optimize_seconds: float = _env(2.0, "QUERY_OPTIMIZATION_SECONDS", gt=0)
+    optimize_template: str | None = _env(None, "QUERY_OPTIMIZATION_PROMPT_TEMPLATE", pattern=r"\{query\}")
+    optimize_least: int = _env(2, "MIN_OPTIMIZED_QUERY_LENGTH", ge=1)
+    rerank_seconds: float = _env(0.5, "RERANK_SECONDS", gt=0)
+    rerank_candidates: int = _env(50, "RERANK_CANDIDATES", ge=1, le=200)
     prompt_memories: int = _env(20, "PROMPT_MEMORIES", ge=1, le=100)
     prompt_memory_tokens: int = _env(2000, "PROMPT_MEMORY_TOKENS", ge=64)
 

@@ -47,6 +47,23 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
+class Reranker(Protocol):
+    """Says how well texts answer a query."""
+
+    @property
+    def description(self) -> str: ...
+
+    async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
+        """Returns a score for each text, in their order; more is better, the scale is the model's.
+
+        Raises ModelUnavailable when there is no answer within `timeout` seconds, and ModelAnswerInvalid for one that lacks scores.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
 class ChatModel(Protocol):
     """Asks a language model for text or for an object of a pydantic model."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.errors import StartupError
-from agent_memory.llm.base import ChatModel, Embedder
+from agent_memory.llm.base import ChatModel, Embedder, Reranker
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.discreet import DiscreetChat, DiscreetEmbedder
 from agent_memory.llm.local import LocalEmbedder
@@ -20,19 +20,33 @@ class Models:
     chat: ChatModel | None
     counter: TokenCounter
     description: str
+    reranker: Reranker | None = None
 
     async def close(self) -> None:
-        """Closes both models."""
+        """Closes all models."""
+        if self.reranker is not None:
+            await self.reranker.close()
         if self.chat is not None:
             await self.chat.close()
         await self.embedder.close()
 
 
 async def open_models(settings: Settings) -> Models:
-    """Opens the embedder, the chat model and the token counter. A model server need not answer for that.
+    """Opens the embedder, the chat model, the reranker and the token counter. A model server need not answer for that.
 
     Raises StartupError with one line that says what is missing or wrong.
     """
+    opened = await _open_models(settings)
+    if settings.models.rerank_base_url is None:
+        return opened
+    # Imported only when used, as below.
+    from agent_memory.llm import rerank  # noqa: PLC0415
+
+    reranker = rerank.RemoteReranker(rerank.rerank_server(settings), settings.models.rerank_model)
+    return replace(opened, reranker=reranker, description=f"{opened.description}; reranking {reranker.description}")
+
+
+async def _open_models(settings: Settings) -> Models:
     models = settings.models
     _check(models)
     counter = await TokenCounter.open()

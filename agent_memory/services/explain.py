@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent_memory.scope import Scope
-from agent_memory.services.search import Plan, Ranked, SearchService, explanation
+from agent_memory.services.plans import Plan, Ranked
+from agent_memory.services.search import SearchService, explanation
 from agent_memory.storage import filters
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.memories import MemoryStore, parse_hits
@@ -32,7 +33,7 @@ class ExplainService:
         if excluding:
             return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)
         plan = await self._search.prepare(scope, request.model_copy(update={"explain": True}))
-        found = self._search.rank(plan, await self._search.run(plan))
+        found = await self._search.ranking(scope, plan, await self._search.run(plan))
         page = self._search.page(plan, found)
         place = next((rank for rank, hit in enumerate(found.ranked, start=1) if hit.mid == mid), None)
         if plan.mode is None:
@@ -46,16 +47,16 @@ class ExplainService:
             dropped = next(hit for hit in found.dropped if hit.mid == mid)
             rank = len(found.ranked) + 1
             return Explanation(memory_id=memory_id, returned=False, reason="below_threshold", explanation=explanation(dropped, rank))
-        return await self._deeper(plan, memory_id, mid)
+        return await self._deeper(scope, plan, memory_id, mid)
 
-    async def _deeper(self, plan: Plan, memory_id: str, mid: str) -> Explanation:
+    async def _deeper(self, scope: Scope, plan: Plan, memory_id: str, mid: str) -> Explanation:
         """The same search, but as deep as it goes."""
         request = plan.request
         threshold = request.distance_threshold
         if threshold is not None:
             request = request.model_copy(update={"distance_threshold": None})
         deep = replace(plan, request=request.model_copy(update={"offset": 0, "limit": 100}), depth=_DEEP)
-        found = self._search.rank(deep, await self._search.run(deep))
+        found = await self._search.ranking(scope, deep, await self._search.run(deep))
         ranked: list[Ranked] = found.ranked
         rank = next((place for place, hit in enumerate(ranked, start=1) if hit.mid == mid), None)
         if rank is None:

@@ -75,11 +75,21 @@ class RecencyWeights:
     half_life_created: float = 30.0
 
 
+# What a search that says nothing of age gets: between memories that fit alike the newer one comes first, and that is all. Only the time
+# of writing counts, so that being found does not make a memory be found again.
+MILD = RecencyWeights(semantic=1.0, recency=0.05, freshness=0.0, novelty=1.0)
+
+
+def recency(idle: float, age: float, weights: RecencyWeights) -> float:
+    """How recent a memory is, 0 to 1, from the seconds since it was read and since it was written: the contract's decay."""
+    fresh = 0.5 ** (max(idle, 0.0) / 86400 / weights.half_life_accessed)
+    new = 0.5 ** (max(age, 0.0) / 86400 / weights.half_life_created)
+    return min(max(weights.freshness * fresh + weights.novelty * new, 0.0), 1.0)
+
+
 def recency_score(similarity: float, accessed: datetime, created: datetime, now: datetime, weights: RecencyWeights) -> float:
     """The contract's formula: semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
-    fresh = 0.5 ** (max((now - accessed).total_seconds(), 0.0) / 86400 / weights.half_life_accessed)
-    new = 0.5 ** (max((now - created).total_seconds(), 0.0) / 86400 / weights.half_life_created)
-    recent = min(max(weights.freshness * fresh + weights.novelty * new, 0.0), 1.0)
+    recent = recency((now - accessed).total_seconds(), (now - created).total_seconds(), weights)
     return weights.semantic * similarity + weights.recency * recent
 
 

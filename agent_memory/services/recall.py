@@ -14,7 +14,8 @@ from agent_memory.promptmarks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMM
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services import recent
 from agent_memory.services.longterm import LongTermService
-from agent_memory.services.search import Plan, SearchService
+from agent_memory.services.plans import Plan, Ranking
+from agent_memory.services.search import SearchService
 from agent_memory.services.working import fitting
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import SessionState, StoredMessage
@@ -78,19 +79,24 @@ class RecallService:
         request = self._search_request(body)
         if body.session is None and request is None:
             raise Refused("give a session, a long_term_search, or both", field="session")
-        plan = None if request is None else await self._search.prepare(scope, request)
+        notices: list[str] = []
+        plan = None if request is None else await self._search.prepare(scope, request, optimize_query=optimize_query)
         user = None if request is None else recent.user_of(self._settings, scope, request)
         state, replies, said_lately = await self._fetch(scope, body.session, plan, user)
         if plan is not None and state is not None and (narrower := _narrowed(plan.request, state.ref)) is not plan.request:
             # The session was found by its id alone: it is a user's, and so are the memories that belong into its prompt.
-            plan = await self._search.prepare(scope, narrower)
+            plan = await self._search.prepare(scope, narrower, optimize_query=optimize_query)
             replies = await self._search.run(plan)
             if user := recent.user_of(self._settings, scope, narrower):
                 said_lately = self._recent.parse(scope, user, (await self._read(lambda pipe: self._recent.queue(pipe, scope, user)))[0])
         budget = self._budget(body)
         summary = self._summary(state, budget)
-        elsewhere = [] if plan is None else recent.matching(plan.request, None if state is None else state.ref, said_lately)
-        memories = [] if plan is None else await self._memories(scope, plan, replies, state, budget.memories, elsewhere)
+        memories: list[MemoryRecordResult] = []
+        if plan is not None:
+            elsewhere = recent.matching(plan.request, None if state is None else state.ref, said_lately)
+            found = await self._search.ranking(scope, plan, replies)
+            notices = [*plan.notices, *found.notices]
+            memories = await self._memories(scope, plan, found, state, budget.memories, elsewhere)
         listed = None if plan is None else lines(memories, plan.request)
         shown = self._window(state, body.session, self._left(budget, summary, listed))
         if plan is not None and state is not None:
@@ -105,7 +111,7 @@ class RecallService:
         if listed is not None:
             messages.append(SystemMessage(content=text(MEMORIES_HEAD + listed)))
         messages.append(Message(role="user", content=text(body.query)))
-        return MemoryPromptResponse.model_construct(messages=messages, long_term_memories=memories or None)
+        return MemoryPromptResponse.model_construct(messages=messages, long_term_memories=memories or None, notices=notices or None)
 
     def _search_request(self, body: MemoryPromptRequest) -> SearchRequest | None:
         """The search of a prompt: for the query, within the session's user and namespace unless the search names its own."""
@@ -182,7 +188,7 @@ class RecallService:
         self,
         scope: Scope,
         plan: Plan,
-        replies: Sequence[Any],
+        found: Ranking,
         state: SessionState | None,
         tokens: int,
         elsewhere: Sequence[MemoryRecordResult],
@@ -191,7 +197,6 @@ class RecallService:
 
         What was said `elsewhere` and is no memory yet comes first: the index cannot rank it.
         """
-        found = self._search.rank(plan, replies)
         # Which messages will be shown depends on what is left; the session's newest are shown in any case, so they are no news here.
         newest = state.messages[-plan.request.limit :] if state is not None else []
         seen = {self._longterm.message_mid(scope, state.ref, stored.message.id) for stored in newest} if state else set[str]()

@@ -241,8 +241,8 @@ class MemoryStore:
 
     # Searches, to be put on one pipeline; each reply is read with `parse_hits`.
 
-    def queue_nearest(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
-        """The `limit` nearest vectors; hits carry cosine distances (0..2), nearest first."""
+    def queue_nearest(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = ()) -> None:
+        """The `limit` nearest vectors; hits carry cosine distances (0..2), nearest first, and the values of `fields`."""
         limit = min(limit, _MOST_RESULTS)
         query = f"({clause})=>[KNN {limit} @{self._spec.field} $q AS d]"
         blob = vector.astype(self._spec.numpy_type).tobytes()
@@ -255,8 +255,9 @@ class MemoryStore:
             "q",
             blob,
             "RETURN",
-            1,
+            1 + len(fields),
             "d",
+            *fields,
             "SORTBY",
             "d",
             "LIMIT",
@@ -267,18 +268,24 @@ class MemoryStore:
         ]
         pipe.execute_command(*command)
 
-    def queue_within(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], radius: float, limit: int) -> None:
+    def queue_within(
+        self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], radius: float, limit: int, fields: Sequence[str] = ()
+    ) -> None:
         """All vectors within a cosine distance, nearest first; the answer's total counts them all."""
         query = f"{clause} @{self._spec.field}:[VECTOR_RANGE $r $q]=>{{$YIELD_DISTANCE_AS: d}}"
         blob = vector.astype(self._spec.numpy_type).tobytes()
-        command = ["FT.SEARCH", self._vectors, query, "PARAMS", 4, "q", blob, "r", min(radius, 2.0), "RETURN", 1, "d", "SORTBY", "d"]
+        command = ["FT.SEARCH", self._vectors, query, "PARAMS", 4, "q", blob, "r", min(radius, 2.0)]
+        command += ["RETURN", 1 + len(fields), "d", *fields, "SORTBY", "d"]
         pipe.execute_command(*command, "LIMIT", 0, min(limit, _MOST_RESULTS), "DIALECT", 2)
 
-    def queue_words(self, pipe: Pipeline, clause: str, terms: Sequence[str], limit: int, *, scorer: str = "BM25STD") -> None:
+    def queue_words(
+        self, pipe: Pipeline, clause: str, terms: Sequence[str], limit: int, *, scorer: str = "BM25STD", fields: Sequence[str] = ()
+    ) -> None:
         """The best matches of any of some index terms; hits carry scores, best first."""
         query = having(clause, terms)
         limit = min(limit, _MOST_RESULTS)
-        pipe.execute_command("FT.SEARCH", self._words, query, "NOCONTENT", "WITHSCORES", "SCORER", scorer, "LIMIT", 0, limit, "DIALECT", 2)
+        content = ["RETURN", len(fields), *fields] if fields else ["NOCONTENT"]
+        pipe.execute_command("FT.SEARCH", self._words, query, *content, "WITHSCORES", "SCORER", scorer, "LIMIT", 0, limit, "DIALECT", 2)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int) -> None:
         """All that match, the last created first."""
@@ -298,6 +305,13 @@ class MemoryStore:
         """Whether one memory matches: the total is 1 or 0."""
         key = self._keys.memory(mid)
         pipe.execute_command("FT.SEARCH", self._words, clause, "INKEYS", 1, key, "NOCONTENT", "LIMIT", 0, 1, "DIALECT", 2)
+
+    async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
+        """When (epoch seconds) these memories were last read, as far as readings were counted."""
+        if not mids:
+            return {}
+        usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
+        return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
     # For background work.
 

@@ -13,7 +13,7 @@ from ulid import ULID
 
 from agent_memory import runtime as runtime_module
 from agent_memory.errors import ModelUnavailable
-from agent_memory.llm.base import ChatModel, Embedder, Vectors
+from agent_memory.llm.base import ChatModel, Embedder, Reranker, Vectors
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import Models
 from agent_memory.runtime import Runtime, open_runtime
@@ -141,7 +141,12 @@ MakeRig = Callable[..., AbstractAsyncContextManager[Rig]]
 
 @asynccontextmanager
 async def open_rig(
-    redis_url: str, embedder: Embedder, counter: TokenCounter, chat: ChatModel | None, **overrides: Any
+    redis_url: str,
+    embedder: Embedder,
+    counter: TokenCounter,
+    chat: ChatModel | None,
+    reranker: Reranker | None = None,
+    **overrides: Any,
 ) -> AsyncGenerator[Rig]:
     """A runtime under a prefix of its own (or `KEY_PREFIX`, which then stays), whose keys and indexes go with it."""
     kept = "KEY_PREFIX" in overrides
@@ -149,7 +154,7 @@ async def open_rig(
     shared = SharedEmbedder(embedder)
 
     async def models(_: Settings) -> Models:
-        return Models(shared, chat, counter, "tests")
+        return Models(shared, chat, counter, "tests", reranker)
 
     with patch.object(runtime_module, "open_models", models):
         async with open_runtime(settings, redis_url) as rt:

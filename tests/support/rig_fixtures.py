@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent_memory.llm.base import Reranker
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.local import LocalEmbedder
 from agent_memory.llm.openai import OpenAIChat
@@ -42,8 +43,8 @@ async def local() -> AsyncGenerator[LocalEmbedder]:
 def make_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> MakeRig:
     """Opens runtimes: `async with make_rig(chat=…, SETTING=…) as rig`."""
 
-    def make(chat: OpenAIChat | None = None, **overrides: Any) -> AbstractAsyncContextManager[Rig]:
-        return open_rig(redis_url, local, counter, chat, **overrides)
+    def make(chat: OpenAIChat | None = None, reranker: Reranker | None = None, **overrides: Any) -> AbstractAsyncContextManager[Rig]:
+        return open_rig(redis_url, local, counter, chat, reranker, **overrides)
 
     return make
 

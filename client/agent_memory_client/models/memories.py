@@ -136,7 +136,8 @@ class ExtractedMemoryRecord(MemoryRecord):
 class HitExplanation(BaseModel):
     """How a search scored a memory: its rank in the whole answer and in each list (from 1; None: not in that list), and the parts.
 
-    `similarity` is the cosine, `words` the BM25 score; `in_time`: it belongs to the time that the query names.
+    `similarity` is the cosine, `words` the BM25 score; `in_time`: it belongs to the time that the query names. `recency`
+    (0 to 1) is how recent it is, `reranked` a reranking model's score; both move places only, not the score.
     """
 
     rank: int
@@ -146,6 +147,8 @@ class HitExplanation(BaseModel):
     words: float | None = None
     words_rank: int | None = None
     in_time: bool = False
+    recency: float | None = None
+    reranked: float | None = None
 
 
 class MemoryRecordResult(MemoryRecord):

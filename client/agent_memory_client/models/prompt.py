@@ -135,10 +135,11 @@ class SystemMessage(BaseModel):
 
 
 class MemoryPromptResponse(BaseModel):
-    """Messages ready for a chat model, and the long-term memories that went into them."""
+    """Messages ready for a chat model, and the long-term memories that went into them. `notices` is that of a search."""
 
     messages: list[Message | SystemMessage]
     long_term_memories: list[MemoryRecordResult] | None = None
+    notices: list[str] | None = None
 
     def to_openai(self) -> list[dict[str, str]]:
         """The messages as chat completion APIs take them: role and string content."""

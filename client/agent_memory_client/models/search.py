@@ -116,11 +116,15 @@ class Explanation(BaseModel):
 
 
 class MemoryRecordResultsResponse(BaseModel):
-    """A page of memories; `total` counts all that match, `next_offset` is None on the last page."""
+    """A page of memories; `total` counts all that match, `next_offset` is None on the last page.
+
+    `notices` says what was not done as asked, such as a rewritten query that a language model did not give in time.
+    """
 
     memories: list[MemoryRecordResult]
     total: int
     next_offset: int | None = None
+    notices: list[str] | None = None
 
 
 class MemoryRecordResults(MemoryRecordResultsResponse):

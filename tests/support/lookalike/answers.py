@@ -18,6 +18,7 @@ _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 _LINE = re.compile(r'^\{"n": ?\d+.*\}$', re.MULTILINE)
 _CONTEXT = re.compile(r"<(context-\w+)>.*?</\1>", re.DOTALL)
+_QUESTION = re.compile(r"<(question-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
 
@@ -54,6 +55,8 @@ def chat_answer(body: dict[str, Any]) -> str:
     asks_json = shape.get("type") in ("json_object", "json_schema") or "JSON" in prompt
     if '{"same": [' in prompt:
         value = {"same": [pair["n"] for pair in _lines(prompt) if set(stems(pair["a"])) == set(stems(pair["b"]))]}
+    elif '{"query": ' in prompt:
+        value = {"query": " ".join(word for word in _WORD.findall(_QUESTION.findall(prompt)[-1][1]) if word.lower() not in STOP)}
     elif '"memories"' in prompt:
         value = {"memories": _facts(prompt, messages)}
     elif "summar" in prompt.lower():

@@ -39,7 +39,7 @@ REJECTS = frozenset(
 
 @dataclass
 class Fault:
-    """A kind, the calls that it is left for (None = until cleared) and the endpoint ("chat", "embeddings", None = both)."""
+    """A kind, the calls that it is left for (None = until cleared) and the endpoint ("chat", "embeddings", "rerank", None = all)."""
 
     kind: str
     times: int | None
@@ -60,7 +60,7 @@ class Script:
             if kind in REJECTS:
                 self._rejects.add(kind)
             elif kind in TRANSPORT | CHAT | EMBEDDINGS:
-                only = "chat" if kind in CHAT else "embeddings" if kind in EMBEDDINGS else endpoint
+                only = "chat" if kind in CHAT else (endpoint or "embeddings") if kind in EMBEDDINGS else endpoint
                 self._queue.append(Fault(kind, times, only))
             else:
                 raise ValueError(f"there is no fault {kind!r}")

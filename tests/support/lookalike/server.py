@@ -105,7 +105,7 @@ class Lookalike:
                 await asyncio.sleep(0.005)
 
     def bodies(self, endpoint: str) -> list[dict[str, Any]]:
-        """The recorded requests' bodies of "chat" or "embeddings"."""
+        """The recorded requests' bodies of "chat", "embeddings" or "rerank"."""
         return [request.body for request in self.requests if request.endpoint == endpoint]
 
 
@@ -121,6 +121,11 @@ def _app(state: Lookalike) -> FastAPI:
     async def chat(request: Request) -> Response:
         body, fault = await _begin(state, request, "chat")
         return await _transport_fault(state, fault) or _chat(state, body, fault)
+
+    @app.post("/v1/rerank")
+    async def rerank(request: Request) -> Response:
+        body, fault = await _begin(state, request, "rerank")
+        return await _transport_fault(state, fault) or _rerank(body, fault)
 
     @app.get("/v1/models")
     async def models() -> Response:
@@ -233,6 +238,18 @@ def _embedding_refusal(state: Lookalike, body: dict[str, Any], texts: list[str])
             400, f"This model's maximum context length is {state.max_input_chars // 4} tokens, however you requested {longest // 4}"
         )
     return None
+
+
+def _rerank(body: dict[str, Any], fault: str | None) -> Response:
+    """Longer texts are better, whatever is asked."""
+    scores = [float(len(text)) for text in body["documents"]]
+    if fault == "nan":
+        scores[-1] = float("nan")
+    results = [{"index": index, "relevance_score": score} for index, score in enumerate(scores)]
+    results.sort(key=lambda result: -result["relevance_score"])
+    if fault == "short_batch":
+        results.pop()
+    return Response(json.dumps({"id": "x", "results": results[: body["top_n"]]}), media_type="application/json")
 
 
 def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response:

@@ -1,0 +1,67 @@
+"""The last word on a ranking's order: the age of memories, and a reranking model where one is configured."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.llm.base import Reranker
+from agent_memory.scope import Scope
+from agent_memory.services import ranking
+from agent_memory.services.plans import Plan, Ranked, Ranking
+from agent_memory.settings import Settings
+from agent_memory.storage.memories import MemoryStore
+from agent_memory_client.models import SearchModeEnum
+
+log = logging.getLogger(__name__)
+
+
+class Ordering:
+    """Orders all that was ranked, before any page is cut out of it."""
+
+    def __init__(self, settings: Settings, store: MemoryStore, reranker: Reranker | None) -> None:
+        self._settings = settings.search
+        self._store = store
+        self._reranker = reranker
+
+    async def ordered(self, scope: Scope, plan: Plan, found: Ranking) -> Ranking:
+        """The ranking in its final order. Which memories are in it, and their scores, stay as they are."""
+        if plan.mode is None or not found.ranked:
+            return found
+        weights = plan.weights
+        # Who names a time says by that which age is wanted.
+        if weights is not None and not (weights is ranking.MILD and plan.span is not None):
+            found = replace(found, ranked=await self._by_age(plan, found.ranked, weights))
+        return await self._reranked(scope, plan, found)
+
+    async def _by_age(self, plan: Plan, hits: list[Ranked], weights: ranking.RecencyWeights) -> list[Ranked]:
+        now = plan.request.reference_time or datetime.now(UTC)
+        read = await self._store.last_readings([hit.mid for hit in hits]) if weights.freshness else {}
+        halved = bool(plan.request.server_side_recency) and plan.mode is SearchModeEnum.SEMANTIC
+        aged: list[tuple[float, Ranked]] = []
+        for hit in hits:
+            created = hit.created or 0.0
+            accessed = max(hit.accessed or created, read.get(hit.mid, 0.0))
+            recency = ranking.recency(now.timestamp() - accessed, now.timestamp() - created, weights)
+            # The contract's two ways to make a similarity of a distance.
+            similarity = 1.0 - hit.distance / 2 if halved else hit.score or 0.0
+            score = weights.semantic * similarity + weights.recency * recency
+            aged.append((score, replace(hit, recency=recency)))
+        return [hit for _, hit in sorted(aged, key=lambda pair: -pair[0])]
+
+    async def _reranked(self, scope: Scope, plan: Plan, found: Ranking) -> Ranking:
+        """The first of the ranking in the order of the reranker's scores; as it is, with a notice, when these cannot be had in time."""
+        most, query = self._settings.rerank_candidates, plan.request.text
+        if self._reranker is None or not query or plan.request.offset >= most:
+            return found
+        records = await self._store.fetch(scope, [hit.mid for hit in found.ranked[:most]])
+        there = [(hit, record) for hit, record in zip(found.ranked, records, strict=False) if record is not None]
+        try:
+            scores = await self._reranker.rerank(query, [record.text for _, record in there], timeout=self._settings.rerank_seconds)
+        except (ModelUnavailable, ModelAnswerInvalid) as error:
+            log.warning("a search is not reranked: %s", error)
+            return replace(found, notices=[*found.notices, "the reranking model gave no answer in time: ordered without it"])
+        best = sorted(zip(scores, there, strict=True), key=lambda pair: -pair[0])
+        return replace(found, ranked=[*(replace(hit, reranked=score) for score, (hit, _) in best), *found.ranked[most:]])

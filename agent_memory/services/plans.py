@@ -1,0 +1,137 @@
+"""What a search is on its way through the service: the plan before its round trip, and the ranking after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_memory.errors import BadInput, Refused
+from agent_memory.services import ranking
+from agent_memory.timewords import Span, named_time, zone_of
+from agent_memory_client.models import SearchModeEnum, SearchRequest
+
+# How deep each list goes before fusion; a later page goes deeper, in steps, so that pages of one search agree.
+DEPTHS = (100, 400, 1600, 6400)
+# A search that weighs age looks deeper at once: what is new enough may be far down by its words and its meaning.
+_AGE_DEPTH = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A search that is ready for its round trip: what it asks of the index. `mode` None lists without a query.
+
+    `spoken` is the query as it is compared by meaning, `left_out` the words that it lost for that, `notices` what was not done as asked.
+    """
+
+    mode: SearchModeEnum | None
+    clause: str
+    request: SearchRequest
+    terms: Sequence[str] = ()
+    vector: NDArray[np.float32] | None = None
+    depth: int = 100
+    span: Span | None = None
+    empty: bool = False
+    degraded: bool = False
+    spoken: str | None = None
+    left_out: Sequence[str] = ()
+    notices: Sequence[str] = ()
+    scorer: str = "BM25STD"
+    rewritten: bool = False
+
+    @property
+    def fused(self) -> bool:
+        """Whether lists by meaning and by words are put together."""
+        return self.mode is SearchModeEnum.HYBRID and self.vector is not None
+
+    @property
+    def weights(self) -> ranking.RecencyWeights | None:
+        """How much age counts: as the request says, a little when it says nothing, not at all when it says so, and in no listing."""
+        return None if self.mode is None else recency_of(self.request)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A memory's place in an answer: its score (0..1, more is better), its distance (0..2), and where they come from.
+
+    `created` (epoch seconds) is None in listings. `recency` (0..1) and `reranked` (a reranker's own scale) say what
+    else its place is due to.
+    """
+
+    mid: str
+    score: float | None
+    distance: float
+    parts: ranking.Parts | None = None
+    created: float | None = None
+    accessed: float | None = None
+    recency: float | None = None
+    reranked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All that was ranked, best first, and how many memories match; `dropped` were ranked, but are not near enough."""
+
+    total: int
+    ranked: list[Ranked]
+    dropped: list[Ranked] = field(default_factory=list)
+    notices: Sequence[str] = ()
+
+
+def depth_of(request: SearchRequest) -> int:
+    """How many places of each list are looked at for a page."""
+    least = 2 * (request.offset + request.limit)
+    if asks_for_recency(request):
+        least = max(least, _AGE_DEPTH)
+    return next((depth for depth in DEPTHS if depth >= least), request.offset + request.limit)
+
+
+def mode_of(request: SearchRequest) -> SearchModeEnum:
+    """The mode that was asked for, else what measures best: both, or meaning alone when a distance is asked for."""
+    threshold = request.distance_threshold
+    if "search_mode" not in request.model_fields_set:
+        return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC
+    if threshold is not None and request.search_mode is not SearchModeEnum.SEMANTIC:
+        raise Refused("distance_threshold goes with search_mode semantic only", field="distance_threshold")
+    return request.search_mode
+
+
+def span_of(request: SearchRequest, text: str) -> Span | None:
+    """The time that the query names, as its user sees it. Raises BadInput for an unknown time zone."""
+    try:
+        zone = zone_of(request.timezone)
+    except ValueError as error:
+        raise BadInput(str(error), field="timezone") from error
+    return named_time(text, request.reference_time or datetime.now(UTC), zone)
+
+
+_WEIGHTS = {
+    "recency_semantic_weight": "semantic",
+    "recency_recency_weight": "recency",
+    "recency_freshness_weight": "freshness",
+    "recency_novelty_weight": "novelty",
+    "recency_half_life_last_access_days": "half_life_accessed",
+    "recency_half_life_created_days": "half_life_created",
+}
+
+
+def asks_for_recency(request: SearchRequest) -> bool:
+    """Whether the request wants its answer ordered by age too, by any of the contract's parameters."""
+    if request.recency_boost is False:
+        return False
+    named = any(getattr(request, name) is not None for name in _WEIGHTS)
+    return bool(request.recency_boost) or bool(request.server_side_recency) or named
+
+
+def recency_of(request: SearchRequest) -> ranking.RecencyWeights | None:
+    """The weights of a search: the contract's with what the request changes of them, the mild ones when it says nothing of age."""
+    if request.recency_boost is False:
+        return None
+    if not asks_for_recency(request):
+        return ranking.MILD
+    given: dict[str, Any] = {name: value for field, name in _WEIGHTS.items() if (value := getattr(request, field)) is not None}
+    return ranking.RecencyWeights(**given)
