@@ -3,11 +3,14 @@
 AgentMemoryError            500  internal_error
 ├── BadInput                422  invalid_input        names the field and the fix
 │   └── Refused             400  refused              well-formed, but not something we do
+├── Unauthenticated         401  unauthenticated      no credentials, or none that count
+├── Forbidden               403  forbidden            the credentials do not reach that far
 ├── NotFound                404  not_found
 ├── MethodRefused           405  method_not_allowed
 ├── Conflict                409  conflict
 ├── VersionMismatch         412  version_mismatch     If-Match named another version
 ├── TooLarge                413  too_large
+├── TooMany                 429  too_many             a limit of the tenant's is reached; carries retry_after
 ├── Unavailable             503  unavailable          an engine is away; carries retry_after
 │   ├── RedisUnavailable    503  redis_unavailable
 │   ├── ModelUnavailable    503  model_unavailable
@@ -53,6 +56,20 @@ class Refused(BadInput):
     status = 400
 
 
+class Unauthenticated(AgentMemoryError):
+    """No credentials were sent, or none that count."""
+
+    code = "unauthenticated"
+    status = 401
+
+
+class Forbidden(AgentMemoryError):
+    """The credentials are good, but do not reach that far."""
+
+    code = "forbidden"
+    status = 403
+
+
 class NotFound(AgentMemoryError):
     """No such thing in the caller's scope."""
 
@@ -86,6 +103,17 @@ class TooLarge(AgentMemoryError):
 
     code = "too_large"
     status = 413
+
+
+class TooMany(AgentMemoryError):
+    """A limit of the tenant's is reached; try again after `retry_after` seconds."""
+
+    code = "too_many"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after: int = 1, **data: Any) -> None:
+        super().__init__(message, **data)
+        self.retry_after = retry_after
 
 
 class Unavailable(AgentMemoryError):

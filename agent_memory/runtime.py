@@ -17,17 +17,20 @@ from agent_memory.llm.cached import CachingEmbedder
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import open_models
 from agent_memory.services.compaction import CompactionService
+from agent_memory.services.credentials import Gate
 from agent_memory.services.explain import ExplainService
 from agent_memory.services.extraction_rules import ExtractionRulesService
 from agent_memory.services.forgetting import ForgettingService
 from agent_memory.services.idempotency import IdempotencyService
 from agent_memory.services.longterm import LongTermService
+from agent_memory.services.oauth import JwtGate, KeySet, fetching
 from agent_memory.services.operations import OperationService
 from agent_memory.services.ordering import Ordering
 from agent_memory.services.queries import QueryReader
 from agent_memory.services.recall import RecallService
 from agent_memory.services.rewriting import Rewriter
 from agent_memory.services.search import SearchService
+from agent_memory.services.tokens import TokenGate, TokenService
 from agent_memory.services.usage import UsageLog
 from agent_memory.services.view_summaries import ViewSummarizer
 from agent_memory.services.views import ViewService
@@ -59,6 +62,7 @@ from agent_memory.storage.reindex import Reindexer
 from agent_memory.storage.rules import RuleStore
 from agent_memory.storage.survey import Survey
 from agent_memory.storage.timetable import Timetable
+from agent_memory.storage.tokens import TokenStore
 from agent_memory.storage.usage import UsageStore
 from agent_memory.storage.views import ViewStore
 from agent_memory.storage.working import SessionStore
@@ -114,6 +118,8 @@ class Runtime:
     compaction: CompactionService
     views: ViewService
     carriers: CarrierGuard
+    gate: Gate
+    tokens: TokenService
 
     @property
     def extracts(self) -> bool:
@@ -191,6 +197,9 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         orders = OrderStore(client, keys)
         view_store = ViewStore(client, keys)
         summarizer = ViewSummarizer(survey, models.chat, models.counter)
+        token_store = TokenStore(client, keys)
+        token_gate = TokenGate(settings.auth, token_store)
+        gate = JwtGate(settings.auth, KeySet(fetching(settings.auth))) if settings.auth.mode == "oauth2" else token_gate
         extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
         working = WorkingMemoryService(settings, sessions, models.counter, extracts=extracts)
         usage_store = UsageStore(client, keys)
@@ -236,4 +245,6 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             compaction=CompactionService(orders, survey),
             views=ViewService(settings, view_store, orders, summarizer),
             carriers=CarrierGuard(client, keys),
+            gate=gate,
+            tokens=TokenService(token_store, token_gate),
         )

@@ -35,6 +35,7 @@ class ServerSettings(_Group):
     request_timeout_seconds: float = _env(30.0, "REQUEST_TIMEOUT_SECONDS", gt=0)
     max_concurrent_requests: int = _env(256, "MAX_CONCURRENT_REQUESTS", ge=1)
     shutdown_grace_seconds: int = _env(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
+    docs: bool = _env(True, "DOCS_ENABLED")
 
 
 class RedisSettings(_Group):
@@ -169,7 +170,38 @@ class ViewSettings(_Group):
 class AuthSettings(_Group):
     """Who may ask."""
 
-    mode: Literal["disabled"] = _env("disabled", "AUTH_MODE")
+    auth_mode: Literal["disabled", "token", "oauth2"] = _env("disabled", "AUTH_MODE")
+    disable_auth: bool | None = _env(None, "DISABLE_AUTH")
+    token_auth_enabled: bool = _env(False, "TOKEN_AUTH_ENABLED")
+    open_to_network: bool = _env(False, "AUTH_DISABLED_ON_NETWORK")
+    secret: SecretStr | None = _env(None, "AUTH_SECRET", min_length=16)
+    admin_token: SecretStr | None = _env(None, "AUTH_ADMIN_TOKEN", min_length=16)
+    oauth2_issuer_url: str | None = _env(None, "OAUTH2_ISSUER_URL")
+    oauth2_audience: str | None = _env(None, "OAUTH2_AUDIENCE")
+    oauth2_jwks_url: str | None = _env(None, "OAUTH2_JWKS_URL", pattern=r"^https?://\S+$")
+    oauth2_algorithms: tuple[str, ...] = _env(("RS256",), "OAUTH2_ALGORITHMS")
+    oauth2_leeway_seconds: float = _env(30.0, "OAUTH2_LEEWAY_SECONDS", ge=0, le=600)
+    oauth2_tenant_claim: str | None = _env(None, "OAUTH2_TENANT_CLAIM")
+    oauth2_namespace_claim: str | None = _env(None, "OAUTH2_NAMESPACE_CLAIM")
+    oauth2_user_claim: str | None = _env(None, "OAUTH2_USER_CLAIM")
+    oauth2_agent_claim: str | None = _env(None, "OAUTH2_AGENT_CLAIM")
+    oauth2_role_claim: str | None = _env(None, "OAUTH2_ROLE_CLAIM")
+    oauth2_roles: dict[str, Literal["read", "write", "admin"]] = _env(
+        {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"}, "OAUTH2_ROLES"
+    )
+    oauth2_default_role: Literal["read", "write", "admin"] = _env("write", "OAUTH2_DEFAULT_ROLE")
+
+    @property
+    def mode(self) -> Literal["disabled", "token", "oauth2"]:
+        """How callers are told apart, with the archived server's two other settings for it: `DISABLE_AUTH=true` beats everything."""
+        if self.disable_auth:
+            return "disabled"
+        return "token" if self.auth_mode == "disabled" and self.token_auth_enabled else self.auth_mode
+
+    @property
+    def required(self) -> bool:
+        """Whether a request needs credentials."""
+        return self.mode != "disabled"
 
 
 class Settings(BaseModel):

@@ -6,6 +6,7 @@ error, as is a meaning without a setting.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -109,7 +110,25 @@ MEANINGS = {
     "COMPACTION_SIMILARITY": "cosine similarity from which they do",
     "SUMMARY_VIEW_REFRESH_EVERY_MINUTES": "how often continuous summary views are made again",
     "SUMMARY_VIEW_RUN_SECONDS": "how long a request that runs a view may take",
-    "AUTH_MODE": "who may ask: everybody who reaches the port",
+    "DOCS_ENABLED": "whether `/docs`, `/redoc` and `/openapi.json` are served",
+    "AUTH_MODE": "who may ask: everybody who reaches the port, those with an API key, or those with a JWT of a login provider",
+    "DISABLE_AUTH": "`true` beats AUTH_MODE: nobody is asked; a name of the archived server's",
+    "TOKEN_AUTH_ENABLED": "`true` is AUTH_MODE=token; a name of the archived server's",
+    "AUTH_DISABLED_ON_NETWORK": "let everybody in on other addresses than 127.0.0.1, too, where nobody is asked for credentials",
+    "AUTH_SECRET": "key of the digests that API keys are kept as; made and kept in Redis if not given. Another one makes all keys void",
+    "AUTH_ADMIN_TOKEN": "a key for the operator, who may make the others",
+    "OAUTH2_ISSUER_URL": "the `iss` that JWTs must have",
+    "OAUTH2_AUDIENCE": "the `aud` that they must have; not looked at if not given",
+    "OAUTH2_JWKS_URL": "where the login provider's public keys are; below the issuer, at `/.well-known/jwks.json`, if not given",
+    "OAUTH2_ALGORITHMS": "JSON list: the signatures that are accepted, all of public keys",
+    "OAUTH2_LEEWAY_SECONDS": "by how much the provider's clock may differ",
+    "OAUTH2_TENANT_CLAIM": "the claim that names the caller's tenant; all are of one if not given",
+    "OAUTH2_NAMESPACE_CLAIM": "the claim with the namespaces that the caller may reach; all if not given",
+    "OAUTH2_USER_CLAIM": "the claim with the only user whose data the caller may reach, `sub` for one; all if not given",
+    "OAUTH2_AGENT_CLAIM": "the claim with the agents whose memories the caller may reach; all if not given",
+    "OAUTH2_ROLE_CLAIM": "the claim with the caller's roles, as words or as a list; everybody has the default role if not given",
+    "OAUTH2_ROLES": "JSON object: what the words of that claim mean here",
+    "OAUTH2_DEFAULT_ROLE": "the role of everybody if OAUTH2_ROLE_CLAIM is not given",
 }
 
 
@@ -155,6 +174,8 @@ def default(field: FieldInfo) -> str:
     value = field.default
     if value is None or isinstance(value, SecretStr) or value == {}:
         return "–"
+    if isinstance(value, (tuple, dict)):
+        return f"`{json.dumps(value)}`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

@@ -37,6 +37,8 @@ def etag(version: int) -> tuple[bytes, bytes]:
 
 _TEXTS = {
     400: "Refused: the request is well-formed, but asks for something that is not done.",
+    401: "No credentials were sent, or none that count. Only where the server asks for some.",
+    403: "The credentials do not reach that far.",
     404: "No such thing.",
     409: "The request contradicts what is stored or under way.",
     412: "`If-Match` named another version than the stored one.",
@@ -48,8 +50,10 @@ _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"t
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route that can answer with these statuses; 422 and 503 are always among them."""
-    found: dict[int | str, dict[str, Any]] = {status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in statuses}
+    """The `responses` of a route that can answer with these statuses; 401, 403, 422 and 503 are always among them."""
+    found: dict[int | str, dict[str, Any]] = {
+        status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
+    }
     found[422] = {"model": HTTPValidationError, "description": "A field does not fit."}
     found[503] = {"model": ErrorResponse, "description": _TEXTS[503], "headers": _RETRY_AFTER}
     return found

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from agent_memory import __version__
 from agent_memory.api import errors
 from agent_memory.api.admission import Admission
+from agent_memory.api.authentication import Authentication
 from agent_memory.api.middleware import Edge
 from agent_memory.api.routes import ROUTERS
 from agent_memory.errors import StartupError
@@ -48,6 +49,9 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
         description=DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url="/docs" if settings.server.docs else None,
+        redoc_url="/redoc" if settings.server.docs else None,
+        openapi_url="/openapi.json" if settings.server.docs else None,
         # Asked for anew in every request, and Edge measures already.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
@@ -55,6 +59,8 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
+    if settings.auth.required:
+        app.add_middleware(Authentication, gate=lambda: None if app.state.runtime is None else app.state.runtime.gate)
     # Within Edge, so that a refusal has its id and is counted, too.
     app.add_middleware(Admission, most=settings.server.max_concurrent_requests)
     app.add_middleware(Edge, timeout=settings.server.request_timeout_seconds)

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query, Request
 from pydantic import BeforeValidator
 
-from agent_memory.errors import Refused, Unavailable, VersionMismatch
+from agent_memory.errors import Refused, Unauthenticated, Unavailable, VersionMismatch
 from agent_memory.runtime import Runtime
-from agent_memory.scope import Scope
-from agent_memory.services.access import scope_of_request
+from agent_memory.scope import Principal, Scope
+from agent_memory.services.access import administering, principal_of_request, scope_of_request, writing
 from agent_memory_client.models import Identifier, OptionalIdentifier, SessionIdentifier, WindowTokens
 
 _WAIT_SECONDS = 10.0
@@ -27,8 +27,23 @@ def runtime_of(request: Request) -> Runtime:
 
 
 def scope_of(request: Request) -> Scope:
-    """What the caller may see."""
-    return scope_of_request(request.scope["app"].state.settings)
+    """What the caller may see. Raises Unauthenticated."""
+    return scope_of_request(request.scope["app"].state.settings, request.scope)
+
+
+def writing_scope_of(request: Request) -> Scope:
+    """As `scope_of`, for what changes something. Raises Forbidden when the caller may only read."""
+    return writing(scope_of(request))
+
+
+def admin_scope_of(request: Request) -> Scope:
+    """As `scope_of`, for administrators. Raises Forbidden when the caller is none."""
+    return administering(scope_of(request))
+
+
+def caller_of(request: Request) -> Principal:
+    """Who asks. Raises Unauthenticated."""
+    return principal_of_request(request.scope["app"].state.settings, request.scope)
 
 
 def version_of(if_match: str | None) -> str | None:
@@ -63,8 +78,22 @@ def version_wanted(if_match: str | None, if_none_match: str | None) -> str | Non
     return "absent"
 
 
+def is_known(request: Request) -> bool:
+    """Whether the caller has shown credentials, or need not."""
+    try:
+        caller_of(request)
+    except Unauthenticated:
+        return False
+    return True
+
+
 RuntimeDep = Annotated[Runtime, Depends(runtime_of)]
+# Every operation takes one of these three: what it needs stands in its signature.
 ScopeDep = Annotated[Scope, Depends(scope_of)]
+WriteScopeDep = Annotated[Scope, Depends(writing_scope_of)]
+AdminScopeDep = Annotated[Scope, Depends(admin_scope_of)]
+KnownDep = Annotated[bool, Depends(is_known)]
+CallerDep = Annotated[Principal, Depends(caller_of)]
 
 SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; without `/`.")]
 MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]

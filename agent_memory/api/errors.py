@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from agent_memory.api.answers import JsonResponse
-from agent_memory.errors import AgentMemoryError, BadInput, Refused, TooLarge, Unavailable
+from agent_memory.errors import AgentMemoryError, BadInput, Refused, TooLarge, TooMany, Unauthenticated, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,11 @@ def render(error: AgentMemoryError) -> Response:
     if isinstance(error, BadInput) and not isinstance(error, Refused) and error.status == 422:
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in error.field.split(".")))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable) else None
+    headers = None
+    if isinstance(error, Unavailable | TooMany):
+        headers = {"Retry-After": str(error.retry_after)}
+    elif isinstance(error, Unauthenticated):
+        headers = {"WWW-Authenticate": "Bearer"}
     body: dict[str, Any] = {**_bounded(error.data), "detail": _cut(error.message, MAX_MESSAGE_CHARS), "code": error.code}
     return JsonResponse(body, error.status, headers)
 

@@ -19,6 +19,7 @@ from agent_memory.embedded_redis import embedded_redis
 from agent_memory.errors import StartupError
 from agent_memory.logs import configure_logging
 from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.services.access import check_exposure, warn_of_exposure
 from agent_memory.settings import Settings, load_settings
 from agent_memory_worker.main import run_worker
 
@@ -94,6 +95,8 @@ async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_w
     """Opens what is asked for in order (port, Redis, runtime, parts), waits for the end, closes in reverse."""
     async with AsyncExitStack() as stack:
         server = stack.enter_context(_bound(settings)) if with_api else None
+        if server is not None:
+            check_exposure(settings, settings.server.host)
         redis_description: str | None = None
         if settings.redis.url is None:
             engine = await stack.enter_async_context(embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port))
@@ -230,6 +233,7 @@ def _announce(settings: Settings, runtime: Runtime, server: _HttpServer | None, 
     if server is None:
         lines.insert(0, f"agent-memory worker, {settings.worker.concurrency} tasks at one time")
     else:
+        warn_of_exposure(settings, settings.server.host)
         url = f"http://{server.address}"
         lines.insert(0, f"agent-memory listens on {url}" + ("" if with_worker else "   (API only: run `agent-memory worker` as well)"))
         lines.append(f"API:       {url}/docs")

@@ -13,6 +13,7 @@ from agent_memory.llm.counting import TokenCounter
 from agent_memory.promptmarks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services import recent
+from agent_memory.services.access import session_of
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.plans import Plan, Ranking
 from agent_memory.services.search import SearchService
@@ -127,7 +128,7 @@ class RecallService:
         self, scope: Scope, session: WorkingMemoryRequest | None, plan: Plan | None, user: str | None
     ) -> tuple[SessionState | None, list[Any], list[tuple[SessionRef, StoredMessage]]]:
         """The session, the search's replies and what the user said lately: one round trip (a second finds a session by its id alone)."""
-        ref = None if session is None else SessionRef(session.session_id, session.namespace or None, session.user_id or None)
+        ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
         parse: list[Any] = []
         count = 0
 

@@ -16,6 +16,7 @@ from agent_memory.errors import BadInput, NotFound
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.access import list_place_of, session_of
 from agent_memory.services.extraction_rules import check_strategy
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import SessionState, StoredMessage, encode_own, from_micros
@@ -64,7 +65,7 @@ class WorkingMemoryService:
         if_match: str | None = None,
     ) -> SessionAnswer:
         """Replaces a session. The body's namespace and user count before the query's. Raises BadInput, VersionMismatch."""
-        ref = SessionRef(session_id, body.namespace or namespace, body.user_id or user_id)
+        ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         timed = self._check_times(body.messages)
         check_strategy(body.long_term_memory_strategy)
         messages = _with_stable_ids(body.messages)
@@ -108,7 +109,7 @@ class WorkingMemoryService:
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None
     ) -> AppendMessagesResponse:
         """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again."""
-        ref = SessionRef(session_id, body.namespace, body.user_id)
+        ref = session_of(scope, session_id, body.namespace, body.user_id)
         self._check_times(body.messages)
         change = SessionWrite(
             mode="append",
@@ -119,8 +120,8 @@ class WorkingMemoryService:
         written = await self._store.write(scope, ref, change)
         return AppendMessagesResponse(
             session_id=session_id,
-            namespace=body.namespace,
-            user_id=body.user_id,
+            namespace=ref.namespace,
+            user_id=ref.user_id,
             appended=written.added,
             total_messages=written.messages,
             tokens=written.tokens,
@@ -141,7 +142,7 @@ class WorkingMemoryService:
     ) -> SessionAnswer:
         """A session, or the only one of that id when the caller left out its namespace or user. Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
-        ref = await self._resolve(scope, SessionRef(session_id, namespace or None, user_id or None), last)
+        ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last)
         if ref is None:
             raise NotFound(f"Session {session_id} not found")
         messages = ref.messages
@@ -162,7 +163,7 @@ class WorkingMemoryService:
         if_match: str | None = None,
     ) -> SessionAnswer:
         """Merges keys into a session's data (RFC 7396: null removes a key) and touches nothing else. Raises NotFound, VersionMismatch."""
-        ref = SessionRef(session_id, namespace or None, user_id or None)
+        ref = session_of(scope, session_id, namespace, user_id)
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As for reading: the only session of this id, when the caller left out its namespace or user.
             found = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
@@ -172,7 +173,7 @@ class WorkingMemoryService:
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
         """Forgets a session: the one of exactly this identity, else the only one that fits. Nothing there is fine."""
-        ref = SessionRef(session_id, namespace or None, user_id or None)
+        ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref):
             found = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
             if len(found) == 1:
@@ -183,7 +184,8 @@ class WorkingMemoryService:
         self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> SessionListResponse:
         """The ids of sessions, oldest first, and how many there are."""
-        total, refs = await self._store.list(scope, namespace or None, user_id or None, offset, limit)
+        namespace, user_id = list_place_of(scope, namespace, user_id)
+        total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
         return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
     async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None) -> SessionState | None:

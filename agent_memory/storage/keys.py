@@ -37,6 +37,9 @@ am:{0}:svt          set     tenants that have had views                         
 am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
 am:{0}:seen         hash    how far (µs) a periodic job has looked                         for ever
 am:{0}:apart:<pair> string  a model said that these two memories differ                    30 days
+am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
+am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
+am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
 am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
@@ -213,6 +216,17 @@ class Keys:
 
     def idempotency(self, tenant: str, key: str) -> str:
         return f"{self.root}idem:{digest('idempotency', tenant, key)}"
+
+    def token(self, digest: str) -> str:
+        return f"{self.root}tok:{digest}"
+
+    @property
+    def tokens(self) -> str:
+        return f"{self.root}toks"
+
+    @property
+    def token_secret(self) -> str:
+        return f"{self.root}tok-secret"
 
     @property
     def dead_messages(self) -> str:

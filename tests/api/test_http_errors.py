@@ -22,6 +22,9 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.Conflict("under way"), 409, "conflict"),
     (errors.VersionMismatch("another version", current=8), 412, "version_mismatch"),
     (errors.TooLarge("too much"), 413, "too_large"),
+    (errors.Unauthenticated("who are you"), 401, "unauthenticated"),
+    (errors.Forbidden("not yours"), 403, "forbidden"),
+    (errors.TooMany("slow down", retry_after=3), 429, "too_many"),
     (errors.Unavailable("later"), 503, "unavailable"),
     (errors.RedisUnavailable("Redis does not answer", retry_after=5), 503, "redis_unavailable"),
     (errors.ModelUnavailable("no model"), 503, "model_unavailable"),
@@ -39,7 +42,9 @@ async def test_every_error_of_ours_has_its_answer(
     body = answer.json()
     assert (answer.status_code, body["detail"], body["code"]) == (status, error.message, code)
     assert error.data.items() <= body.items()
-    assert answer.headers.get("retry-after") == (str(error.retry_after) if isinstance(error, errors.Unavailable) else None)
+    waits = isinstance(error, errors.Unavailable | errors.TooMany)
+    assert answer.headers.get("retry-after") == (str(error.retry_after) if waits else None)
+    assert answer.headers.get("www-authenticate") == ("Bearer" if isinstance(error, errors.Unauthenticated) else None)
 
 
 def test_no_error_is_left_out() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.api.routes import compaction, forgetting, memories, operations, ops, prompt, rules, search, tasks, views, working
+from agent_memory.api.routes import compaction, forgetting, memories, operations, ops, prompt, rules, search, tasks, tokens, views, working
 
 ROUTERS = (
     working.router,
@@ -15,5 +15,6 @@ ROUTERS = (
     rules.router,
     tasks.router,
     operations.router,
+    tokens.router,
     ops.router,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Response
 
 from agent_memory.api.answers import ModelResponse, errors
-from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, UserQuery
+from agent_memory.api.deps import NamespaceQuery, RuntimeDep, UserQuery, WriteScopeDep
 from agent_memory.api.operation import operations
 from agent_memory.services.operations import MAX_WAIT_SECONDS
 from agent_memory_client.models import AckResponse
@@ -19,7 +19,7 @@ router = operations("long-term memory")
     response_model=AckResponse,
     responses=errors(400),
 )
-async def compact(runtime: RuntimeDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
+async def compact(runtime: RuntimeDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
     """Merges memories that say the same. A worker does it; after 20 seconds the answer comes with `X-Pending: true` while that goes on.
 
     `X-Operation-Id` names the work.

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Body, Query, Response
 
 from agent_memory.api.answers import ModelResponse, errors
-from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, UserQuery
+from agent_memory.api.deps import NamespaceQuery, RuntimeDep, UserQuery, WriteScopeDep
 from agent_memory.api.operation import operations
 from agent_memory.storage.survey import Selection
 from agent_memory_client.models import ForgetRequest, ForgetResponse, OptionalIdentifier
@@ -23,7 +23,7 @@ router = operations("long-term memory")
 )
 async def forget(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     body: Annotated[ForgetRequest, Body()],
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,

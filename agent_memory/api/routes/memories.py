@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Body, Query, Response
 
 from agent_memory.api.answers import ModelResponse, errors
-from agent_memory.api.deps import MemoryPath, RuntimeDep, ScopeDep, WaitQuery
+from agent_memory.api.deps import MemoryPath, RuntimeDep, ScopeDep, WaitQuery, WriteScopeDep
 from agent_memory.api.operation import operations
 from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, Identifier, MemoryRecord
 
@@ -23,7 +23,7 @@ _NO_IDS: list[str] = []
     responses=errors(400, 413, 415),
 )
 async def create_long_term_memory(
-    runtime: RuntimeDep, scope: ScopeDep, body: Annotated[CreateMemoryRecordRequest, Body()], wait: WaitQuery = 0.0
+    runtime: RuntimeDep, scope: WriteScopeDep, body: Annotated[CreateMemoryRecordRequest, Body()], wait: WaitQuery = 0.0
 ) -> Response:
     """Stores memories: read by id and found by words at once, by meaning when embedded; `wait` waits for that, X-Searchable says so."""
     answer = await runtime.longterm.create(scope, body)
@@ -42,7 +42,7 @@ async def create_long_term_memory(
 )
 async def delete_long_term_memory(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     memory_ids: Annotated[list[Identifier], Query(description="The ids, each in a parameter of its own.")] = _NO_IDS,
 ) -> Response:
     """Deletes memories; `status` says how many there were. Unknown ids are no error."""
@@ -67,7 +67,7 @@ async def get_long_term_memory(runtime: RuntimeDep, scope: ScopeDep, memory_id: 
     responses=errors(400, 404, 413, 415),
 )
 async def update_long_term_memory(
-    runtime: RuntimeDep, scope: ScopeDep, memory_id: MemoryPath, body: Annotated[EditMemoryRecordRequest, Body()]
+    runtime: RuntimeDep, scope: WriteScopeDep, memory_id: MemoryPath, body: Annotated[EditMemoryRecordRequest, Body()]
 ) -> Response:
     """Changes the fields that are given and answers the changed memory."""
     return ModelResponse(await runtime.longterm.patch(scope, memory_id, body))

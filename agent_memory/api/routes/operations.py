@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 
 from agent_memory.api.answers import ModelResponse, errors
-from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, SessionPath, UserQuery, WaitQuery
+from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, SessionPath, UserQuery, WaitQuery, WriteScopeDep
 from agent_memory.api.operation import operations
-from agent_memory.scope import SessionRef
+from agent_memory.services.access import place_of, session_of
 from agent_memory.storage.erasure import Erasure
 from agent_memory_client.models import (
     AckResponse,
@@ -47,13 +47,13 @@ async def get_operation(runtime: RuntimeDep, scope: ScopeDep, operation_id: Oper
 @router.post(
     "/v1/operations/{operation_id}/replay", operation_id="replay_operation", response_model=OperationRecord, responses=errors(404, 409)
 )
-async def replay_operation(runtime: RuntimeDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
+async def replay_operation(runtime: RuntimeDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
     """Tries an operation again that was given up."""
     return ModelResponse(await runtime.operations.replay(scope, operation_id))
 
 
 @router.delete("/v1/operations/{operation_id}", operation_id="drop_operation", response_model=AckResponse, responses=errors(404, 409))
-async def drop_operation(runtime: RuntimeDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
+async def drop_operation(runtime: RuntimeDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
     """Forgets an operation that was given up; what it worked on stays as it is."""
     await runtime.operations.drop(scope, operation_id)
     return ModelResponse(AckResponse(status="ok"))
@@ -64,14 +64,14 @@ async def drop_operation(runtime: RuntimeDep, scope: ScopeDep, operation_id: Ope
 )
 async def flush_working_memory(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     session_id: SessionPath,
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
     """Works off what waits on a session now: promotion, summary, facts. With `wait`, answers `pending` when that takes longer."""
-    ref = SessionRef(session_id, namespace, user_id)
+    ref = session_of(scope, session_id, namespace, user_id)
     await runtime.operations.flush(scope, ref)
     marks = runtime.operations.session_marks(scope, ref)
     done = wait <= 0 or await runtime.operations.wait(scope, marks, wait)
@@ -82,12 +82,14 @@ async def flush_working_memory(
 @router.delete("/v1/users/{user_id:path}", operation_id="delete_user", response_model=AckResponse, responses=errors())
 async def delete_user(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     user_id: Annotated[Identifier, Path(description="The user's id.")],
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
     """Deletes all sessions and memories of a user, in one namespace or in all; X-Operation-Id names the work."""
+    if namespace is not None or scope.namespaces is not None:
+        namespace, _ = place_of(scope, namespace, user_id)
     mark = await runtime.longterm.erase(scope, Erasure(scope.tenant, namespace, user_id, None))
     done = await runtime.operations.wait(scope, [mark], wait)
     return ModelResponse(AckResponse(status="ok" if done else "pending"), (b"x-operation-id", mark.operation_id.encode()))

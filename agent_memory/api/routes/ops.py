@@ -10,7 +10,7 @@ from fastapi import Response
 
 from agent_memory import metrics
 from agent_memory.api.answers import JsonResponse, ModelResponse
-from agent_memory.api.deps import RuntimeDep
+from agent_memory.api.deps import KnownDep, RuntimeDep
 from agent_memory.api.operation import operations
 from agent_memory.errors import Unavailable
 from agent_memory.runtime import Runtime
@@ -35,10 +35,10 @@ async def get_health() -> Response:
 
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
-async def get_ready(runtime: RuntimeDep) -> Response:
-    """Whether requests can be served: 200 or 503, with the state of every part."""
+async def get_ready(runtime: RuntimeDep, known: KnownDep) -> Response:
+    """Whether requests can be served: 200 or 503, with the state of every part for those whom the server knows."""
     found = await runtime.ready()
-    body = {"ready": found.ok, "checks": found.checks}
+    body = {"ready": found.ok, "checks": found.checks if known else {}}
     if found.ok:
         return JsonResponse(body)
     return JsonResponse({**body, "detail": "not ready", "code": Unavailable.code}, 503, {"Retry-After": "1"})

@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Body, Response
 
 from agent_memory.api.answers import ModelResponse, errors
-from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, UserQuery
+from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, UserQuery, WriteScopeDep
 from agent_memory.api.operation import operations
+from agent_memory.services.access import place_of
 from agent_memory_client.models import AckResponse, ExtractionRules
 
 router = operations("extraction rules")
@@ -24,7 +25,7 @@ async def get_extraction_rules(
     runtime: RuntimeDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
     """The rules of exactly this namespace and user (both left out: those of everybody); empty when there are none."""
-    return ModelResponse(await runtime.extraction_rules.get(scope, namespace, user_id))
+    return ModelResponse(await runtime.extraction_rules.get(scope, *place_of(scope, namespace, user_id)))
 
 
 @router.put(
@@ -35,13 +36,13 @@ async def get_extraction_rules(
 )
 async def put_extraction_rules(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     body: Annotated[ExtractionRules, Body()],
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
 ) -> Response:
     """Replaces the rules of a namespace, a user, a user in a namespace, or everybody. Narrower rules add to wider ones."""
-    return ModelResponse(await runtime.extraction_rules.put(scope, namespace, user_id, body))
+    return ModelResponse(await runtime.extraction_rules.put(scope, *place_of(scope, namespace, user_id), body))
 
 
 @router.delete(
@@ -51,7 +52,7 @@ async def put_extraction_rules(
     responses=errors(404),
 )
 async def delete_extraction_rules(
-    runtime: RuntimeDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
+    runtime: RuntimeDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
     """Forgets the rules of a place; none there is no error."""
-    return ModelResponse(await runtime.extraction_rules.delete(scope, namespace, user_id))
+    return ModelResponse(await runtime.extraction_rules.delete(scope, *place_of(scope, namespace, user_id)))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Body, Path, Query, Response
 
 from agent_memory.api.answers import JsonResponse, ModelResponse, errors
-from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, UserQuery
+from agent_memory.api.deps import NamespaceQuery, RuntimeDep, ScopeDep, UserQuery, WriteScopeDep
 from agent_memory.api.operation import operations
 from agent_memory_client.models import (
     AckResponse,
@@ -42,7 +42,7 @@ async def list_summary_views(runtime: RuntimeDep, scope: ScopeDep) -> Response:
     response_model=SummaryView,
     responses=errors(400, 409, 413, 415),
 )
-async def create_summary_view(runtime: RuntimeDep, scope: ScopeDep, body: Annotated[CreateSummaryViewRequest, Body()]) -> Response:
+async def create_summary_view(runtime: RuntimeDep, scope: WriteScopeDep, body: Annotated[CreateSummaryViewRequest, Body()]) -> Response:
     """Makes a view; the server gives it an id."""
     return ModelResponse(await runtime.views.create(scope, body))
 
@@ -64,7 +64,7 @@ async def get_summary_view(runtime: RuntimeDep, scope: ScopeDep, view_id: ViewPa
     response_model=AckResponse,
     responses=errors(),
 )
-async def delete_summary_view(runtime: RuntimeDep, scope: ScopeDep, view_id: ViewPath) -> Response:
+async def delete_summary_view(runtime: RuntimeDep, scope: WriteScopeDep, view_id: ViewPath) -> Response:
     """Deletes a view and its partitions; one that is not there is no error."""
     return ModelResponse(await runtime.views.delete(scope, view_id))
 
@@ -76,7 +76,7 @@ async def delete_summary_view(runtime: RuntimeDep, scope: ScopeDep, view_id: Vie
     responses=errors(400, 404, 413, 415),
 )
 async def run_summary_view_partition(
-    runtime: RuntimeDep, scope: ScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewPartitionRequest, Body()]
+    runtime: RuntimeDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewPartitionRequest, Body()]
 ) -> Response:
     """Computes one partition now and stores it. Without a language model, or when it fails, `degraded` says so."""
     return ModelResponse(await runtime.views.run_partition(scope, view_id, body))
@@ -109,7 +109,7 @@ async def list_summary_view_partitions(
     responses=errors(404, 413, 415),
 )
 async def run_summary_view(
-    runtime: RuntimeDep, scope: ScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewRequest, Body()]
+    runtime: RuntimeDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewRequest, Body()]
 ) -> Response:
     """Computes all partitions in the background; the task tells how far that is. The same `task_id` again starts over."""
     return ModelResponse(await runtime.views.run(scope, view_id, body))

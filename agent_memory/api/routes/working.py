@@ -18,10 +18,12 @@ from agent_memory.api.deps import (
     UserQuery,
     WaitQuery,
     WindowQuery,
+    WriteScopeDep,
     version_of,
     version_wanted,
 )
 from agent_memory.api.operation import operations
+from agent_memory.services.access import place_of
 from agent_memory.storage.erasure import Erasure
 from agent_memory_client.models import (
     AckResponse,
@@ -69,7 +71,11 @@ async def list_sessions(
     responses=versioned(400, 412, 413, 415),
 )
 async def append_messages(
-    runtime: RuntimeDep, scope: ScopeDep, session_id: SessionPath, body: Annotated[AppendMessagesRequest, Body()], if_match: IfMatch = None
+    runtime: RuntimeDep,
+    scope: WriteScopeDep,
+    session_id: SessionPath,
+    body: Annotated[AppendMessagesRequest, Body()],
+    if_match: IfMatch = None,
 ) -> Response:
     """Appends messages to a session, which is made when it does not exist. A message whose id is there already is skipped."""
     answer = await runtime.working.append(scope, session_id, body, if_match=version_of(if_match))
@@ -84,7 +90,7 @@ async def append_messages(
 )
 async def update_data(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     session_id: SessionPath,
     body: Annotated[UpdateDataRequest, Body()],
     namespace: NamespaceQuery = None,
@@ -142,7 +148,7 @@ async def get_working_memory(
 )
 async def put_working_memory(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     session_id: SessionPath,
     body: Annotated[UpdateWorkingMemory, Body()],
     user_id: UserQuery = None,
@@ -176,7 +182,7 @@ async def put_working_memory(
 )
 async def delete_working_memory(
     runtime: RuntimeDep,
-    scope: ScopeDep,
+    scope: WriteScopeDep,
     session_id: SessionPath,
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
@@ -187,6 +193,7 @@ async def delete_working_memory(
     answer = await runtime.working.delete(scope, session_id, namespace=namespace, user_id=user_id)
     if not memories:
         return ModelResponse(answer)
+    namespace, user_id = place_of(scope, namespace, user_id)
     mark = await runtime.longterm.erase(scope, Erasure(scope.tenant, namespace, user_id, session_id))
     done = wait <= 0 or await runtime.operations.wait(scope, [mark], wait)
     return ModelResponse(answer if done else AckResponse(status="pending"), (b"x-operation-id", mark.operation_id.encode()))

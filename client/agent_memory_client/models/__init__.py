@@ -93,6 +93,7 @@ from agent_memory_client.models.search import (
     SearchRequest,
 )
 from agent_memory_client.models.tasks import Task, TaskStatus, TaskStatusEnum, TaskTypeEnum
+from agent_memory_client.models.tokens import CreatedToken, CreateTokenRequest, RoleEnum, RotateTokenRequest, TokenInfo, TokenList
 from agent_memory_client.models.views import (
     CreateSummaryViewRequest,
     RunSummaryViewPartitionRequest,
@@ -136,7 +137,9 @@ __all__ = [
     "ClientMemoryRecord",
     "CreateMemoryRecordRequest",
     "CreateSummaryViewRequest",
+    "CreateTokenRequest",
     "CreatedAt",
+    "CreatedToken",
     "DateConditions",
     "DateFilter",
     "EditMemoryRecordRequest",
@@ -183,6 +186,8 @@ __all__ = [
     "OptionalIdentifier",
     "RecencyConfig",
     "ResourceLink",
+    "RoleEnum",
+    "RotateTokenRequest",
     "RunSummaryViewPartitionRequest",
     "RunSummaryViewRequest",
     "SearchModeEnum",
@@ -204,6 +209,8 @@ __all__ = [
     "TaskTypeEnum",
     "TextContent",
     "TextResourceContents",
+    "TokenInfo",
+    "TokenList",
     "Topics",
     "UpdateDataRequest",
     "UpdateWorkingMemory",

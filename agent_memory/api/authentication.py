@@ -1,0 +1,57 @@
+"""Asks every request for its credentials, whichever face answers it. Not installed when AUTH_MODE is disabled: then it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_memory.api.errors import render
+from agent_memory.errors import AgentMemoryError, Unauthenticated, Unavailable
+from agent_memory.services.access import PRINCIPAL
+from agent_memory.services.credentials import Gate, credential_of
+
+# Open to everybody: that the process answers, and the documentation (which DOCS_ENABLED=false takes away).
+OPEN_PATHS = frozenset({"/v1/health", "/docs", "/redoc", "/openapi.json"})
+# Answered without credentials too, but then in fewer words.
+TERSE_PATHS = frozenset({"/v1/ready"})
+
+
+class Authentication:
+    """Pure ASGI: puts the caller's `Principal` into the request's scope, or answers 401 (503 while it cannot be checked).
+
+    `gate` is asked for at each request, because the runtime that has it opens later than the application is made.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        gate: Callable[[], Gate | None],
+        open_paths: Collection[str] = OPEN_PATHS,
+        terse: Collection[str] = TERSE_PATHS,
+    ) -> None:
+        self._app = app
+        self._gate = gate
+        self._open = frozenset(open_paths)
+        self._terse = frozenset(terse)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"].rstrip("/")
+        if path not in self._open:
+            try:
+                credential = credential_of(scope["headers"])
+                if credential is not None:
+                    gate = self._gate()
+                    if gate is None:
+                        raise Unavailable("the server is starting")
+                    scope[PRINCIPAL] = await gate.admit(credential)
+                elif path not in self._terse:
+                    raise Unauthenticated("send an API key or a token: Authorization: Bearer … or X-API-Key: …")
+            except AgentMemoryError as error:
+                await render(error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

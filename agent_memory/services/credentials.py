@@ -1,0 +1,45 @@
+"""Checking credentials: what a caller sends becomes a `Principal`, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from agent_memory.errors import Unauthenticated
+from agent_memory.scope import Principal
+
+MAX_CREDENTIAL_BYTES = 16 * 1024
+_HOW = "send an API key or a token: Authorization: Bearer … or X-API-Key: …"
+
+
+class Gate(Protocol):
+    """Whatever knows who may ask."""
+
+    async def admit(self, credential: str) -> Principal:
+        """Who sent this key or token. Raises Unauthenticated, Unavailable."""
+        ...
+
+
+def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The key or token among a request's headers (names in lower case), None without one.
+
+    `Authorization: Bearer` and `X-API-Key` count the same. Raises Unauthenticated for another scheme, an empty one, one that is too
+    long, and for two different ones.
+    """
+    found: set[bytes] = set()
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, rest = value.strip().partition(b" ")
+            if scheme.lower() != b"bearer":
+                raise Unauthenticated(_HOW)
+            found.add(rest.strip())
+        elif name == b"x-api-key":
+            found.add(value.strip())
+    if not found:
+        return None
+    credential = found.pop()
+    if found:
+        raise Unauthenticated("several credentials were sent that differ: send one")
+    if not credential or len(credential) > MAX_CREDENTIAL_BYTES or not credential.isascii():
+        raise Unauthenticated(_HOW)
+    return credential.decode("ascii")

@@ -1,0 +1,55 @@
+"""A server that asks for credentials, called in process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.api.app import create_app
+from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.settings import load_settings
+
+ADMIN = "the-operator-of-this-server"
+
+
+@dataclass
+class Guarded:
+    """A runtime with AUTH_MODE=token, and clients of it."""
+
+    runtime: Runtime
+    transport: httpx.ASGITransport
+    operator: httpx.AsyncClient
+
+    def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
+        """A client with this API key; not to be closed."""
+        sent = headers | ({} if key is None else {"authorization": f"Bearer {key}"})
+        return httpx.AsyncClient(transport=self.transport, base_url="http://api", headers=sent)
+
+    async def key(self, tenant: str = "default", role: str = "write", **more: Any) -> dict[str, Any]:
+        """A new API key."""
+        answer = await self.operator.post("/v1/auth/tokens", json={"tenant": tenant, "role": role, **more})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def caller(self, tenant: str = "default", role: str = "write", **more: Any) -> httpx.AsyncClient:
+        """A client with a new API key."""
+        return self.client((await self.key(tenant, role, **more))["token"])
+
+
+MakeGuarded = Callable[..., Awaitable[Guarded]]
+
+
+@pytest.fixture(scope="module")
+async def guarded(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[Guarded]:
+    prefix = f"auth-{request.module.__name__.rpartition('.')[2]}"
+    settings = load_settings(
+        KEY_PREFIX=prefix, MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN
+    )
+    async with open_runtime(settings, redis_url) as runtime:
+        transport = httpx.ASGITransport(create_app(settings, runtime))
+        operator = httpx.AsyncClient(transport=transport, base_url="http://api", headers={"x-api-key": ADMIN})
+        yield Guarded(runtime, transport, operator)
