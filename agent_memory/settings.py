@@ -111,7 +111,7 @@ class LongTermSettings(_Group):
     extraction_batch_tokens: int = _env(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
     usage_every_minutes: float = _env(15.0, "USAGE_EVERY_MINUTES", ge=0)
     redact_secrets: bool = _env(True, "REDACT_SECRETS")
-    vector_algorithm: Literal["FLAT", "HNSW"] = _env("FLAT", "VECTOR_ALGORITHM")
+    vector_algorithm: Literal["FLAT", "HNSW"] = _env("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
     vector_type: Literal["FLOAT16", "FLOAT32"] = _env("FLOAT16", "VECTOR_TYPE")
 
 

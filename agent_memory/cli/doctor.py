@@ -16,6 +16,7 @@ from agent_memory.embedded_engine import INSTALL_HINT, examine_engines
 from agent_memory.errors import AgentMemoryError, StartupError
 from agent_memory.llm.weights import PACKAGED_NAME, packaged_directory
 from agent_memory.logs import without_secrets
+from agent_memory.retired import unread_variables
 from agent_memory.runtime import open_runtime
 from agent_memory.settings import Settings, load_settings, variables
 
@@ -25,6 +26,7 @@ def doctor(given: dict[str, str]) -> list[str]:
     settings = load_settings(**given)
     problems: list[str] = []
     _settings_in_force(settings)
+    _not_read()
     print("\nFindings")
     _check(problems, "port", lambda: _port(settings))
     _check(problems, "models", lambda: _models(settings))
@@ -52,6 +54,14 @@ def _settings_in_force(settings: Settings) -> None:
         default: object = type(part).model_fields[field].default
         shown = "(hidden)" if isinstance(value, SecretStr) else "-" if value is None else without_secrets(str(value))
         print(f"  {variable:42}{shown}{'' if value == default else '   (set)'}")
+
+
+def _not_read() -> None:
+    found = unread_variables(Path(".env"))
+    if found:
+        print("\nSet, but not read")
+    for one in found:
+        print(f"  {one.advice}{' (it may be there for another program)' if one.common else ''}")
 
 
 def _port(settings: Settings) -> str:

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from agent_memory.cli.sockets import listening, shown_address
 from agent_memory.embedded_redis import embedded_redis
 from agent_memory.errors import StartupError
 from agent_memory.logs import configure_logging
+from agent_memory.retired import unread_variables
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.services.access import check_exposure, warn_of_exposure
 from agent_memory.settings import Settings, load_settings
@@ -66,6 +68,9 @@ def redis(given: dict[str, str]) -> None:
 def _settings(given: dict[str, str], *, access_log: bool = False) -> Settings:
     settings = load_settings(**given)
     configure_logging(settings.server, access_log=access_log)
+    for one in unread_variables(Path(".env")):
+        if not one.common:
+            log.warning(one.advice, extra={"setting": one.name})
     check_redis_url(settings)
     return settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -119,7 +120,7 @@ def test_redis_prints_its_url_and_ends_in_order(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "redis", "--data-dir", "data"],
         cwd=tmp_path,
-        env=clean_environment(),
+        env=clean_environment(USE_DOCKET="true", LOG_FORMAT="json"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -135,7 +136,11 @@ def test_redis_prints_its_url_and_ends_in_order(tmp_path: Path) -> None:
         assert process.wait(30) == 0
     finally:
         process.kill()
-        process.communicate()
+        _, said = process.communicate()
+    named = [line for line in map(json.loads, said.splitlines()) if line.get("setting") == "USE_DOCKET"]
+    assert len(named) == 1, "what is set in vain is said once"
+    assert named[0]["level"] == "warning"
+    assert "not read any more" in named[0]["event"]
     assert "Redis is now ready to exit" in (tmp_path / "data" / "redis.log").read_text()
 
 
@@ -151,8 +156,9 @@ def test_doctor_finds_what_serve_needs_and_shows_no_secret(tmp_path: Path) -> No
 def test_doctor_says_what_would_stop_serve(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        result = agent_memory("doctor", "--port", port, "--redis-url", "redis://127.0.0.1:1/0", cwd=tmp_path)
+        result = agent_memory("doctor", "--port", port, "--redis-url", "redis://127.0.0.1:1/0", cwd=tmp_path, SLOW_MODEL="gpt-5")
     assert result.returncode == 1
+    assert "SLOW_MODEL is not read any more: GENERATION_MODEL does its work" in result.stdout
     assert f"would stop serve: port {port} on 127.0.0.1 is taken" in result.stdout
     assert "would stop serve: cannot reach Redis" in result.stdout
 

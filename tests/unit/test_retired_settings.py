@@ -1,0 +1,67 @@
+"""The archived server's variables: each is read as before or named with what does its work, and nothing set in vain goes unsaid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_memory import retired
+from agent_memory.retired import RETIRED, unread
+from agent_memory.settings import load_settings, variables
+from tests.support.cli import ROOT
+
+CONTRACT = json.loads((ROOT / "tests" / "contract" / "contract.json").read_text())["env_settings"]
+UNDER_WAY = {
+    *("MCP_HOST", "MCP_PORT", "DEFAULT_MCP_USER_ID", "DEFAULT_MCP_NAMESPACE"),
+    *("DISABLE_AUTH", "OAUTH2_ISSUER_URL", "OAUTH2_AUDIENCE", "OAUTH2_JWKS_URL", "OAUTH2_ALGORITHMS", "TOKEN_AUTH_ENABLED"),
+    *("QUERY_OPTIMIZATION_PROMPT_TEMPLATE", "MIN_OPTIMIZED_QUERY_LENGTH"),
+    *("ENABLE_TOPIC_EXTRACTION", "TOP_K_TOPICS", "ENABLE_NER"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_each_is_read_or_retired_with_a_reason(name: str) -> None:
+    assert (name in variables()) + (name in RETIRED) + (name in UNDER_WAY and name not in variables()) == 1
+    assert name not in RETIRED or len(RETIRED[name]) > 15
+
+
+def test_nothing_else_is_called_retired() -> None:
+    assert set(RETIRED) <= set(CONTRACT)
+
+
+def test_what_a_reason_names_is_read() -> None:
+    words = {word.strip("(),:;`.") for reason in RETIRED.values() for word in reason.split()}
+    assert {word for word in words if "_" in word and word.isupper()} <= set(variables()) | UNDER_WAY
+
+
+def test_the_old_values_fit() -> None:
+    given = {name: one["default"] for name, one in CONTRACT.items() if name in variables() and one["default"] is not None}
+    given = {name: value for name, value in given.items() if value != "<built-in prompt text>"}
+    assert load_settings(**given)
+
+
+def test_retired_names_and_typos_are_told_apart() -> None:
+    found = {one.name: one for one in unread(["USE_DOCKET", "REDIS_URI", "PATH", "HOSTNAME", "PORT", "redis_url", "REDIS_MEMORY_X"])}
+    assert set(found) == {"USE_DOCKET", "REDIS_URI", "REDIS_MEMORY_X"}
+    assert "serve" in found["USE_DOCKET"].advice
+    assert "is REDIS_URL meant?" in found["REDIS_URI"].advice
+
+
+def test_a_file_of_ours_gets_suggestions_sooner() -> None:
+    assert unread(["GENERATIVE_MODEL"]) == []
+    assert "GENERATION_MODEL" in unread([], ["GENERATIVE_MODEL"])[0].advice
+
+
+def test_what_other_programs_read_is_marked() -> None:
+    assert [one.common for one in unread(["AWS_ACCESS_KEY_ID", "SLOW_MODEL"])] == [True, False]
+
+
+def test_the_environment_and_the_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("USE_DOCKET=true\nSLOW_MODEL=\nKEY_PREFIXES=a\n")
+    monkeypatch.setenv("NER_MODEL", "x")
+    monkeypatch.setenv("TOPIC_MODEL", "")
+    names = {one.name for one in retired.unread_variables(tmp_path / ".env")}
+    assert {"USE_DOCKET", "NER_MODEL", "KEY_PREFIXES"} <= names
+    assert not {"SLOW_MODEL", "TOPIC_MODEL"} & names
