@@ -47,8 +47,10 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
     """The id of the memory that a message is promoted to: always the same one, so that promoting again changes nothing."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
-        h.update(b"-" if part is None else b"%d:%s" % (len(part.encode()), part.encode()))
-    return str(ULID.from_bytes(h.digest()[:1].translate(bytes(b % 128 for b in range(256))) + h.digest()[1:]))
+        h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
+    made = bytearray(h.digest())
+    made[0] &= 127  # the times of ULIDs end before their first bit
+    return str(ULID(bytes(made)))
 
 
 def message_memory(ref: SessionRef, stored: StoredMessage, text: str) -> MemoryRecord:

@@ -48,7 +48,7 @@ class Ordering:
             # The contract's two ways to make a similarity of a distance.
             similarity = 1.0 - hit.distance / 2 if halved else hit.score or 0.0
             score = weights.semantic * similarity + weights.recency * recency
-            aged.append((score, replace(hit, recency=recency)))
+            aged.append((score, hit._replace(recency=recency)))
         return [hit for _, hit in sorted(aged, key=lambda pair: -pair[0])]
 
     async def _reranked(self, scope: Scope, plan: Plan, found: Ranking) -> Ranking:
@@ -64,4 +64,4 @@ class Ordering:
             log.warning("a search is not reranked: %s", error)
             return replace(found, notices=[*found.notices, "the reranking model gave no answer in time: ordered without it"])
         best = sorted(zip(scores, there, strict=True), key=lambda pair: -pair[0])
-        return replace(found, ranked=[*(replace(hit, reranked=score) for score, (hit, _) in best), *found.ranked[most:]])
+        return replace(found, ranked=[*(hit._replace(reranked=score) for score, (hit, _) in best), *found.ranked[most:]])

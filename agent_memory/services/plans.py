@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,7 @@ class Plan:
         return None if self.mode is None else recency_of(self.request)
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A memory's place in an answer: its score (0..1, more is better), its distance (0..2), and where they come from.
 
     `created` (epoch seconds) is None in listings. `recency` (0..1) and `reranked` (a reranker's own scale) say what

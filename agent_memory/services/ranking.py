@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 # The weight of meaning against words when the caller gives none; docs/recall.md has the measurements (0.35 to 0.55 are alike).
 ALPHA = 0.45
@@ -12,8 +13,7 @@ ALPHA = 0.45
 TIME_BONUS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """A fused score and what it is made of; ranks count from 1, None is "not in this list"."""
 
     name: str

@@ -43,6 +43,8 @@ _SUMMARY_SHARE = 0.2
 _MEMORY_SHARE = 0.4
 # Tokens around each message's text.
 _PER_MESSAGE = 4
+# Tokens around each memory's text: its date, type and id.
+_PER_MEMORY = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +205,12 @@ class RecallService:
         seen = {self._longterm.message_mid(scope, state.ref, stored.message.id) for stored in newest} if state else set[str]()
         taken: list[MemoryRecordResult] = []
         told: set[str] = set()
-        for memory in [*elsewhere, *await self._search.results(scope, plan, self._search.page(plan, found, without=seen))]:
+        memories = [*elsewhere, *await self._search.results(scope, plan, self._search.page(plan, found, without=seen))]
+        # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
+        bytes_fit = sum(len(memory.text.encode()) + _PER_MEMORY for memory in memories) <= tokens
+        for memory in memories:
             same = " ".join(memory.text.casefold().split())
-            cost = self._counter.count(memory.text) + 30  # its date, type and id
+            cost = 0 if bytes_fit else self._counter.count(memory.text) + _PER_MEMORY
             if same in told:
                 continue
             if cost > tokens:

@@ -134,7 +134,7 @@ class SearchService:
             near |= {mid: 1.0 - distance for mid, distance in timely[0].items()}
             words |= timely[1]
         fused = self._fused(plan, near, words, in_time, answers[1].total, last_word)
-        return replace(fused, ranked=[_timed(hit, times) for hit in fused.ranked])
+        return replace(fused, ranked=[_timed(hit, times) for hit in fused.ranked]) if times else fused
 
     def _fused(
         self, plan: Plan, near: Mapping[str, float], words: Mapping[str, float], in_time: frozenset[str], total: int, last_word: float
@@ -177,8 +177,8 @@ def _times(answers: Sequence[Hits]) -> dict[str, tuple[float, float | None]]:
     found: dict[str, tuple[float, float | None]] = {}
     for answer in answers:
         for hit in answer.hits:
-            if "c" in hit.fields:
-                found[hit.mid] = float(hit.fields["c"]), float(hit.fields["la"]) if "la" in hit.fields else None
+            if b"c" in hit.fields:
+                found[hit.mid] = float(hit.fields[b"c"]), float(hit.fields[b"la"]) if b"la" in hit.fields else None
     return found
 
 
@@ -186,7 +186,7 @@ def _timed(hit: Ranked, times: Mapping[str, tuple[float, float | None]]) -> Rank
     if hit.mid not in times:
         return hit
     created, accessed = times[hit.mid]
-    return replace(hit, created=created, accessed=accessed)
+    return hit._replace(created=created, accessed=accessed)
 
 
 def _placed(parts: ranking.Parts) -> Ranked:
@@ -196,9 +196,9 @@ def _placed(parts: ranking.Parts) -> Ranked:
 
 def result(record: MemoryRecord, hit: Ranked, kind: SearchScoreTypeEnum | None, rank: int | None = None) -> MemoryRecordResult:
     """A memory with its place in the answer, and (with a rank) how it came there."""
-    fields = {name: getattr(record, name) for name in MemoryRecord.model_fields}
     why = None if rank is None else explanation(hit, rank)
-    return MemoryRecordResult.model_construct(**fields, dist=max(hit.distance, 0.0), score=hit.score, score_type=kind, explanation=why)
+    place: dict[str, Any] = {"dist": max(hit.distance, 0.0), "score": hit.score, "score_type": kind, "explanation": why}
+    return MemoryRecordResult.model_construct(**record.__dict__, **place)
 
 
 def explanation(hit: Ranked, rank: int) -> HitExplanation:

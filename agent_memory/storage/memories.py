@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +31,18 @@ _TOMBSTONE_SECONDS = 30 * 24 * 3600
 _WRITE_BATCH = 200
 # RediSearch gives no place beyond this one (MAXSEARCHRESULTS).
 _MOST_RESULTS = 1_000_000
+_NO_FIELDS: Mapping[bytes, bytes] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One document of a search answer; `value` is its distance or its score."""
+class Hit(NamedTuple):
+    """One document of a search answer; `value` is its distance or its score. `fields` are as Redis sent them."""
 
     mid: str
-    value: float = 0.0
-    fields: Mapping[str, str] = field(default_factory=dict)
+    value: float
+    fields: Mapping[bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(NamedTuple):
     """A search answer: the number of all matches, and a page of them."""
 
     total: int
@@ -392,8 +391,10 @@ def parse_hits(reply: Any) -> Hits:
         raise RedisUnavailable(f"the search is incomplete: {warnings[0].decode('utf-8', 'replace')[:120]}", retry_after=2)
     hits: list[Hit] = []
     for row in reply[b"results"]:
-        fields = {name.decode(): value.decode("utf-8", "replace") for name, value in (row.get(b"extra_attributes") or {}).items()}
-        value = float(fields["d"]) if "d" in fields else float(row.get(b"score") or 0.0)
+        # A search reads hundreds of these: only what is used is decoded.
+        fields = row.get(b"extra_attributes") or _NO_FIELDS
+        distance = fields.get(b"d")
+        value = float(row.get(b"score") or 0.0) if distance is None else float(distance)
         *_, place, name = row[b"id"].decode().rsplit(":", 2)
         hits.append(Hit(PAST + name if place == "h" else name, value, fields))
     return Hits(int(reply[b"total_results"]), hits)

@@ -17,7 +17,7 @@ from agent_memory.storage.connection import read
 from agent_memory.storage.indexes import session_index_name
 from agent_memory.storage.keys import Keys, tag, untag
 from agent_memory.storage.lua import Arg, Scripts, Written, compact
-from agent_memory.storage.memories import parse_hits
+from agent_memory.storage.memories import Hit, parse_hits
 from agent_memory.storage.outbox_scripts import NEVER_ENDED
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryMessage, MemoryStrategyConfig
@@ -143,11 +143,7 @@ class SessionStore:
         command = ["FT.SEARCH", session_index_name(self._keys), clause, "RETURN", 3, "s", "ns", "u", "SORTBY", "c", "ASC"]
         command += ["LIMIT", offset, limit, "DIALECT", 2]
         hits = parse_hits((await read(self._client, lambda pipe: pipe.execute_command(*command)))[0])
-        refs = [
-            SessionRef(untag(fields["s"]), untag(fields["ns"]) if "ns" in fields else None, untag(fields["u"]) if "u" in fields else None)
-            for fields in (hit.fields for hit in hits.hits)
-            if "s" in fields
-        ]
+        refs = [SessionRef(fields["s"], fields.get("ns"), fields.get("u")) for fields in map(_identity, hits.hits) if "s" in fields]
         return hits.total, refs
 
     async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
@@ -317,3 +313,8 @@ def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> di
 
 def _micros(moment: datetime) -> str:
     return str(round(moment.timestamp() * 1_000_000))
+
+
+def _identity(hit: Hit) -> dict[str, str]:
+    """The session, namespace and user of a document of the session index, by field."""
+    return {name.decode(): untag(value.decode()) for name, value in hit.fields.items() if name in (b"s", b"ns", b"u")}
