@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import Response
 from starlette.types import Scope as AsgiScope
 
+from agent_memory import identity
 from agent_memory.errors import RedisUnavailable
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
@@ -33,11 +34,12 @@ async def answered_once(
     """The first answer to this request, kept or new. Only what succeeded is kept: a refused request may be corrected under its key."""
     service = runtime.idempotency
     request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)
-    kept = await service.begin(who, key, request)
-    if kept is not None:
-        return _replayed(kept)
+    found = await service.begin(who, key, request)
+    if isinstance(found, KeptAnswer):
+        return _replayed(found)
     try:
-        response = await answer()
+        with identity.repeatable(found.seed):
+            response = await answer()
     except BaseException:
         try:
             await service.abandon(who, key, request)

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 from agent_memory.errors import BadInput, Conflict
 from agent_memory.scope import Scope
-from agent_memory.storage.idempotency import IdempotencyStore, KeptAnswer
+from agent_memory.storage.idempotency import Claimed, IdempotencyStore, KeptAnswer
 
 MAX_KEY_CHARS = 255
 
@@ -17,21 +17,19 @@ class IdempotencyService:
     def __init__(self, store: IdempotencyStore) -> None:
         self._store = store
 
-    async def begin(self, scope: Scope, key: str, request: str) -> KeptAnswer | None:
-        """The answer that was given before, or None when this is the first time: then `finish` or `abandon` must follow.
+    async def begin(self, scope: Scope, key: str, request: str) -> KeptAnswer | Claimed:
+        """The answer that was given before, or the key, when there is none yet: then `finish` or `abandon` must follow.
 
         Raises BadInput for a key that does not fit or that stood for another request, Conflict while the first is under way.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
         found = await self._store.claim(scope, key, request)
-        if isinstance(found, KeptAnswer):
+        if not isinstance(found, str):
             return found
         if found == "other":
             raise BadInput("was used for another request: use a new key", field="Idempotency-Key", where="header")
-        if found == "underway":
-            raise Conflict("a request with this Idempotency-Key is under way: try again in a moment")
-        return None
+        raise Conflict("a request with this Idempotency-Key is under way: try again in a moment")
 
     async def finish(self, scope: Scope, key: str, request: str, answer: KeptAnswer) -> None:
         """Keeps the answer."""

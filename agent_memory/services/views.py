@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent_memory.errors import Conflict, NotFound
+from agent_memory.identity import made_id
 from agent_memory.scope import Scope
 from agent_memory.services.view_filters import check_group, check_view
 from agent_memory.services.view_summaries import ViewSummarizer
@@ -21,7 +22,6 @@ from agent_memory_client.models import (
     Task,
     TaskStatusEnum,
     TaskTypeEnum,
-    new_id,
 )
 
 MAX_VIEWS = 1000
@@ -41,7 +41,7 @@ class ViewService:
         check_view(body)
         if await self._store.count(scope) >= MAX_VIEWS:
             raise Conflict(f"there are {MAX_VIEWS} views already: delete some")
-        view = SummaryView(id=new_id(), **body.model_dump())
+        view = SummaryView(id=made_id(), **body.model_dump())
         await self._store.add(scope, view)
         return view
 
@@ -81,7 +81,7 @@ class ViewService:
     async def run(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
         """Orders that all partitions be computed; a task of the same id starts over. Raises NotFound."""
         await self.get(scope, view_id)
-        task = Task(id=body.task_id or new_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
+        task = Task(id=body.task_id or made_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
         await self._store.put_task(scope, task)
         await self._orders.place(_order(scope, task))
         return task

@@ -13,6 +13,7 @@ from typing import Any
 from ulid import ULID
 
 from agent_memory.errors import BadInput, NotFound
+from agent_memory.identity import is_repeatable, made_id
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope, SessionRef
@@ -113,7 +114,7 @@ class WorkingMemoryService:
         self._check_times(body.messages)
         change = SessionWrite(
             mode="append",
-            messages=[self._new(message) for message in body.messages],
+            messages=[self._new(message) for message in _with_made_ids(body.messages)],
             if_match=if_match,
             **self._window_fields(body.model_name, body.context_window_max),
         )
@@ -289,6 +290,13 @@ def _seen(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryM
     if stored.seq <= (state.extracted_to if extracts else state.promoted_to):
         message.discrete_memory_extracted = "t"
     return message
+
+
+def _with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
+    """Messages to append. Saying the same twice is no repetition unless an Idempotency-Key says so: ids then follow from that."""
+    if not is_repeatable():
+        return messages
+    return [one if "id" in one.model_fields_set else one.model_copy(update={"id": made_id()}) for one in messages]
 
 
 def _with_stable_id(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:

@@ -63,10 +63,11 @@ async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient
     client, runtime = worked
     from agent_memory.services.access import scope_of_request
     from agent_memory.services.idempotency import request_digest
+    from agent_memory.storage.idempotency import Claimed
 
     key, body = str(ULID()), b'{"memories": []}'
     scope = scope_of_request(runtime.settings)
-    assert await runtime.idempotency.begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)) is None
+    assert isinstance(await runtime.idempotency.begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), Claimed)
     headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
     assert (await client.post("/v1/long-term-memory/", content=body, headers=headers)).status_code == 409
 

@@ -24,6 +24,8 @@ def main() -> int:
     parser.add_argument("--seed", default=None, help="replays a run: the same operations and faults (a new one)")
     parser.add_argument("--rate", type=float, default=60, help="operations per second that the clients aim at (60)")
     parser.add_argument("--pause", type=float, default=1.0, help="mean seconds between two faults (1)")
+    parser.add_argument("--kills", type=int, default=0, help="only kill -9, until so many of API and worker (0: everything)")
+    parser.add_argument("--redis-kills", type=int, default=0, help="and until so many of Redis (0)")
     parser.add_argument("--apis", type=int, default=2)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--json", type=Path, default=None, metavar="OUT", help="also write the figures to a file")
@@ -35,7 +37,17 @@ def main() -> int:
     folder = given.folder or Path(tempfile.mkdtemp(prefix="faults-"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}; journal, logs and data in {folder}", flush=True)
-    plan = Plan(seed, given.seconds, folder, apis=given.apis, workers=given.workers, rate=given.rate, pause=given.pause)
+    plan = Plan(
+        seed,
+        given.seconds,
+        folder,
+        apis=given.apis,
+        workers=given.workers,
+        rate=given.rate,
+        pause=given.pause,
+        kills=given.kills,
+        redis_kills=given.redis_kills,
+    )
     begun = time.monotonic()
     outcome = uvloop.run(run(plan))
     print(show(outcome))

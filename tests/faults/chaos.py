@@ -39,11 +39,16 @@ _WEIGHTS = {
     "model_lost_replies": 3,
     "model_delay": 2,
 }
+PROCESS_KILLS = ("kill -9 api", "kill -9 worker")
+REDIS_KILLS = ("kill -9 redis-server", "kill -9 redis and its keeper")
 
 
 @dataclass
 class Chaos:
-    """Injects one fault after the other, about every `pause` seconds, until it is cancelled; then `heal`."""
+    """Injects one fault after the other, about every `pause` seconds, until it is cancelled; then `heal`.
+
+    With `kills` (of processes, of Redis) it does nothing but that, and ends when there were so many of both.
+    """
 
     seed: str
     fleet: Fleet
@@ -52,6 +57,7 @@ class Chaos:
     model_url: str
     lease_seconds: float
     pause: float = 1.0
+    kills: tuple[int, int] = (0, 0)
     injected: Counter[str] = field(default_factory=Counter)
     log: list[str] = field(default_factory=list)
     _later: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -60,12 +66,19 @@ class Chaos:
         self._rng = random.Random(f"{self.seed}/chaos")
         self._http = httpx.AsyncClient(timeout=5)
 
+    @property
+    def enough(self) -> bool:
+        """Whether there were as many kills as are wanted."""
+        done = [sum(self.injected[name] for name in names) for names in (PROCESS_KILLS, REDIS_KILLS)]
+        return done[0] >= self.kills[0] and done[1] >= self.kills[1]
+
     async def run(self) -> None:
-        """Never returns."""
+        """Returns when there were enough kills; never, when none are asked for."""
         begun = asyncio.get_running_loop().time()
-        while True:
+        weights = {kind: weight for kind, weight in _WEIGHTS.items() if not any(self.kills) or kind.startswith("kill_")}
+        while not any(self.kills) or not self.enough:
             await asyncio.sleep(self._rng.expovariate(1 / self.pause))
-            kind = self._rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+            kind = self._rng.choices(list(weights), list(weights.values()))[0]
             done = await getattr(self, f"_{kind}")()
             if done:
                 self.injected[done] += 1

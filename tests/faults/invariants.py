@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -63,6 +64,7 @@ class Checker:
         self._found = Findings()
         self._memories: dict[str, MemoryRecord] = {}
         self._facts: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self._verbatim: dict[tuple[str, str], list[str]] = defaultdict(list)
         self._all: set[str] = set()
 
     @property
@@ -75,7 +77,10 @@ class Checker:
         await self._check_outbox()
         for session in self._expected.sessions.values():
             await self._check_session(session)
+        for key, said in self._expected.keyed.items():
+            await self._check_keyed(key, said)
         self._check_memories()
+        await self._check_views()
         await self._check_vectors()
         await self._check_indexes()
         self._check_keys()
@@ -105,9 +110,11 @@ class Checker:
                     if self._keys.memory(self._keys.mid(TENANT, record.id)) != name:
                         self._found.wrong.append(f"{name} holds the memory {record.id}")
                     self._memories[record.id] = record
+                    place = "\n".join((record.session_id or "", record.namespace or "", record.user_id or ""))
                     if record.extraction_strategy == "discrete":
-                        place = "\n".join((record.session_id or "", record.namespace or "", record.user_id or ""))
                         self._facts[place, record.text].append(record.id)
+                    elif record.extraction_strategy == "message":
+                        self._verbatim[place, record.text].append(record.id)
         self._found.counts["memories"] = len(self._memories)
 
     async def _check_outbox(self) -> None:
@@ -224,6 +231,43 @@ class Checker:
         if not count and fate == "must":
             self._found.lost.append(what)
 
+    async def _check_keyed(self, key: str, said: list[tuple[str, str]]) -> None:
+        """A session whose messages got their ids from the server: each once per time that it was said, in order, and so its memories."""
+        session_id, _, user = key.split("\n")
+        k = self._keys.session(self._keys.sid(TENANT, SessionRef(session_id, None, user)))
+        state = decode_session(await self._client.hgetall(k.meta), await self._client.lrange(k.messages, 0, -1), [None, None])
+        texts = [text for _, text in said]
+        there = [one.message.content for one in state.messages] if state else []
+        self._found.counts["sessions"] += 1
+        self._found.counts["messages"] += len(there)
+        if texts[len(texts) - len(there) :] != there or (len(there) < len(texts) and not (state and state.context)):
+            kind = self._found.duplicated if Counter(there) - Counter(texts) else self._found.lost
+            kind.append(f"session {session_id} holds {there[-6:]} ({len(there)}), acknowledged was {texts[-6:]} ({len(texts)})")
+        for (role, text), times in Counter(said).items():
+            for what, found, wanted in (
+                ("memory", self._verbatim.pop((key, text), []), times),
+                ("fact", self._facts.get((key, f"{role.capitalize()} said: {text}"), []), 1),
+            ):
+                if len(found) != wanted:
+                    kind = self._found.lost if len(found) < wanted else self._found.duplicated
+                    kind.append(f"the {what} of {text[:40]!r} in {session_id}: {len(found)} times, not {wanted}")
+
+    async def _check_views(self) -> None:
+        raw = await self._client.hgetall(self._keys.views(TENANT))
+        names = Counter(json.loads(view).get("name") for view in raw.values())
+        for name, possible in self._expected.views.items():
+            if names[name] > 1:
+                self._found.duplicated.append(f"view {name}: {names[name]} times")
+            elif bool(names[name]) not in possible:
+                kind = self._found.resurrected if names[name] else self._found.lost
+                kind.append(f"view {name} is {'' if names[name] else 'not '}there")
+        self._found.counts["views"] += len(raw)
+        living = {self._keys.partitions(TENANT, view.decode()) for view in raw}
+        computed = {key for key in self._all if key.startswith(f"{self._keys.root}svp:")}
+        self._found.counts["views computed"] += len(computed)
+        if computed - living:
+            self._found.resurrected.append(f"{len(computed - living)} views are deleted, but their partitions are there")
+
     def _check_memories(self) -> None:
         for memory_id, possible in self._expected.memories.items():
             memory = self._memories.get(memory_id)
@@ -279,8 +323,11 @@ class Checker:
         if strange:
             self._found.wrong.append(f"{len(strange)} keys outside the known layout: {strange[:5]}")
         sessions = {self._sid(session) for session in self._expected.sessions.values()}
+        for key in self._expected.keyed:
+            session_id, _, user = key.split("\n")
+            sessions.add(self._keys.sid(TENANT, SessionRef(session_id, None, user)))
         for part in ("w", "wd", "j"):
-            there = {key.split(":")[3] for key in self._all if key.startswith(f"{self._keys.root}{part}:")}
+            there = {key.split(":")[3].split(".")[0] for key in self._all if key.startswith(f"{self._keys.root}{part}:")}
             if there - sessions:
                 self._found.wrong.append(f"{part}: keys of sessions that nobody wrote: {sorted(there - sessions)[:3]}")
         known = set(self._expected.memories) | {
@@ -288,6 +335,8 @@ class Checker:
         }
         sessions_ = self._expected.sessions.values()
         facts = {(session.key, f"{m.role.capitalize()} said: {m.text}") for session in sessions_ for m in session.said.values()}
+        facts |= {(key, f"{role.capitalize()} said: {text}") for key, said in self._expected.keyed.items() for role, text in said}
+        facts |= {(key, text) for key, said in self._expected.keyed.items() for _, text in said}
         for memory in self._memories.values():
             place = "\n".join((memory.session_id or "", memory.namespace or "", memory.user_id or ""))
             if memory.id not in known and (place, memory.text) not in facts:

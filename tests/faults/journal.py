@@ -84,6 +84,10 @@ class Expected:
 
     sessions: dict[str, SessionModel] = field(default_factory=dict[str, SessionModel])
     memories: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
+    keyed: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
+    """Sessions whose messages got their ids from the server, under Idempotency-Keys: role and text of each in order, all acknowledged."""
+    views: dict[str, set[bool]] = field(default_factory=dict[str, set[bool]])
+    """Summary views by name: whether each may be there."""
     acknowledged: int = 0
     unacknowledged: int = 0
     retried: int = 0
@@ -183,7 +187,39 @@ def _delete_memories(result: Expected, intent: dict[str, Any], ok: bool, _: dict
         result.memories[memory_id] = {None} | (set() if ok else result.memories.get(memory_id, {None}))
 
 
+def _keyed_append(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    if not ok:
+        raise AssertionError("a request under a key is tried until it is acknowledged")
+    result.keyed.setdefault(intent["key"], []).extend((role, text) for role, text in intent["said"])
+
+
+def _create_view(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    result.views[intent["key"]] = {True} if ok else {True, False}
+
+
+def _delete_view(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    result.views[intent["key"]] = {False} if ok else {True, False}
+
+
+def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
+    """Sessions went with their memories, or a user with everything, and the work was seen to be done: nothing may be there or come."""
+    if not ok:
+        raise AssertionError("an erasure is tried until it is done")
+    for key in intent["sessions"]:
+        own = list(result.session(key).own_memories)
+        _delete_session(result, {"key": key}, ok, outcome)
+        _forget_memories(result, {"key": key}, ok, outcome)
+        for memory_id in own:
+            result.memories[memory_id] = {None}
+    for memory_id in intent["memories"]:
+        result.memories[memory_id] = {None}
+
+
 _APPLY = {
+    "keyed_append": _keyed_append,
+    "create_view": _create_view,
+    "delete_view": _delete_view,
+    "erase": _erase,
     "append": _append,
     "put": _put,
     "data": _data,

@@ -17,7 +17,8 @@ import redis.asyncio as aioredis
 
 from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.keys import Keys
-from tests.faults.chaos import Chaos
+from tests.faults.actors import ErasedActor, KeyedActor, ViewActor
+from tests.faults.chaos import PROCESS_KILLS, REDIS_KILLS, Chaos
 from tests.faults.fleet import Fleet, Nursery, Place, environment, free_port, redis_url, until_listening
 from tests.faults.invariants import ENDING, Checker, Findings
 from tests.faults.journal import Journal
@@ -65,6 +66,12 @@ class Plan:
     sessions: int = 3
     writers: int = 4
     keepers: int = 4
+    keyed: int = 2
+    erased: int = 2
+    viewers: int = 1
+    kills: int = 0
+    """With `kills` or `redis_kills` nothing but kill -9 is injected, until there were so many of processes and of Redis."""
+    redis_kills: int = 0
     rate: float = 60.0
     pause: float = 1.0
     drain_seconds: float = 180.0
@@ -98,6 +105,8 @@ class Outcome:
             "seed": self.plan.seed,
             "seconds": self.plan.seconds,
             "clocks wrong by an hour": self.skewed,
+            "kill -9 of processes": sum(self.faults.get(name, 0) for name in PROCESS_KILLS),
+            "kill -9 of Redis": sum(self.faults.get(name, 0) for name in REDIS_KILLS),
             "faults injected": sum(self.faults.values()),
             "faults": dict(sorted(self.faults.items())),
             "requests": figures.requests,
@@ -198,13 +207,15 @@ async def run(plan: Plan) -> Outcome:
         stop = asyncio.Event()
         client = Client(on.fleet.api_urls, figures, stop)
         actors = _actors(plan, client, journal, figures)
-        chaos = Chaos(plan.seed, on.fleet, on.redis, on.model, on.model_url, LEASE_SECONDS, plan.pause)
+        chaos = Chaos(plan.seed, on.fleet, on.redis, on.model, on.model_url, LEASE_SECONDS, plan.pause, (plan.kills, plan.redis_kills))
         acting = [asyncio.create_task(actor.run(stop, len(actors) / plan.rate)) for actor in actors]
         raging = asyncio.create_task(chaos.run())
-        await asyncio.wait({raging, *acting}, timeout=plan.seconds, return_when=asyncio.FIRST_EXCEPTION)
+        await asyncio.wait({raging, *acting}, timeout=plan.seconds, return_when=asyncio.FIRST_COMPLETED)
         raging.cancel()
+        enough = chaos.enough
         await asyncio.gather(raging, return_exceptions=True)
         await chaos.heal()
+        figures.violations += [] if enough else [f"only {dict(chaos.injected)} within {plan.seconds:.0f} s"]
         stop.set()
         ended, late = await asyncio.wait(acting, timeout=60)
         for task in late:
@@ -240,6 +251,9 @@ def _actors(plan: Plan, client: Client, journal: Journal, figures: Figures) -> l
         actors += [SessionActor(f"u{user}-s{number}", *common, user=f"user-{user}") for number in range(plan.sessions)]
     actors += [SharedWriter(f"w{number}", *common, session=f"shared-{number % 2}") for number in range(plan.writers)]
     actors += [MemoryActor(f"k{number}", *common, user=f"keeper-{number}") for number in range(plan.keepers)]
+    actors += [KeyedActor(f"q{number}", *common) for number in range(plan.keyed)]
+    actors += [ErasedActor(f"e{number}", *common) for number in range(plan.erased)]
+    actors += [ViewActor(f"v{number}", *common) for number in range(plan.viewers)]
     return actors
 
 

@@ -82,6 +82,39 @@ def _counters(body: dict[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in ("total_messages", "tokens", "text", "data") if name in body}
 
 
+@pytest.mark.parametrize("lost_at", range(3))
+async def test_a_request_under_a_key_makes_nothing_twice_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
+    """The claim of the key, the write, the keeping of the answer: messages without ids and views are made once, by the server's own ids."""
+    message = {"role": "user", "content": "Twice said is once said", "created_at": "2026-01-02T03:04:05Z"}
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/working-memory/s/messages", {"messages": [message, message]}),
+        ("/v1/summary-views", {"source": "long_term", "name": "one"}),
+    ]
+    async with (
+        make_proxied(REQUEST_TIMEOUT_SECONDS=0.5) as (rig, proxy),
+        serving(create_app(rig.settings, rig.rt)) as base_url,
+        httpx.AsyncClient(base_url=base_url) as http,
+    ):
+        for path, body in requests:
+            scripts_seen = 0
+
+            def chosen(chunk: bytes) -> bool:
+                nonlocal scripts_seen
+                scripts_seen += b"EVALSHA" in chunk[:40] or b"MULTI" in chunk[:40]
+                return scripts_seen == lost_at + 1
+
+            headers = {"Idempotency-Key": f"key of {path}"}
+            proxy.lose_replies(1, chosen)
+            first = await http.post(path, json=body, headers=headers)
+            proxy.heal()
+            # The key of a request that is lost is taken until it must be dead.
+            await rig.rt.client.hset(rig.keys.idempotency(SCOPE.tenant, headers["Idempotency-Key"]), "u", 0)
+            again = await http.post(path, json=body, headers=headers)
+            assert (first.status_code in (200, 503), again.status_code) == (True, 200), again.text
+        assert (await http.get("/v1/working-memory/s")).json()["messages"][2:] == []
+        assert [one["name"] for one in (await http.get("/v1/summary-views")).json()] == ["one"]
+
+
 # Those that are parts of others, and one that only reads.
 _NO_STORY = ("PRELUDE", "_PRELUDE", "_MIRROR", "_MERGE", "SESSION_RECENT")
 _FIRST_LINES = ("", "#!lua\n", "#!lua flags=allow-oom\n", "#!lua flags=no-writes\n")

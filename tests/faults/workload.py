@@ -98,6 +98,10 @@ class Client:
         except (httpx.HTTPError, AttributeError):
             return
 
+    async def pause(self, rng: random.Random) -> None:
+        """As a client waits before it asks again."""
+        await asyncio.sleep(rng.uniform(0.2, 0.6))
+
     def _refused(self, method: str, path: str, response: httpx.Response) -> None:
         try:
             body = response.json()
@@ -279,6 +283,10 @@ class SessionActor(Actor):
         op = self.journal.intend("delete_session", self.key)
         reply = await self.client.ask(self.rng, "DELETE", self.path, params=self.scope)
         self.journal.outcome(op, ok=reply.ok, tries=reply.tries)
+        self.gone()
+
+    def gone(self) -> None:
+        """The session was deleted."""
         self.alive, self.ids, self.counter = False, [], None
         self.unsure.clear()
 

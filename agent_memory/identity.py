@@ -1,0 +1,44 @@
+"""Ids that a request makes: random, but under an Idempotency-Key always the same ones, so that doing it again makes nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import blake2b
+from itertools import count
+
+from ulid import ULID
+
+
+class _Seed:
+    def __init__(self, seed: str) -> None:
+        self.bytes = ULID.from_str(seed).bytes
+        self.numbers = count()
+
+
+_seed: ContextVar[_Seed | None] = ContextVar("seed", default=None)
+
+
+@contextmanager
+def repeatable(seed: str) -> Generator[None]:
+    """Within, the n-th id that is made follows from `seed` (a ULID, whose time it takes over) and n alone."""
+    token = _seed.set(_Seed(seed))
+    try:
+        yield
+    finally:
+        _seed.reset(token)
+
+
+def is_repeatable() -> bool:
+    """Whether ids follow from a seed."""
+    return _seed.get() is not None
+
+
+def made_id() -> str:
+    """An id of our own, a ULID."""
+    current = _seed.get()
+    if current is None:
+        return str(ULID())
+    rest = blake2b(b"%d" % next(current.numbers), digest_size=10, key=current.bytes).digest()
+    return str(ULID.from_bytes(current.bytes[:6] + rest))
