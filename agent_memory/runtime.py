@@ -192,7 +192,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         memories = MemoryStore(client, keys, scripts, spec)
         decisions = DecisionStore(keys, scripts)
         operations = OperationService(OperationStore(client, keys), sessions)
-        erasures = ErasureStore(client, keys, memories)
+        erasures = ErasureStore(client, keys)
         survey = Survey(client, keys, spec)
         orders = OrderStore(client, keys)
         view_store = ViewStore(client, keys)

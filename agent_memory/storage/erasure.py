@@ -11,10 +11,12 @@ from ulid import ULID
 
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage import filters
-from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.codec import decode_memory
+from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.indexes import memory_index_name
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.memories import MemoryStore, parse_hits
+from agent_memory.storage.keys import Keys, digest, tag
+from agent_memory.storage.lua import Script
+from agent_memory.storage.memories import parse_hits
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryRecord, Namespace, SessionId, UserId
 
@@ -32,6 +34,19 @@ class Erasure:
 
 
 @dataclass(frozen=True, slots=True)
+class Ordered:
+    """An order as it was written down; given anew, it is another one."""
+
+    name: str
+    what: Erasure
+    raw: bytes
+
+
+# KEYS order; ARGV the order as it was carried out
+_FINISH = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+
+@dataclass(frozen=True, slots=True)
 class _Selection:
     """What the search filter looks at."""
 
@@ -43,39 +58,53 @@ class _Selection:
 class ErasureStore:
     """Orders to delete, and finding what they name."""
 
-    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore) -> None:
+    def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._memories = memories
+        self._finish = Script(client, _FINISH, flags="allow-oom")
 
     async def order(self, scope: Scope, what: Erasure) -> str:
-        """Writes an order down and marks it due, in one step; returns its name."""
-        name = str(ULID())
-        body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id}
+        """Writes an order down and marks it due, in one step; returns its name.
+
+        The same deletion is one order, so that of a request and its repetition none is left over to delete what came after. Ordered again
+        while it is carried out, it is carried out once more.
+        """
+        name = digest("erasure", scope.tenant, what.namespace, what.user_id, what.session_id)
+        body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID())}
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(self._keys.erasure(name), json.dumps(body))
+                pipe.zrem(self._keys.dead(DueKind.DELETION), name)
                 pipe.zadd(self._keys.due(DueKind.DELETION), {name: 0})
                 pipe.lpush(self._keys.wake, "1")
                 pipe.ltrim(self._keys.wake, 0, 0)
                 await pipe.execute()
         return name
 
-    async def load(self, name: str) -> Erasure | None:
+    async def load(self, name: str) -> Ordered | None:
         """The order of a name, None when it was carried out."""
-        raw = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
+        raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
         if raw is None:
             return None
         body = json.loads(raw)
-        return Erasure(body["tn"], body["ns"], body["us"], body["sid"])
+        return Ordered(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"]), raw)
 
-    async def finished(self, name: str) -> None:
-        """Forgets an order that was carried out."""
-        with redis_errors():
-            await self._client.delete(self._keys.erasure(name))
+    async def stands(self, order: Ordered) -> bool:
+        """Whether an order is still to be carried out, and was not given anew.
 
-    async def page(self, scope: Scope, what: Erasure) -> Sequence[MemoryRecord]:
-        """Some memories that an order names; none when all are gone. Exactly those: a session of this id of another user is not meant."""
+        Asked after a look at what is there: then all that was seen was written before the deletion was said to be done.
+        """
+        return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
+
+    async def finished(self, order: Ordered) -> None:
+        """Forgets an order that was carried out, unless it was given anew meanwhile."""
+        await self._finish([self._keys.erasure(order.name)], [order.raw])
+
+    async def page(self, scope: Scope, what: Erasure) -> Sequence[tuple[MemoryRecord, int | None]]:
+        """Some memories that an order names, with their versions; none when all are gone.
+
+        Exactly those: a session of this id of another user is not meant.
+        """
         selection = _Selection(
             None if what.namespace is None else Namespace(eq=what.namespace),
             None if what.user_id is None else UserId(eq=what.user_id),
@@ -87,11 +116,19 @@ class ErasureStore:
         while True:
             command = ["FT.SEARCH", index, clause, "NOCONTENT", "LIMIT", offset, _PAGE, "DIALECT", 2]
             hits = parse_hits((await read(self._client, lambda pipe, c=command: pipe.execute_command(*c)))[0])
-            records = [record for record in await self._memories.fetch(scope, [hit.mid for hit in hits.hits]) if record is not None]
-            meant = [record for record in records if _is_meant(what, record)]
+            meant = [one for one in await self._versions(scope, [hit.mid for hit in hits.hits]) if _is_meant(what, one[0])]
             offset += _PAGE
             if meant or offset >= hits.total:
                 return meant
+
+    async def _versions(self, scope: Scope, mids: Sequence[str]) -> list[tuple[MemoryRecord, int | None]]:
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
+
+        mine = tag(scope.tenant).encode()
+        rows = await read(self._client, build) if mids else []
+        return [(decode_memory(raw), int(version)) for owner, raw, version in rows if owner == mine and raw and version]
 
     def session(self, what: Erasure) -> SessionRef | None:
         """The session that an order names."""

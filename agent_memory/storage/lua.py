@@ -138,8 +138,8 @@ class Scripts:
         _refuse_mismatch(reply)
         return None if reply[0] == b"missing" else int(reply[1])
 
-    async def session_delete(self, keys: Sequence[str], sid: str) -> bool:
-        return bool(await self._session_delete(keys, [sid]))
+    async def session_delete(self, keys: Sequence[str], sid: str, epoch: str) -> bool:
+        return bool(await self._session_delete(keys, [sid, epoch]))
 
     async def session_settle(self, keys: Sequence[str], args: Sequence[Arg]) -> bool:
         return bool(await self._session_settle(keys, args))

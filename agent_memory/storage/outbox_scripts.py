@@ -74,11 +74,11 @@ local out = {}
 for i = 2, #ARGV, 2 do
   local member, old = ARGV[i], ARGV[i + 1]
   local score = redis.call('ZSCORE', KEYS[1], member)
-  local failed, held, again = string.match(redis.call('HGET', KEYS[2], member) or '', '^(%d+) (%d+) ?b?(.*)$')
+  local failed, held, rest = string.match(redis.call('HGET', KEYS[2], member) or '', '^(%d+) (%d+)(.*)$')
   if score and held == old then
     local lease = string.format('%.0f', math.max(MS + tonumber(ARGV[1]), tonumber(old) + 1))
     if tonumber(score) == tonumber(old) then redis.call('ZADD', KEYS[1], lease, member) end
-    redis.call('HSET', KEYS[2], member, failed .. ' ' .. lease .. ' b' .. again)
+    redis.call('HSET', KEYS[2], member, failed .. ' ' .. lease .. ' b' .. (string.match(rest, ' 1$') or ''))
     out[#out + 1] = lease
   else
     out[#out + 1] = '-1'
@@ -94,14 +94,14 @@ DUE_DONE = (
     PRELUDE
     + """
 local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
-local held, again = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^%d+ (%d+) ?b?(.*)$')
+local held, rest = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^%d+ (%d+)(.*)$')
 if score and held ~= ARGV[2] then return 0 end
 redis.call('ZREM', KEYS[4], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
 redis.call('HDEL', KEYS[3], ARGV[1])
 if not score then return 1 end
 if tonumber(score) ~= tonumber(ARGV[2]) then return 0 end
-if again ~= ' 1' then return redis.call('ZREM', KEYS[1], ARGV[1]) end
+if not string.match(rest, ' 1$') then return redis.call('ZREM', KEYS[1], ARGV[1]) end
 redis.call('ZADD', KEYS[1], MS, ARGV[1])
 wake(KEYS[5])
 return 0
@@ -129,12 +129,12 @@ DUE_FAIL = (
     PRELUDE
     + """
 local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
-local failed, held, again = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%d+) ?b?(.*)$')
+local failed, held, rest = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%d+) (%d+)(.*)$')
 if not score or held ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[4])
 if ARGV[5] ~= '1' then failed = failed + 1 end
 redis.call('HSET', KEYS[2], ARGV[1], string.format('%d 0', failed))
-if again == ' 1' then
+if string.match(rest, ' 1$') then
   redis.call('ZADD', KEYS[1], MS, ARGV[1])
   wake(KEYS[4])
 elseif tonumber(score) == tonumber(ARGV[2]) then

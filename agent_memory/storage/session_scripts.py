@@ -80,9 +80,14 @@ return {'ok', string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'v', 1))}
 # Forgets a session.
 # KEYS meta, messages, ids, doc, journal, journal list, journal's memories, batches set aside, the user's waiting sessions (or meta again),
 #      then per kind of work on sessions: due, tries, why, dead
-# ARGV sid -> 1 when it was there
+# ARGV sid, epoch that it must have ("" = any) -> 1 when it was there
 SESSION_DELETE = """
 local there = redis.call('EXISTS', KEYS[1])
+if ARGV[2] ~= '' then
+  local epoch = redis.call('HGET', KEYS[1], 'ep') or redis.call('HGET', KEYS[5], 'ep')
+  if epoch and epoch ~= ARGV[2] then return 0 end
+  there = 1
+end
 local members = {ARGV[1]}
 for _, from in ipairs(redis.call('SMEMBERS', KEYS[8])) do
   members[#members + 1] = ARGV[1] .. '.' .. from

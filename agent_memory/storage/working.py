@@ -94,6 +94,16 @@ class Journal:
         return self.start + len(self.waiting) >= self.end
 
 
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One life of a session, from its making to its deletion; `sid` is its name in keys."""
+
+    sid: str
+    epoch: str
+    namespace: str | None
+    user_id: str | None
+
+
 class SessionStore:
     """All reads and writes of sessions."""
 
@@ -158,35 +168,50 @@ class SessionStore:
 
     async def delete(self, scope: Scope, ref: SessionRef) -> bool:
         """Forgets a session and all pending work on it; what was promoted before stays. True when it was there."""
-        return await self._delete(scope, self._keys.sid(scope.tenant, ref), ref.user_id)
+        return await self._delete(scope, self._keys.sid(scope.tenant, ref), ref.user_id, "")
 
-    async def _delete(self, scope: Scope, sid: str, user_id: str | None) -> bool:
+    async def delete_life(self, scope: Scope, life: Life) -> bool:
+        """Forgets a session as `delete` does, if it is still the one that was seen: one that began anew stays."""
+        return await self._delete(scope, life.sid, life.user_id, life.epoch)
+
+    async def _delete(self, scope: Scope, sid: str, user_id: str | None, epoch: str) -> bool:
         k = self._keys.session(sid)
         keys = [k.meta, k.messages, k.ids, k.doc, k.journal, k.journal_list, k.journal_own, k.aside]
         keys.append(k.meta if user_id is None else self._keys.waiting(scope.tenant, user_id))
         for kind in (DueKind.SESSION, DueKind.EXTRACTION):
             keys += [self._keys.due(kind), self._keys.tries(kind), self._keys.why(kind), self._keys.dead(kind)]
-        return await self._scripts.session_delete(keys, sid)
+        return await self._scripts.session_delete(keys, sid, epoch)
 
-    async def delete_waiting(self, scope: Scope, user_id: str, namespace: str | None) -> int:
-        """Forgets what still waits of a user's sessions (of one namespace), also of those that have come to their end; returns how many."""
+    def sid(self, scope: Scope, ref: SessionRef) -> str:
+        """The name of a session in keys."""
+        return self._keys.sid(scope.tenant, ref)
+
+    async def waiting(self, scope: Scope, user_id: str) -> Sequence[str]:
+        """The sessions of a user with work that waits, also those that have come to their end."""
         key = self._keys.waiting(scope.tenant, user_id)
-        sids = [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
-        gone = 0
-        for sid in sids:
-            if namespace is None or await self._namespace(sid) == namespace:
-                await self._delete(scope, sid, user_id)
-                gone += 1
-        return gone
+        return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
-    async def _namespace(self, sid: str) -> str | None:
-        """The namespace of what waits of a session: of its journal, or of a batch that was set aside."""
-        k = self._keys.session(sid)
-        found, batches = await read(self._client, lambda pipe: (pipe.hget(k.journal, "ns"), pipe.smembers(k.aside)))
-        for batch in batches if found is None else ():
-            name = self._keys.session(f"{sid}.{batch.decode()}").journal
-            found = found or (await read(self._client, lambda pipe, n=name: pipe.hget(n, "ns")))[0]
-        return None if found is None else found.decode()
+    async def lives(self, scope: Scope, sids: Sequence[str]) -> list[Life]:
+        """Those of the sessions that are there, or of which something waits or was set aside."""
+        names = ("tn", "ns", "us", "ep")
+
+        def build(pipe: Pipeline) -> None:
+            for sid in sids:
+                pipe.hmget(self._keys.session(sid).meta, names)
+                pipe.hmget(self._keys.session(sid).journal, names)
+                pipe.smembers(self._keys.session(sid).aside)
+
+        rows = await read(self._client, build) if sids else []
+        found: list[Life] = []
+        for sid, meta, journal, batches in zip(sids, rows[::3], rows[1::3], rows[2::3], strict=True):
+            seen = meta if meta[3] else journal
+            if not seen[3] and batches:
+                batch = self._keys.session(f"{sid}.{min(batches).decode()}").journal
+                seen = (await read(self._client, lambda pipe, n=batch: pipe.hmget(n, names)))[0]
+            tenant, namespace, user, epoch = (None if value is None else value.decode() for value in seen)
+            if epoch is not None and tenant == scope.tenant:
+                found.append(Life(sid, epoch, namespace, user))
+        return found
 
     # For background work: sessions by their name in keys.
 

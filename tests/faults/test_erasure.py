@@ -1,0 +1,75 @@
+"""Deletion is final and of what there was: neither a repetition nor a worker back from the dead deletes what came later."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agent_memory.storage.erasure import Erasure
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import UpdateWorkingMemory
+from agent_memory_worker.erase import erase
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+_ANN = Erasure(SCOPE.tenant, None, "ann", None)
+
+
+async def fills(rig: Rig, what: str) -> None:
+    body = {"user_id": "ann", "messages": [{"role": "user", "content": f"{what} figs", "id": what}]}
+    await rig.rt.working.put(SCOPE, "s", UpdateWorkingMemory.model_validate(body))
+    await rig.rt.longterm.store(SCOPE, [record(f"Ann's {what} boat", user_id="ann")])
+    await rig.work()
+
+
+async def there(rig: Rig) -> list[str]:
+    return sorted(one.text for one in await rig.stored())
+
+
+async def test_a_deletion_that_is_asked_for_again_is_one_piece_of_work(make_rig: MakeRig) -> None:
+    """As after a lost answer: nothing is left over that would go on deleting when the caller was told that it is done."""
+    async with make_rig() as rig:
+        await fills(rig, "old")
+        marks = [await rig.rt.longterm.erase(SCOPE, _ANN) for _ in range(3)]
+        assert len(set(marks)) == 1
+        (claim,) = await rig.claim(DueKind.DELETION)
+        await rig.rt.longterm.erase(SCOPE, _ANN)
+        assert await rig.claim(DueKind.DELETION) == [], "while it is carried out it waits"
+        await erase(rig.rt, claim.member)
+        assert not await rig.rt.outbox.done(DueKind.DELETION, claim), "ordered anew meanwhile"
+        await rig.work(DueKind.DELETION)
+        assert (await there(rig), await rig.marks(DueKind.DELETION)) == ([], {})
+        assert not [key for key in await rig.raw_keys() if key.startswith("del:")]
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+async def test_a_worker_that_wakes_up_after_the_end_deletes_nothing_new(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    """It has just seen sessions (first look) or memories (second) when it is stopped."""
+    async with make_rig() as rig, make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as other:
+        await fills(rig, "old")
+        mark = await rig.rt.longterm.erase(SCOPE, _ANN)
+        stopped, woken = asyncio.Event(), asyncio.Event()
+        seen, stands = 0, rig.rt.erasures.stands
+
+        async def slow(order: object) -> bool:
+            nonlocal seen
+            seen += 1
+            answer = await stands(order)  # type: ignore[arg-type]
+            if seen == looks:
+                stopped.set()
+                await woken.wait()
+            return answer
+
+        monkeypatch.setattr(rig.rt.erasures, "stands", slow)
+        zombie = asyncio.create_task(erase(rig.rt, mark.member))
+        await stopped.wait()
+        await erase(other.rt, mark.member)
+        assert await there(rig) == []
+        await fills(other, "old")
+        await fills(other, "new")
+        woken.set()
+        await zombie
+        assert await there(rig) == ["Ann's new boat", "Ann's old boat", "new figs"]
+        assert await rig.contents("s", user_id="ann") == ["new figs"]
