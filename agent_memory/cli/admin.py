@@ -5,16 +5,39 @@ Nothing heavy is imported at the top of this file, as in `app.py`.
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Literal
 
 import typer
 
+# The archived server's settings of its keys, with its defaults.
+_MEMORY_PREFIX = ("REDISVL_INDEX_PREFIX", "memory_idx")
+_SESSION_PREFIX = ("WORKING_MEMORY_INDEX_PREFIX", "working_memory:")
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", envvar="AGENT_MEMORY_URL", metavar="URL", help="a running server (otherwise the configured Redis is opened)"),
+]
+ApiKey = Annotated[str | None, typer.Option("--api-key", envvar="AGENT_MEMORY_API_KEY", metavar="KEY", help="for that server")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="only this namespace")]
+User = Annotated[str | None, typer.Option("--user-id", "-u", metavar="ID", help="only this user")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask first")]
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command()(migrate)
+    app.command(name="migrate-memories")(migrate_memories)
+    app.command(name="migrate-working-memory")(migrate_working_memory)
+    app.command()(search)
+    delete = typer.Typer(no_args_is_help=True, help="Delete memories or a session.", rich_markup_mode=None)
+    delete.command(name="memory")(delete_memory)
+    delete.command(name="session")(delete_session)
+    app.add_typer(delete, name="delete")
+    app.command(name="rebuild-index")(rebuild_index)
+    app.command(name="schedule-task")(schedule_task)
+    app.command(name="task-worker")(task_worker)
 
 
 def migrate(
@@ -23,11 +46,11 @@ def migrate(
     data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="where the embedded Redis keeps its data [env: DATA_DIR]")] = None,
     tenant: Annotated[str, typer.Option(metavar="NAME", help="the tenant that gets the data")] = "default",
     memory_prefix: Annotated[
-        str, typer.Option(envvar="REDISVL_INDEX_PREFIX", metavar="PREFIX", help="begin of the old memories' keys")
-    ] = "memory_idx",
+        str, typer.Option(envvar=_MEMORY_PREFIX[0], metavar="PREFIX", help="begin of the old memories' keys")
+    ] = _MEMORY_PREFIX[1],
     session_prefix: Annotated[
-        str, typer.Option(envvar="WORKING_MEMORY_INDEX_PREFIX", metavar="PREFIX", help="begin of the old sessions' keys")
-    ] = "working_memory:",
+        str, typer.Option(envvar=_SESSION_PREFIX[0], metavar="PREFIX", help="begin of the old sessions' keys")
+    ] = _SESSION_PREFIX[1],
     vectors: Annotated[
         Literal["auto", "reuse", "embed"],
         typer.Option(help="auto: kept where a comparison shows the same model; reuse: always, if the length fits; embed: made anew"),
@@ -45,3 +68,130 @@ def migrate(
     options = moving.MoveOptions(dry_run=not yes, vectors=vectors, extract=extract, restart=restart)
     prefixes = moving.OldPrefixes(memory_prefix, session_prefix)
     moving.migrate({"DATA_DIR": data_dir} if data_dir else {}, moving.Wanted(source, target, tenant, prefixes, options, form))
+
+
+def migrate_memories(
+    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="move; without it, only say what would happen")] = False,
+) -> None:
+    """The archived server's name for `migrate`, with its defaults."""
+    _migrate_as_before(yes, None)
+
+
+def migrate_working_memory(
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="keys that are looked at together")] = None,
+    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="move; without it, only say what would happen")] = False,
+) -> None:
+    """The archived server's name for `migrate`, with its defaults."""
+    _migrate_as_before(yes, batch_size)
+
+
+def _migrate_as_before(yes: bool, page: int | None) -> None:
+    from agent_memory.cli import migrate as moving
+
+    typer.echo("all data moves together: this is `agent-memory migrate`, which first says what would happen", err=True)
+    old = [os.environ.get(name) or default for name, default in (_MEMORY_PREFIX, _SESSION_PREFIX)]
+    options = moving.MoveOptions(dry_run=not yes, page=page)
+    moving.migrate({}, moving.Wanted(None, None, "default", moving.OldPrefixes(*old), options, "text"))
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="what is looked for; nothing lists the newest")] = "",
+    namespace: Namespace = None,
+    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="only this session")] = None,
+    user_id: User = None,
+    topics: Annotated[str | None, typer.Option("--topics", "-t", metavar="A,B", help="any of these topics")] = None,
+    entities: Annotated[str | None, typer.Option("--entities", "-e", metavar="A,B", help="any of these entities")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="most memories")] = 10,
+    offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="memories to skip")] = 0,
+    search_mode: Annotated[Literal["semantic", "keyword", "hybrid"], typer.Option(help="by meaning, by words, by both")] = "semantic",
+    hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of the meaning")] = None,
+    text_scorer: Annotated[str | None, typer.Option(metavar="NAME", help="scorer of words, BM25STD for one")] = None,
+    distance_threshold: Annotated[
+        float | None, typer.Option("--distance-threshold", "-d", min=0.0, help="largest cosine distance, 0 to 2")
+    ] = None,
+    form: Format = "text",
+    url: Url = None,
+    api_key: ApiKey = None,
+) -> None:
+    """Search long-term memory."""
+    from agent_memory.cli import memories
+
+    filters = {"namespace": namespace, "session_id": session_id, "user_id": user_id}
+    body: dict[str, object] = {name: {"eq": value} for name, value in filters.items() if value}
+    for name, values in (("topics", topics), ("entities", entities)):
+        if wanted := [value.strip() for value in (values or "").split(",") if value.strip()]:
+            body[name] = {"any": wanted}
+    body |= {"text": query, "limit": limit, "offset": offset, "search_mode": search_mode}
+    given = {"hybrid_alpha": hybrid_alpha, "text_scorer": text_scorer, "distance_threshold": distance_threshold}
+    body |= {name: value for name, value in given.items() if value is not None}
+    memories.search(memories.Place(url, api_key), body, form)
+
+
+def delete_memory(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="ids of memories")] = None,
+    empty_text: Annotated[bool, typer.Option("--empty-text", help="those without a text")] = False,
+    invalid: Annotated[bool, typer.Option("--invalid", help="those that could not be stored any more: without a text")] = False,
+    namespace: Namespace = None,
+    user_id: User = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would go")] = False,
+    force: Force = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+) -> None:
+    """Delete memories for good. Exit code 3 if one that is named is not there."""
+    from agent_memory.cli import memories
+
+    if not ids and not (empty_text or invalid):
+        raise typer.BadParameter("name memories by their ids, or give --empty-text")
+    doomed = memories.Doomed(ids or (), empty_text or invalid, namespace, user_id)
+    raise typer.Exit(memories.delete_memories(memories.Place(url, api_key), doomed, dry_run=dry_run, force=force))
+
+
+def delete_session(
+    session_id: Annotated[str, typer.Argument(metavar="ID", help="the session's id")],
+    namespace: Namespace = None,
+    user_id: User = None,
+    force: Force = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+) -> None:
+    """Delete a session; its long-term memories stay. Exit code 3 if it is not there."""
+    from agent_memory.cli import memories
+
+    raise typer.Exit(memories.delete_session(memories.Place(url, api_key), session_id, namespace, user_id, force=force))
+
+
+def rebuild_index(
+    redis_url: Annotated[str | None, typer.Option("--redis-url", metavar="URL", help="our Redis [env: REDIS_URL]")] = None,
+    embed: Annotated[bool, typer.Option("--embed", help="also let workers make every vector anew")] = False,
+    form: Format = "text",
+) -> None:
+    """Build the search indexes anew from what is stored. Stop the servers and workers first."""
+    from agent_memory.cli import rebuild
+
+    rebuild.rebuild({"REDIS_URL": redis_url} if redis_url else {}, embed=embed, form=form)
+
+
+def schedule_task(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server, by its path or its name alone")],
+    args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+) -> None:
+    """Order a compaction, forgetting or the refresh of summary views now; workers do what is due by themselves."""
+    from agent_memory.cli import memories
+
+    raise typer.Exit(memories.schedule(memories.Place(url, api_key), task, args or ()))
+
+
+def task_worker(
+    concurrency: Annotated[int | None, typer.Option(min=1, help="tasks at one time [env: WORKER_CONCURRENCY]")] = None,
+    redelivery_timeout: Annotated[
+        int | None, typer.Option(min=1, help="seconds until a dead worker's task is taken over [env: WORKER_REDELIVERY_TIMEOUT_SECONDS]")
+    ] = None,
+) -> None:
+    """The archived server's name for `worker`."""
+    from agent_memory.cli import run
+
+    given = {"WORKER_CONCURRENCY": concurrency, "WORKER_REDELIVERY_TIMEOUT_SECONDS": redelivery_timeout}
+    run.worker({name: str(value) for name, value in given.items() if value is not None})

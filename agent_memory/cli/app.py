@@ -105,6 +105,10 @@ def api(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     access_log: AccessLog = False,
+    task_backend: Annotated[
+        Literal["docket", "asyncio"], typer.Option(help="docket: workers are other processes; asyncio: a worker runs in this one")
+    ] = "docket",
+    no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
     """Run only the API, against the Redis of REDIS_URL. Any number of them share one Redis."""
     from agent_memory.cli import run
@@ -124,6 +128,7 @@ def api(
             LOG_FORMAT=log_format,
         ),
         access_log=access_log,
+        with_worker=task_backend == "asyncio" and not no_worker,
     )
 
 

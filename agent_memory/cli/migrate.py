@@ -76,7 +76,7 @@ async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> 
     shown = shown_url(source) + (parts.path if parts.hostname else "")
     async with (
         open_old(source, shown, wanted.prefixes, ours=keys.root, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
-        _target(settings) as runtime,
+        opened(settings) as runtime,
     ):
         service = MigrationService(
             settings,
@@ -93,7 +93,7 @@ async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> 
 
 
 @asynccontextmanager
-async def _target(settings: Settings) -> AsyncGenerator[Runtime]:
+async def opened(settings: Settings) -> AsyncGenerator[Runtime]:
     """Our own Redis: that of REDIS_URL, else the embedded one, which must not be in use by a server."""
     if settings.redis.url is not None:
         async with open_runtime(settings, settings.redis.url.get_secret_value()) as runtime:

@@ -38,11 +38,11 @@ def serve(given: dict[str, str], *, access_log: bool) -> None:
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=True, access_log=access_log))
 
 
-def api(given: dict[str, str], *, access_log: bool) -> None:
-    """Only the API."""
+def api(given: dict[str, str], *, access_log: bool, with_worker: bool = False) -> None:
+    """Only the API, or with a worker in the same process."""
     settings = _settings(given, access_log=access_log)
     _require_redis(settings, "api")
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=False, access_log=access_log))
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=with_worker, access_log=access_log))
 
 
 def worker(given: dict[str, str]) -> None:

@@ -7,8 +7,9 @@ import logging
 from redis.asyncio import Redis
 
 from agent_memory.storage.connection import redis_errors
-from agent_memory.storage.indexes import VectorSpec, vector_index_name
+from agent_memory.storage.indexes import VectorSpec, ensure_index, memory_schema, session_schema, vector_index_name, vector_schema
 from agent_memory.storage.keys import Keys
+from agent_memory.storage.memories import parse_hits
 from agent_memory.storage.outbox import Outbox
 from agent_memory.tasks import DueKind
 
@@ -52,6 +53,26 @@ class Reindexer:
                     batch = []
             await self._outbox.mark(DueKind.MEMORY, batch)
         return count + len(batch)
+
+    async def rebuild(self) -> dict[str, int]:
+        """Drops the indexes and builds them from what is stored; returns how much each holds then. Nothing may write meanwhile.
+
+        The documents stay. Searches find nothing (503) until it is done.
+        """
+        schemas = {
+            "memories": memory_schema(self._keys),
+            "vectors": vector_schema(self._keys, self._spec),
+            "sessions": session_schema(self._keys),
+        }
+        counts: dict[str, int] = {}
+        for name, schema in schemas.items():
+            with redis_errors():
+                await self._client.execute_command("FT.DROPINDEX", schema.index.name)
+            await ensure_index(self._client, schema)
+            with redis_errors():
+                reply = await self._client.execute_command("FT.SEARCH", schema.index.name, "*", "LIMIT", 0, 0, "DIALECT", 2)
+            counts[name] = parse_hits(reply).total
+        return counts
 
     def index_name(self) -> str:
         """The index that searches use now."""
