@@ -54,6 +54,7 @@ from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Scripts
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.merging import MergeStore
+from agent_memory.storage.neighbours import NeighbourStore
 from agent_memory.storage.operations import OperationStore
 from agent_memory.storage.orders import OrderStore
 from agent_memory.storage.outbox import Outbox
@@ -107,6 +108,7 @@ class Runtime:
     survey: Survey
     merges: MergeStore
     decisions: DecisionStore
+    neighbours: NeighbourStore
     orders: OrderStore
     timetable: Timetable
     usage: UsageLog
@@ -234,6 +236,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             survey=survey,
             merges=MergeStore(client, keys, decisions),
             decisions=decisions,
+            neighbours=NeighbourStore(client, keys, memories),
             orders=orders,
             timetable=Timetable(client, keys),
             usage=usage,

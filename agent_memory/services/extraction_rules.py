@@ -45,6 +45,7 @@ class Rules:
     phrases: tuple[str, ...] = ()
     zone: tzinfo = UTC
     language: str | None = None
+    review: bool = False
     custom_prompt: str | None = None
     summary_words: int = DEFAULT_SUMMARY_WORDS
     topics: tuple[str, ...] = ()
@@ -98,6 +99,7 @@ def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = 
         phrases=phrases,
         zone=zone_of(next((rules.timezone for rules in reversed(every) if rules.timezone), None)),
         language=next((rules.language for rules in reversed(every) if rules.language), None),
+        review=any(rules.review for rules in every),
         custom_prompt=options.custom_prompt,
         summary_words=options.max_summary_length,
         topics=tuple(options.topics),

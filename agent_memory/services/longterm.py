@@ -81,9 +81,10 @@ def message_memory(ref: SessionRef, stored: StoredMessage, text: str) -> MemoryR
     return record
 
 
-def fact_memory_id(ref: SessionRef, text: str) -> str:
-    """The id of the memory of a fact that was taken out of a session: the same for the same words, however they are written."""
-    parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, " ".join(text.casefold().split())))
+def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
+    """The id of the memory of a fact that was taken out of a session's messages: the same for the same words of the same messages."""
+    words = " ".join(text.casefold().split())
+    parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
 
 

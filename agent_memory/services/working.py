@@ -16,6 +16,7 @@ from agent_memory.errors import BadInput, NotFound
 from agent_memory.identity import is_repeatable, made_id
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.counting import TokenCounter
+from agent_memory.promptmarks import own_words
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.access import list_place_of, session_of
 from agent_memory.services.extraction_rules import check_strategy
@@ -88,6 +89,7 @@ class WorkingMemoryService:
             created_at=body.created_at if "created_at" in given else None,
             last_accessed=body.last_accessed if "last_accessed" in given else None,
             if_match=if_match,
+            fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
             **self._window_fields(model_name, context_window_max),
         )
         written = await self._store.write(scope, ref, change)
@@ -116,6 +118,7 @@ class WorkingMemoryService:
             mode="append",
             messages=[self._new(message) for message in _with_made_ids(body.messages)],
             if_match=if_match,
+            fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
             **self._window_fields(body.model_name, body.context_window_max),
         )
         written = await self._store.write(scope, ref, change)
@@ -232,6 +235,7 @@ class WorkingMemoryService:
             "summarize_ratio": settings.working.summarization_threshold if settings.working.summarize else 0.0,
             "extract_after_ms": int(debounce * 1000) if self._extracts else -1,
             "extract_within_ms": int(debounce * 10_000),
+            "extract_tokens": settings.longterm.extraction_batch_tokens,
         }
 
     def _percentages(self, tokens: int, any_messages: bool, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:

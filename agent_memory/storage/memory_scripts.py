@@ -267,7 +267,7 @@ if f then
   local to = string.format('%.0f', f.to)
   redis.call('HSET', j, f.cur, to)
   if f.both then redis.call('HSET', j, 'je', to) end
-  if f.cur == 'je' then redis.call('HDEL', j, 'x0') end
+  if f.cur == 'je' then redis.call('HDEL', j, 'x0', 'xt') end
   local at = redis.call('HMGET', j, 'sq', 'jb', 'jp', 'je')
   local worked = math.min(tonumber(at[3]), tonumber(at[4]))
   local low = worked - f.keep

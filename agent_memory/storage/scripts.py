@@ -12,7 +12,8 @@ from agent_memory.storage.outbox_scripts import PRELUDE
 #      (only with a user)
 # ARGV header {mode, sid, im, create: [f, v…], set: [f, v…], unset: [f…], doc: [f, v…], ttl (s, -1 = none), cw?, dw (tokens),
 #      ratio (0 = never summarize), xd (ms, -1 = off), xm (ms), own: [id, json…] (memories to promote), keep (ids to remember),
-#      st: strategy, ua? (µs, the time of its change if not now)}, then per message: identity, tokens, journal? 1/0, json
+#      st: strategy, ua? (µs, the time of its change if not now), xt? (tokens that wait for extraction and make it due at once),
+#      fed? (a memory prompt's messages are among these)}, then per message: identity, tokens, journal? 1/0, json
 # -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or ""} or {"mismatch", version or "0"}
 SESSION_WRITE = (
     PRELUDE
@@ -49,7 +50,12 @@ if sq < 0 then
 elseif not exists then
   redis.call('HSET', jrn, 'ep', ep)
 end
-local entries, journal, total, added = {}, {}, 0, 0
+-- What a program put back with a memory prompt's messages was said before: it is shown again, but not remembered again.
+local told = {}
+if h.fed then
+  for _, member in ipairs(redis.call('ZRANGE', ids, 0, -1)) do told[string.match(member, '\\n([^\\n]*)$') or ''] = true end
+end
+local entries, journal, total, added, asked = {}, {}, 0, 0, 0
 for i = 2, #ARGV, 4 do
   local seq = redis.call('ZSCORE', ids, ARGV[i])
   local known = seq
@@ -63,7 +69,12 @@ for i = 2, #ARGV, 4 do
     local entry = string.format('%.0f', seq) .. ' ' .. ARGV[i + 1] .. ' ' .. ARGV[i + 3]
     entries[#entries + 1] = entry
     total = total + tonumber(ARGV[i + 1])
-    if not known then journal[#journal + 1] = (ARGV[i + 2] == '1' and '' or '-') .. entry end
+    local again = h.fed and told[string.match(ARGV[i], '\\n([^\\n]*)$') or '-']
+    if not known then
+      local wanted = ARGV[i + 2] == '1' and not again
+      if wanted then asked = asked + tonumber(ARGV[i + 1]) end
+      journal[#journal + 1] = (wanted and '' or '-') .. entry
+    end
   end
 end
 local changed = put or added > 0 or not exists
@@ -131,7 +142,13 @@ if h.xd >= 0 and #journal > 0 then
     first = MS
     redis.call('HSET', jrn, 'x0', string.format('%.0f', MS))
   end
-  redis.call('ZADD', KEYS[9], math.min(MS + h.xd, tonumber(first) + h.xm), h.sid)
+  local at = math.min(MS + h.xd, tonumber(first) + h.xm)
+  -- Enough for a batch, or the end of the session: there is nothing to wait for.
+  if (h.xt and redis.call('HINCRBY', jrn, 'xt', asked) >= h.xt) or (put and h.ttl == 0) then
+    at = MS
+    wake(KEYS[10])
+  end
+  redis.call('ZADD', KEYS[9], at, h.sid)
 end
 return {'ok', string.format('%.0f', v), string.format('%.0f', total), count, added, ep, created, redis.call('HGET', meta, 'co') or ''}
 """

@@ -50,7 +50,8 @@ class Moved:
 class SessionWrite:
     """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
 
-    `waiting` holds those of the memories that are to be promoted, by id, as `codec.encode_own` writes them.
+    `waiting` holds those of the memories that are to be promoted, by id, as `codec.encode_own` writes them. `fed_back`: among the messages
+    are some that a memory prompt made, so those that repeat earlier ones were not said again.
     """
 
     mode: str
@@ -72,6 +73,8 @@ class SessionWrite:
     extract_within_ms: int = 0
     if_match: str | None = None
     moved: Moved | None = None
+    extract_tokens: int = 0
+    fed_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +329,8 @@ def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> di
         "own": [part for item in change.waiting.items() for part in item],
         "keep": REMEMBERED_IDS,
         "st": strategy,
+        "xt": change.extract_tokens or None,
+        "fed": change.fed_back or None,
     }
     if change.moved is not None:
         header["ua"] = _micros(change.moved.updated_at)

@@ -13,6 +13,7 @@ import pytest
 from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.openai import OpenAIChat
 from agent_memory.prompts.extract import ExtractionAnswer
+from agent_memory.prompts.reconcile import ReconcileAnswer
 from agent_memory.scope import SessionRef
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryMessage, MemoryRecord, UpdateWorkingMemory
@@ -36,10 +37,13 @@ async def cursor(rig: Rig) -> int:
 
 
 def answering(chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> None:
-    """Lets the model answer these facts, one after the other, then none."""
+    """Lets the model answer these facts, one after the other, then none; what it is asked about what is remembered it answers with ADD."""
     left = list(answers)
 
-    async def structured(*_: Any, **__: Any) -> Any:
+    async def structured(messages: Any, answer: Any, **__: Any) -> Any:
+        if answer is ReconcileAnswer:
+            new = messages[-1].content.count('{"n": ')
+            return ReconcileAnswer.model_validate({"decisions": [{"n": n, "action": "ADD"} for n in range(1, new + 1)]})
         return ExtractionAnswer.model_validate({"memories": [left.pop(0)] if left else []})
 
     monkeypatch.setattr(chat, "structured", structured)
@@ -132,7 +136,9 @@ async def test_the_same_fact_again_is_the_same_memory(make_rig: MakeRig, chat: O
         for session in ("s", "s", "t"):
             await rig.append(session, f"figs {len(await facts(rig))} {session}", user_id="u")
             await rig.work(DueKind.SESSION, X)
-        assert sorted(str(one.session_id) for one in await facts(rig)) == ["s", "t"]
+        (one,) = await facts(rig)
+        later = [json.loads(raw) for raw in await rig.rt.client.hvals(rig.keys.evidence(rig.rt.memories.mid(SCOPE, one.id)))]
+        assert sorted([one.session_id, *(evidence["session_id"] for evidence in later)]) == ["s", "s", "t"]
 
 
 async def test_a_fact_that_was_deleted_is_not_found_again(make_rig: MakeRig, chat: OpenAIChat) -> None:

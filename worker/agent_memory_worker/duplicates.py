@@ -52,7 +52,8 @@ class Merge:
 def made_here(record: MemoryRecord) -> bool:
     """Whether a memory's id was made by a worker for a fact, and nobody edited it since."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
-    if record.session_id is None or record.persisted_at is None or record.id != fact_memory_id(ref, record.text):
+    ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
+    if record.session_id is None or record.persisted_at is None or record.id not in ids:
         return False
     return abs(record.updated_at - record.persisted_at) < _MOMENT
 

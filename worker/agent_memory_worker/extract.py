@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-import unicodedata
+import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
-from agent_memory.analysis import carries_information
+from agent_memory.errors import Conflict
 from agent_memory.llm.base import ChatModel
-from agent_memory.llm.counting import TokenCounter
 from agent_memory.prompts.escape import PromptMessage
-from agent_memory.prompts.extract import ExtractedFact, ExtractionAnswer, extract_messages
+from agent_memory.prompts.extract import VERSION, ExtractionAnswer, Wanted, extract_messages
+from agent_memory.prompts.thread import VERSION as THREAD_VERSION
 from agent_memory.runtime import Runtime
-from agent_memory.scope import SessionRef
+from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
-from agent_memory.services.longterm import content_hash, fact_memory_id
+from agent_memory.services.extraction_rules import Rules
 from agent_memory.storage.codec import StoredMessage
-from agent_memory.storage.memories import Fence
+from agent_memory.storage.decisions import Decision, Origin, Outcome
+from agent_memory.storage.steps import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
-from agent_memory_client.models import ANSWER, MemoryRecord
+from agent_memory_worker.facts import Candidate, Told, candidates
+from agent_memory_worker.heard import Hearing, worth_asking
+from agent_memory_worker.reconcile import decide
+from agent_memory_worker.thread import summarize
+
+log = logging.getLogger(__name__)
 
 BATCH = 60
-# How much of a message before the new ones is shown.
+# How much of a message before the new ones, and of what a tool fetched, is shown.
 _CONTEXT_TOKENS = 300
+# How often a batch is decided again because what it was decided about changed meanwhile.
+_ATTEMPTS = 5
 
 
 async def extract_facts(runtime: Runtime, sid: str) -> int:
-    """Asks the model about all messages behind the cursor; returns how many facts that gave.
+    """Asks the model about all messages behind the cursor; returns how many memories that made or changed.
 
-    Raises ModelUnavailable and ModelAnswerInvalid: the cursor then stays where it is and nothing is stored.
+    One call takes the facts out of a batch, at most one more decides what they do to what is remembered. Raises ModelUnavailable and
+    ModelAnswerInvalid: the cursor then stays where it is and nothing is stored.
     """
     chat = runtime.chat
     made = 0
     while chat is not None and (journal := await runtime.sessions.journal(sid, "je", BATCH)) is not None and journal.waiting:
         batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
-        told = [stored for stored in batch if stored.promote and carries_information(stored.message.content)]
-        facts = await _ask(chat, runtime.counter, journal, told) if told else []
-        records = [_record(journal.ref, fact, told) for fact in facts if _clean(fact.text)]
+        scope = scope_of_work(journal.tenant)
+        rules = await runtime.extraction_rules.of_session(scope, journal.ref, journal.strategy)
         fence = Fence(sid, journal.epoch, "je", journal.start, journal.start + len(batch), JOURNAL_CONTEXT)
-        if await runtime.memories.write(scope_of_work(journal.tenant), records, fence=fence, late=True) is None:
-            continue  # The session moved on: read again.
-        made += len(records)
+        outcome = await _extract(runtime, chat, scope, journal, rules, batch, fence)
+        # Fenced: the session moved on; read again.
+        made += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
     return made
 
 
@@ -55,64 +62,75 @@ def within(messages: Sequence[StoredMessage], tokens: int) -> list[StoredMessage
     return taken
 
 
-async def _ask(chat: ChatModel, counter: TokenCounter, journal: Journal, told: Sequence[StoredMessage]) -> list[ExtractedFact]:
-    before = [stored for stored in journal.before if stored.seq < told[0].seq]
-    # A message of any length must fit, or the session would stop at it; what stands before is only there to be understood.
-    new = _numbered(told, 1, lambda text: counter.truncate(text, chat.context_window // 3))
-    context = _numbered(before, -len(before), lambda text: counter.truncate(text, min(_CONTEXT_TOKENS, chat.context_window // 60)))
-    return (await chat.structured(extract_messages(new, context=context), ExtractionAnswer)).memories
+async def _extract(
+    runtime: Runtime, chat: ChatModel, scope: Scope, journal: Journal, rules: Rules, batch: Sequence[StoredMessage], fence: Fence
+) -> Outcome:
+    hearing = Hearing(rules.blocklist, runtime.settings.longterm.redact_secrets)
+    told = [Told(stored, text) for stored in batch if stored.promote and (text := hearing.said(stored.message))]
+    before = [Told(stored, text) for stored in journal.before if stored.seq < batch[0].seq and (text := hearing.said(stored.message))]
+    summary = rules.strategy == "summary"
+    origin = Origin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
+    if not _worth_it(told, before):
+        return await runtime.decisions.commit(scope, [], origin, fence=fence, late=True)
+
+    def cut(most: int) -> Callable[[Told], str]:
+        # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
+        whole, part = min(most, chat.context_window // 3), min(_CONTEXT_TOKENS, chat.context_window // 60)
+        return lambda one: runtime.counter.truncate(one.text, whole if one.states else part)
+
+    new = _numbered(told, 1, cut(chat.context_window))
+    found: list[Candidate] | None = None
+    for _ in range(_ATTEMPTS):
+        if summary:
+            decisions: list[Decision] = await summarize(runtime, chat, scope, journal.ref, rules, told, new, clean=hearing.clean)
+        else:
+            if found is None:
+                context = _numbered(before, -len(before), cut(_CONTEXT_TOKENS))
+                wanted = _wanted(rules, journal, told, chat.model)
+                answer = await chat.structured(extract_messages(new, context=context, wanted=wanted), ExtractionAnswer)
+                found = candidates(journal.ref, rules, answer.memories, told, model=chat.model, clean=hearing.clean)
+            decisions = await decide(runtime, chat, scope, found)
+        outcome = await runtime.decisions.commit(scope, decisions, origin, fence=fence, late=True, review=rules.review)
+        if not outcome.moved:
+            return outcome
+        log.info("what the facts of a session were compared with changed meanwhile; once more")
+    raise Conflict("the memories that new facts are compared with are being changed all the time")
 
 
-def _numbered(messages: Sequence[StoredMessage], first: int, cut: Callable[[str], str]) -> list[PromptMessage]:
+def _worth_it(told: Sequence[Told], before: Sequence[Told]) -> bool:
+    """The gate: whether the messages could hold a fact at all. Assent is one when it answers a question."""
+    spoken = [one for one in told if one.states]
+    if any(worth_asking(one.text) for one in spoken):
+        return True
+    asked = [one for one in before if one.states][-1:]
+    return bool(spoken and asked and asked[0].role == "assistant" and asked[0].text.rstrip().endswith(("?", "？")))
+
+
+def _numbered(messages: Sequence[Told], first: int, cut: Callable[[Told], str]) -> list[PromptMessage]:
     """Messages as the prompt shows them; answers cite them by small numbers, which cannot be invented ids."""
-    return [
-        PromptMessage(number, stored.message.role, cut(stored.message.content), stored.message.created_at)
-        for number, stored in enumerate(messages, start=first)
-    ]
+    return [PromptMessage(number, one.role, cut(one), one.said) for number, one in enumerate(messages, start=first)]
 
 
-def _record(ref: SessionRef, fact: ExtractedFact, told: Sequence[StoredMessage]) -> MemoryRecord:
-    """The memory of one fact. A fact that cites nothing usable is a fact of the whole batch."""
-    cited = [told[number - 1] for number in dict.fromkeys(fact.messages) if 1 <= number <= len(told)] or list(told)
-    text = _clean(fact.text)
-    said = max(stored.message.created_at for stored in cited)
-    record = MemoryRecord.model_validate(
-        {
-            "id": fact_memory_id(ref, text),
-            "text": text,
-            "namespace": ref.namespace,
-            "user_id": ref.user_id,
-            "session_id": ref.session_id,
-            "memory_type": fact.type,
-            "topics": [tag for tag in map(_clean, fact.topics) if tag],
-            "entities": [tag for tag in map(_clean, fact.entities) if tag],
-            "event_date": _date(fact.event_date),
-            "created_at": said,
-            "last_accessed": said,
-            "persisted_at": datetime.now(UTC),
-            "extracted_from": [stored.message.id for stored in cited],
-            "extraction_strategy": "discrete",
-            "discrete_memory_extracted": "t",
-        },
-        # The rules for callers are not for us: a message's id may hold a comma.
-        context=ANSWER,
+def _wanted(rules: Rules, journal: Journal, told: Sequence[Told], model: str) -> Wanted:
+    ref = journal.ref
+    names = {
+        "message": "the new messages below",
+        "context": "the context messages below",
+        "current_datetime": told[-1].said.astimezone(rules.zone).isoformat(timespec="seconds"),
+        "session_id": ref.session_id,
+        "namespace": ref.namespace or "none",
+        "user_id": ref.user_id or "none",
+        "model_name": model,
+        "topics": "`topics`",
+        "entities": "`entities`",
+    }
+    return Wanted(
+        strategy=rules.strategy,
+        instructions=rules.instructions,
+        categories=[(category.name, category.description) for category in rules.categories],
+        phrases=rules.phrases,
+        zone=rules.zone,
+        language=rules.language,
+        custom=rules.custom_prompt if rules.strategy == "custom" else None,
+        names=names,
     )
-    record.memory_hash = content_hash(record)
-    return record
-
-
-def _clean(text: str) -> str:
-    """A model's text as ours: NFC, without control characters and lone surrogates."""
-    valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
-    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())
-
-
-def _date(value: str | None) -> datetime | None:
-    """An ISO date or time as an instant in UTC; None where the calendar ends."""
-    if value is None:
-        return None
-    moment = datetime.fromisoformat(value)
-    try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except OverflowError:
-        return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent_memory.analysis import carries_information, fold, words
 from agent_memory.blocklist import Blocklist
-from agent_memory.promptmarks import own_words
+from agent_memory.promptmarks import PROGRAM_ROLES, own_words
 from agent_memory.redaction import redact
 from agent_memory_client.models import MemoryMessage
 
@@ -32,6 +32,13 @@ class Hearing:
         """What is to be remembered of a message word for word; None for nothing."""
         own = own_words(message.content, message.role)
         if not carries_information(own) or self.blocklist.holds(own):
+            return None
+        return self.clean(own)
+
+    def said(self, message: MemoryMessage) -> str | None:
+        """What a model is told of a message; None for nothing. Small talk is told, too: a "yes" is the answer to what was asked."""
+        own = own_words(message.content, message.role)
+        if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own):
             return None
         return self.clean(own)
 

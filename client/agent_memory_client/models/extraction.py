@@ -23,7 +23,7 @@ class ExtractionRules(BaseModel):
 
     `instructions` say in plain words what to keep and what never to keep. `do_not_record` are plain phrases: nothing that has one of
     them, in any inflection, is remembered. Times are read and told in `timezone` (an IANA name, UTC if not given); facts are written in
-    `language`, or else in that of the conversation.
+    `language`, or else in that of the conversation. With `review`, a new fact that would end an old one is only proposed.
     """
 
     instructions: Annotated[FreeText, Field(max_length=4000)] | None = None
@@ -31,3 +31,4 @@ class ExtractionRules(BaseModel):
     do_not_record: Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=MAX_PHRASES)] = Field(default_factory=list[str])
     timezone: Annotated[str, Field(max_length=64)] | None = None
     language: Annotated[FreeText, Field(max_length=64)] | None = None
+    review: bool = False

@@ -17,6 +17,7 @@ STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 _LINE = re.compile(r'^\{"n": ?\d+.*\}$', re.MULTILINE)
+_KEPT = re.compile(r'^\{"k": ?\d+.*\}$', re.MULTILINE)
 _CONTEXT = re.compile(r"<(context-\w+)>.*?</\1>", re.DOTALL)
 _QUESTION = re.compile(r"<(question-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
@@ -53,7 +54,9 @@ def chat_answer(body: dict[str, Any]) -> str:
     shape = body.get("response_format") or {}
     value: dict[str, Any]
     asks_json = shape.get("type") in ("json_object", "json_schema") or "JSON" in prompt
-    if '{"same": [' in prompt:
+    if '"decisions"' in prompt:
+        value = {"decisions": _decisions(prompt)}
+    elif '{"same": [' in prompt:
         value = {"same": [pair["n"] for pair in _lines(prompt) if set(stems(pair["a"])) == set(stems(pair["b"]))]}
     elif '{"query": ' in prompt:
         value = {"query": " ".join(word for word in _WORD.findall(_QUESTION.findall(prompt)[-1][1]) if word.lower() not in STOP)}
@@ -103,6 +106,16 @@ def _facts(prompt: str, messages: list[tuple[str, str]]) -> list[dict[str, Any]]
         for line in lines
         if len(stems(line["text"])) >= 2
     ]
+
+
+def _decisions(prompt: str) -> list[dict[str, Any]]:
+    """A new note of which a near one has all the words says nothing new; any other is added."""
+    kept = {line["k"]: set(stems(line["text"])) for line in map(json.loads, _KEPT.findall(prompt))}
+    decisions: list[dict[str, Any]] = []
+    for note in map(json.loads, _LINE.findall(prompt)):
+        same = [k for k in note["near"] if kept[k] >= set(stems(note["text"]))]
+        decisions.append({"n": note["n"], "action": "NONE" if same else "ADD", "of": same[:1]})
+    return decisions
 
 
 def _summary(prompt: str, messages: list[tuple[str, str]]) -> str:

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from tests.support.lookalike.answers import chat_answer, embed
 from tests.support.lookalike.faults import Script
+from tests.support.lookalike.scripted import Scripted
 
 MODEL_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
 
@@ -45,6 +46,7 @@ class Lookalike:
     calls: Counter[str] = field(default_factory=Counter)
     requests: list[Recorded] = field(default_factory=list)
     script: Script = field(default_factory=Script)
+    scripted: Scripted = field(default_factory=Scripted)
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
 
@@ -93,8 +95,9 @@ class Lookalike:
             self.script.add(kind, times, endpoint)
 
     def forget(self) -> None:
-        """Clears faults, counters and recorded requests."""
+        """Clears faults, scripted answers, counters and recorded requests."""
         self.script.clear()
+        self.scripted = Scripted()
         self.calls.clear()
         self.requests.clear()
 
@@ -258,7 +261,8 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
         return refusal
     if state.script.rejects("ignore_response_format"):
         body = {key: value for key, value in body.items() if key != "response_format"}
-    text: Any = chat_answer(body)
+    prompt = "\n".join(str(message.get("content")) for message in body.get("messages", []))
+    text: Any = state.scripted.answer(prompt) or chat_answer(body)
     message: dict[str, Any] = {"role": "assistant", "content": text}
     finish = "stop"
     match fault:

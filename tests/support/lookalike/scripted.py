@@ -1,0 +1,58 @@
+"""A model whose answers are written down beforehand: by what was said for facts, by what they say for decisions."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+_KEPT = re.compile(r'^\{"k": ?\d+.*\}$', re.MULTILINE)
+_NEW = re.compile(r'^\{"n": ?\d+.*\}$', re.MULTILINE)
+_CONTEXT = re.compile(r"<(context-\w+)>.*?</\1>", re.DOTALL)
+_SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
+
+
+@dataclass
+class Scripted:
+    """What the look-alike answers instead of its own inventions. Everything is found by texts that stand in the prompt.
+
+    `facts`: by the text of a message, the facts that are given when it is among the new ones; each names in `from` the messages that it
+    cites (default: that one). `decisions`: by the text of a new fact, its action and the texts of the kept ones that it is about (default:
+    ADD). `raw`: by a text in the prompt, the whole answer, word for word. `silent` answers no facts for messages that are not scripted.
+    """
+
+    facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    decisions: dict[str, list[str]] = field(default_factory=dict)
+    raw: dict[str, str] = field(default_factory=dict)
+    silent: bool = False
+
+    def answer(self, prompt: str) -> str | None:
+        """The answer to a prompt, or None when the look-alike is to invent one."""
+        for text, answer in self.raw.items():
+            if text in _CONTEXT.sub("", prompt):
+                return answer
+        if '"decisions"' in prompt and (self.decisions or self.silent):
+            return json.dumps({"decisions": self._decisions(prompt)}, ensure_ascii=False)
+        if '"memories"' in prompt and (self.facts or self.silent):
+            found = self._facts(prompt)
+            return json.dumps({"memories": found}, ensure_ascii=False) if found or self.silent else None
+        return None
+
+    def _facts(self, prompt: str) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in _NEW.findall(_CONTEXT.sub("", prompt))]
+        numbers = {line["text"]: line["n"] for line in lines}
+        found: list[dict[str, Any]] = []
+        for line in lines:
+            for fact in self.facts.get(line["text"], []):
+                cited = [numbers[text] for text in fact.get("from", [line["text"]]) if text in numbers]
+                found.append({name: value for name, value in fact.items() if name != "from"} | {"messages": cited})
+        return found
+
+    def _decisions(self, prompt: str) -> list[dict[str, Any]]:
+        kept = {line["text"]: line["k"] for line in map(json.loads, _KEPT.findall(prompt))}
+        decisions: list[dict[str, Any]] = []
+        for note in map(json.loads, _NEW.findall(prompt)):
+            action, *of = self.decisions.get(note["text"], ["ADD"])
+            decisions.append({"n": note["n"], "action": action, "of": [kept[text] for text in of if text in kept]})
+        return decisions

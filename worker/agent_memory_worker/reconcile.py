@@ -1,0 +1,251 @@
+"""Reconciliation: what the facts of a batch do to what is remembered, decided with one call of a model at most.
+
+The same words, and nearly the same, are settled without one: they are evidence. What has nothing near it is new. The rest is asked about,
+all at once, and the answer may only name what it was shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+
+from agent_memory.analysis import stems
+from agent_memory.errors import ModelAnswerInvalid
+from agent_memory.llm.base import ChatModel
+from agent_memory.prompts.reconcile import DecisionAnswer, Incoming, Kept, ReconcileAnswer, reconcile_notes
+from agent_memory.runtime import Runtime
+from agent_memory.sameness import begins_at
+from agent_memory.scope import Scope
+from agent_memory.storage.decisions import Add, AddEvidence, Decision, Supersede, Update
+from agent_memory.storage.neighbours import Around
+from agent_memory.storage.records import Found
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+from agent_memory_worker.facts import Candidate
+
+# Below this cosine two facts have nothing to do with each other: of paraphrases and of opposites it is about 0.6 and more.
+_LEAST = 0.4
+# What has the same slot, or a good part of the words, is compared in any case.
+_SHARE = 0.5
+_MOST_NEAR = 6
+_NOTE_TOKENS = 200
+_DENIALS = r"not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t|nicht|kein\w*|nie|pas|jamais|nunca"
+_NEGATION = re.compile(rf"\b(?:{_DENIALS})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A candidate that a model must judge, with the places (from 1) of what it is near."""
+
+    candidate: Candidate
+    near: list[int]
+
+
+async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, found: Sequence[Candidate]) -> list[Decision]:
+    """What is to be done with the facts of a batch. Embeds their texts in one call, asks the model once at most.
+
+    Raises ModelUnavailable and ModelAnswerInvalid; nothing has been changed then.
+    """
+    if not found:
+        return []
+    records = [one.record for one in found]
+    around = await runtime.neighbours.around(scope, records, await runtime.embedder.embed([record.text for record in records]))
+    decisions: list[Decision] = []
+    shown: dict[str, tuple[int, Found]] = {}
+    asked: list[_Open] = []
+    fresh: list[MemoryRecord] = []
+    holders: dict[str, str] = {}
+    for candidate, place in zip(found, around, strict=True):
+        if place.known:
+            continue  # The same fact of the same message was stored before, and may have ended since: an old message is no news.
+        same = _same(candidate.record, place)
+        if same is not None:
+            decisions += _evidence(candidate, same)
+            continue
+        near = _comparable(candidate.record, place)
+        if not near:
+            fresh.append(candidate.record)
+            continue
+        if place.holder is not None:
+            holders[candidate.record.id] = place.holder.mid
+        for one in near:
+            shown.setdefault(one.mid, (len(shown) + 1, one))
+        asked.append(_Open(candidate, [shown[one.mid][0] for one in near]))
+    if asked:
+        kept = [one for _, one in shown.values()]
+        answers = await _judged(runtime, chat, kept, asked)
+        judged, added = _carried_out(kept, asked, answers, holders)
+        decisions += judged
+        fresh += added
+    return _one_per_slot(decisions, fresh, holders)
+
+
+def _same(record: MemoryRecord, around: Around) -> Found | None:
+    """What says the same in the same words, give or take their small ones."""
+    if around.twin is not None:
+        return around.twin
+    mine = _wording(record)
+    return next((found for found, _ in around.near if mine[0] and _wording(found.record) == mine), None)
+
+
+def _wording(record: MemoryRecord) -> tuple[object, ...]:
+    """Stems in their order, what is denied, the type and the day: vectors see none of these."""
+    return (
+        tuple(stems(record.text)),
+        len(_NEGATION.findall(record.text)) % 2,
+        record.memory_type,
+        record.event_date and record.event_date.date(),
+    )
+
+
+def _evidence(candidate: Candidate, same: Found) -> list[Decision]:
+    """Said again is more evidence; repeated by the assistant, which knows it from us, it is none."""
+    return [AddEvidence(same, candidate.evidence)] if candidate.witnessed else []
+
+
+def _comparable(record: MemoryRecord, around: Around) -> list[Found]:
+    """The kept memories that a fact could repeat, refine or end, the likeliest first."""
+    mine = set(stems(record.text))
+    scored: dict[str, tuple[float, Found]] = {}
+    for found, similarity in around.near:
+        if found.record.extraction_strategy == "summary":
+            continue
+        theirs = set(stems(found.record.text))
+        share = len(mine & theirs) / max(min(len(mine), len(theirs)), 1)
+        score = max(similarity or 0.0, share if share >= _SHARE else 0.0)
+        if score >= _LEAST:
+            scored[found.mid] = (score, found)
+    if around.holder is not None:
+        scored[around.holder.mid] = (2.0, around.holder)
+    ordered = sorted(scored.values(), key=lambda one: (-one[0], one[1].record.id))
+    return [found for _, found in ordered[:_MOST_NEAR]]
+
+
+async def _judged(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], asked: Sequence[_Open]) -> list[DecisionAnswer]:
+    """One valid decision for each, in order. Raises ModelAnswerInvalid for an answer that leaves one out, or names what was not shown."""
+
+    def cut(text: str) -> str:
+        return runtime.counter.truncate(text, min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(kept) + len(asked))), 16)))
+
+    notes = [Kept(cut(one.record.text), one.record.memory_type.value, _when(one.record), one.record.slot) for one in kept]
+    new = [
+        Incoming(cut(one.text), one.memory_type.value, _when(one), open_.near, one.slot)
+        for open_, one in ((open_, open_.candidate.record) for open_ in asked)
+    ]
+    answer = await chat.structured(reconcile_notes(notes, new), ReconcileAnswer)
+    by_place = {decision.n: decision for decision in answer.decisions}
+    if len(by_place) != len(answer.decisions) or by_place.keys() != set(range(1, len(asked) + 1)):
+        raise ModelAnswerInvalid("the model did not decide about each new fact once", reason="partial")
+    for place, open_ in enumerate(asked, start=1):
+        decision = by_place[place]
+        if decision.action != "ADD" and (not decision.of or not set(decision.of) <= set(open_.near)):
+            raise ModelAnswerInvalid("the model decided about facts that it was not shown", reason="invented")
+    return [by_place[place] for place in range(1, len(asked) + 1)]
+
+
+def _when(record: MemoryRecord) -> str:
+    moment = record.event_date or begins_at(record)
+    return moment.astimezone(UTC).date().isoformat()
+
+
+def _carried_out(
+    kept: Sequence[Found], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+) -> tuple[list[Decision], list[MemoryRecord]]:
+    """The decisions that the answers come to, and the facts that are simply new.
+
+    What is pinned is not changed, and no event is ended: what would do that stands beside it. So does the second that would change the
+    same memory.
+    """
+    decisions: list[Decision] = []
+    fresh: list[MemoryRecord] = []
+    touched: set[str] = set()
+    for open_, answer in zip(asked, answers, strict=True):
+        candidate, record = open_.candidate, open_.candidate.record
+        of = [kept[k - 1] for k in dict.fromkeys(answer.of)]
+        if answer.action == "NONE":
+            decisions += _evidence(candidate, of[0])
+            continue
+        if answer.action == "SUPERSEDE":
+            ended = [one for one in of if _may_end(one, record) and one.mid not in touched]
+            if ended:
+                touched.update(one.mid for one in ended)
+                decisions.append(Supersede(ended, record))
+                continue
+        elif answer.action == "UPDATE" and _may_grow(of[0], record) and of[0].mid not in touched:
+            touched.add(of[0].mid)
+            grown = _grown(of[0].record, record)
+            if holders.get(record.id, of[0].mid) != of[0].mid:
+                grown = grown.model_copy(update={"slot": of[0].record.slot})
+            decisions.append(Update(of[0], grown, candidate.evidence))
+            continue
+        fresh.append(record)
+    return decisions, fresh
+
+
+def _may_end(found: Found, by: MemoryRecord) -> bool:
+    """Whether a fact may end another: it is not pinned, no event, and did not begin later."""
+    old = found.record
+    lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
+    return lasting and not old.pinned and begins_at(old) <= begins_at(by)
+
+
+def _may_grow(found: Found, by: MemoryRecord) -> bool:
+    """Whether a memory may get the words of a fact: it is not pinned, of the same type, and for events of the same day."""
+    old = found.record
+    if old.pinned or old.memory_type is not by.memory_type:
+        return False
+    days = {one.event_date.date() for one in (old, by) if one.event_date is not None}
+    return len(days) < 2
+
+
+def _grown(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
+    """A memory with the words, tags and dates of a fact that says more; its id, place, times of making, pin and metadata are its own."""
+    update = {name: getattr(new, name) for name in ("text", "model", "prompt_version", "updated_at", "memory_hash")}
+    for name in ("slot", "category", "event_date", "valid_from", "valid_to", "expires_at"):
+        update[name] = getattr(new, name) if getattr(new, name) is not None else getattr(old, name)
+    for name in ("topics", "entities"):
+        update[name] = list(dict.fromkeys([*(getattr(old, name) or ()), *(getattr(new, name) or ())]))[:64]
+    return old.model_copy(update=update)
+
+
+def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
+    """All decisions, so that of each slot one fact is current.
+
+    New facts of one slot follow each other: each ends when the next begins. A fact beside the one that keeps its slot (`holders`, by its
+    id) goes without it.
+    """
+    result: list[Decision] = []
+    taken: set[str] = set()
+    for decision in decisions:
+        if isinstance(decision, Supersede):
+            ends = {one.mid for one in decision.old}
+            slot = decision.record.slot
+            if slot in taken or holders.get(decision.record.id, "") not in {"", *ends}:
+                decision = Supersede(decision.old, decision.record.model_copy(update={"slot": None}))
+            elif slot is not None:
+                taken.add(slot)
+        elif isinstance(decision, Update) and decision.record.slot != decision.found.record.slot:
+            slot = decision.record.slot
+            if slot in taken or slot is None:
+                decision = Update(
+                    decision.found, decision.record.model_copy(update={"slot": decision.found.record.slot}), decision.evidence
+                )
+            else:
+                taken.add(slot)
+        result.append(decision)
+    added: list[MemoryRecord] = []
+    last: dict[str, int] = {}
+    for record in sorted(fresh, key=begins_at):
+        slot = record.slot
+        if slot is None or slot in taken or record.id in holders:
+            added.append(record.model_copy(update={"slot": None}) if slot else record)
+            continue
+        if slot in last:
+            former = added[last[slot]]
+            at = begins_at(record)
+            added[last[slot]] = former.model_copy(update={"valid_to": at, "superseded_by": record.id})
+            record = record.model_copy(update={"supersedes": [former.id], "valid_from": at})
+        last[slot] = len(added)
+        added.append(record)
+    return [*result, *map(Add, added)]

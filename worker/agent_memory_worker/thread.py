@@ -1,0 +1,113 @@
+"""The strategy "summary": one memory per session, which each batch of messages brings up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from agent_memory.llm.base import ChatModel
+from agent_memory.prompts.escape import PromptMessage
+from agent_memory.prompts.thread import VERSION, ThreadSummary, summarize_thread
+from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.extraction_rules import Rules
+from agent_memory.services.longterm import content_hash
+from agent_memory.storage.decisions import Add, Decision, Update
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
+from agent_memory_worker.facts import Told, cleaned
+
+# The contract's names.
+_TOPIC = "thread-summary"
+_SUMMARY_VERSION = "thread-summary-v1"
+_MOST_CITED = 1000
+
+
+def thread_memory_id(ref: SessionRef) -> str:
+    """The contract's id of the summary of a session."""
+    parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
+    return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
+
+
+async def summarize(
+    runtime: Runtime,
+    chat: ChatModel,
+    scope: Scope,
+    ref: SessionRef,
+    rules: Rules,
+    told: Sequence[Told],
+    shown: Sequence[PromptMessage],
+    *,
+    clean: Callable[[str], str],
+) -> list[Decision]:
+    """What becomes of a session's summary with these messages; nothing when it is pinned.
+
+    Raises ModelUnavailable and ModelAnswerInvalid.
+    """
+    found = (await runtime.memories.find(scope, [thread_memory_id(ref)]))[0]
+    if found is not None and found.record.pinned:
+        return []
+    answer = await chat.structured(
+        summarize_thread(
+            None if found is None else found.record.text,
+            shown,
+            max_words=rules.summary_words,
+            instructions=rules.instructions,
+            zone=rules.zone,
+            language=rules.language,
+        ),
+        ThreadSummary,
+    )
+    text = runtime.counter.truncate(clean(answer.summary.strip()), rules.summary_words * 3)
+    if not cleaned(text) or rules.blocklist.holds(text):
+        return []
+    record = _record(ref, rules, text, answer.topics, told, chat.model, None if found is None else found.record)
+    return [Add(record, dedupe=False) if found is None else Update(found, record)]
+
+
+def _record(
+    ref: SessionRef, rules: Rules, text: str, topics: Sequence[str], told: Sequence[Told], model: str, old: MemoryRecord | None
+) -> MemoryRecord:
+    cited = list(dict.fromkeys([*((old and old.extracted_from) or ()), *(one.id for one in told)]))[-_MOST_CITED:]
+    known = dict(old.metadata) if old is not None else {}
+    first, last = min(one.said for one in told), max(one.said for one in told)
+    count = known.get("message_count", 0)
+    metadata = known | {
+        "source_session_id": ref.session_id,
+        "message_count": (count if isinstance(count, int) else 0) + len(told),
+        "source_message_ids": cited,
+        "source_created_at_min": min(str(known.get("source_created_at_min") or first.isoformat()), first.isoformat()),
+        "source_created_at_max": max(str(known.get("source_created_at_max") or last.isoformat()), last.isoformat()),
+        "source_message_fingerprint": sha256("\0".join(cited).encode()).hexdigest(),
+        "summary_version": _SUMMARY_VERSION,
+    }
+    now = datetime.now(UTC)
+    given = {
+        "text": text,
+        "topics": list(dict.fromkeys([*rules.topics, *map(cleaned, topics), _TOPIC])),
+        "extracted_from": cited,
+        "metadata": metadata,
+        "updated_at": now,
+        "model": model,
+        "prompt_version": VERSION,
+        "evidence": [Evidence(session_id=ref.session_id, message_ids=cited, at=last)],
+    }
+    if old is not None:
+        record = old.model_copy(update=given)
+    else:
+        placed = {
+            "id": thread_memory_id(ref),
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": ref.session_id,
+            "memory_type": "semantic",
+            "created_at": first,
+            "last_accessed": last,
+            "persisted_at": now,
+            "extraction_strategy": "summary",
+            "discrete_memory_extracted": "t",
+            "source_class": "inference",
+        }
+        record = MemoryRecord.model_validate(placed | given, context=ANSWER)
+    record.memory_hash = content_hash(record)
+    return record
