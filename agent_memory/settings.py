@@ -167,6 +167,18 @@ class ViewSettings(_Group):
     run_seconds: float = _env(20.0, "SUMMARY_VIEW_RUN_SECONDS", gt=0)
 
 
+class McpSettings(_Group):
+    """The MCP face. Of hosts the first part counts (`memory.example.com`, with or without a port); `*` allows every one."""
+
+    host: str = _env("127.0.0.1", "MCP_HOST")
+    port: int = _env(9000, "MCP_PORT", ge=0, le=65535)
+    on_api: bool = _env(True, "MCP_ON_API")
+    namespace: str | None = _env(None, "DEFAULT_MCP_NAMESPACE", max_length=512)
+    user_id: str | None = _env(None, "DEFAULT_MCP_USER_ID", max_length=512)
+    token: SecretStr | None = _env(None, "MCP_TOKEN")
+    allowed_hosts: str = _env("", "MCP_ALLOWED_HOSTS")
+
+
 class AuthSettings(_Group):
     """Who may ask."""
 
@@ -219,6 +231,7 @@ class Settings(BaseModel):
     forgetting: ForgettingSettings
     compaction: CompactionSettings
     views: ViewSettings
+    mcp: McpSettings
     auth: AuthSettings
 
 
@@ -233,6 +246,7 @@ _GROUPS: dict[str, type[_Group]] = {
     "forgetting": ForgettingSettings,
     "compaction": CompactionSettings,
     "views": ViewSettings,
+    "mcp": McpSettings,
     "auth": AuthSettings,
 }
 

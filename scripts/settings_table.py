@@ -29,6 +29,7 @@ TITLES = {
     "forgetting": "Forgetting",
     "compaction": "Compaction",
     "views": "Summary views",
+    "mcp": "MCP",
     "auth": "Access",
 }
 
@@ -110,6 +111,14 @@ MEANINGS = {
     "COMPACTION_SIMILARITY": "cosine similarity from which they do",
     "SUMMARY_VIEW_REFRESH_EVERY_MINUTES": "how often continuous summary views are made again",
     "SUMMARY_VIEW_RUN_SECONDS": "how long a request that runs a view may take",
+    "MCP_HOST": "address on which `agent-memory mcp` listens",
+    "MCP_PORT": "its port; 0 takes a free one",
+    "MCP_ON_API": "whether the API offers MCP as well, at `/mcp`",
+    "DEFAULT_MCP_NAMESPACE": "namespace of MCP calls that name none, neither in their arguments nor in their URL",
+    "DEFAULT_MCP_USER_ID": "user of MCP calls that name none",
+    "MCP_TOKEN": "credential of the one who speaks over stdio; needed when `AUTH_MODE` asks for credentials",
+    "MCP_ALLOWED_HOSTS": "host names, with commas between, under which MCP may be reached; none given: those of this machine, or any when "
+    "listening on more than this machine",
     "DOCS_ENABLED": "whether `/docs`, `/redoc` and `/openapi.json` are served",
     "AUTH_MODE": "who may ask: everybody who reaches the port, those with an API key, or those with a JWT of a login provider",
     "DISABLE_AUTH": "`true` beats AUTH_MODE: nobody is asked; a name of the archived server's",

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from agent_memory import __version__
 from agent_memory.api import errors
 from agent_memory.api.admission import Admission
 from agent_memory.api.authentication import Authentication
+from agent_memory.api.deps import scope_of
 from agent_memory.api.middleware import Edge
-from agent_memory.api.routes import ROUTERS
+from agent_memory.api.routes import ROUTERS, ops
 from agent_memory.errors import StartupError
+from agent_memory.mcp.http import McpHttp, Transport
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.settings import Settings
 
@@ -28,20 +31,29 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
 
     Raises StartupError at start when there is neither a runtime nor a `REDIS_URL`.
     """
+    mcp = McpHttp(settings, scope_of, ["streamable-http"], host=settings.server.host) if settings.mcp.on_api else None
+    # Not include_router, which matches every path twice.
+    return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp)
 
+
+def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
+    """An application for MCP alone, beside what those who run it ask for: /v1/health, /v1/ready, /metrics. `state.mcp` has its streams."""
+    return _assembled(settings, runtime, ops.router.routes, McpHttp(settings, scope_of, [transport], host=settings.mcp.host))
+
+
+def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[BaseRoute], mcp: McpHttp | None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        if app.state.runtime is not None:
+        async with AsyncExitStack() as stack:
+            if app.state.runtime is None:
+                if settings.redis.url is None:
+                    raise StartupError("REDIS_URL is not set: give the address of a Redis with the query engine")
+                opened = await stack.enter_async_context(open_runtime(settings, settings.redis.url.get_secret_value()))
+                app.state.runtime = opened
+                stack.callback(setattr, app.state, "runtime", None)
+            if mcp is not None:
+                await stack.enter_async_context(mcp.running(app.state.runtime))
             yield
-            return
-        if settings.redis.url is None:
-            raise StartupError("REDIS_URL is not set: give the address of a Redis with the query engine")
-        async with open_runtime(settings, settings.redis.url.get_secret_value()) as opened:
-            app.state.runtime = opened
-            try:
-                yield
-            finally:
-                app.state.runtime = None
 
     app = FastAPI(
         title="agent-memory",
@@ -57,6 +69,7 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.settings = settings
+    app.state.mcp = mcp
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
     if settings.auth.required:
@@ -64,6 +77,6 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     # Within Edge, so that a refusal has its id and is counted, too.
     app.add_middleware(Admission, most=settings.server.max_concurrent_requests)
     app.add_middleware(Edge, timeout=settings.server.request_timeout_seconds)
-    # Not include_router, which matches every path twice; and before the routes of the documentation, since the order is that of matching.
-    app.router.routes[:0] = [route for router in ROUTERS for route in router.routes]
+    # Before the routes of the documentation, since the order is that of matching.
+    app.router.routes[:0] = [*routes, *(mcp.routes if mcp is not None else ())]
     return app

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_memory.api.errors import internal_error, render, template_of
 from agent_memory.errors import Unavailable
+from agent_memory.mcp.http import DEADLINE
 from agent_memory.metrics import RequestMeter
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ _NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
 class Edge:
-    """Pure ASGI, one closure per request. `timeout` is the deadline of a request in seconds."""
+    """Pure ASGI, one closure per request. `timeout` is the deadline of a request in seconds, which streams lift."""
 
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
         self._app = app
@@ -44,7 +45,7 @@ class Edge:
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id), _NOSNIFF]
             await send(message)
 
-        deadline = asyncio.timeout(self._timeout)
+        scope[DEADLINE] = deadline = asyncio.timeout(self._timeout)
         try:
             async with deadline:
                 await self._app(scope, receive, send_marked)

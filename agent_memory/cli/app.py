@@ -1,4 +1,4 @@
-"""The command line: `agent-memory serve | api | worker | redis | doctor | health | jobs | eval | version`.
+"""The command line: `agent-memory serve | api | worker | mcp | redis | doctor | health | jobs | eval | version`.
 
 Nothing heavy is imported at the top of this file: `agent-memory --help` must not wait for the server's libraries.
 """
@@ -161,6 +161,53 @@ def worker(
             LOG_LEVEL=log_level,
             LOG_FORMAT=log_format,
         )
+    )
+
+
+@app.command()
+def mcp(
+    mode: Annotated[Literal["stdio", "sse", "streamable-http"], typer.Option("--mode", help="how clients speak to it")] = "stdio",
+    host: Annotated[str | None, _option("--host", "HOST", "address to listen on (127.0.0.1)", "MCP_HOST")] = None,
+    port: Annotated[str | None, _option("--port", "PORT", "port to listen on (9000)", "MCP_PORT")] = None,
+    task_backend: Annotated[
+        Literal["asyncio", "docket"],
+        typer.Option("--task-backend", help="asyncio: background work is done in this process; docket: by workers of their own"),
+    ] = "asyncio",
+    namespace: Annotated[str | None, _option("--namespace", "NAME", "of calls that name none", "DEFAULT_MCP_NAMESPACE")] = None,
+    user_id: Annotated[str | None, _option("--user-id", "NAME", "of calls that name none", "DEFAULT_MCP_USER_ID")] = None,
+    data_dir: DataDir = None,
+    redis_url: RedisUrl = None,
+    key_prefix: KeyPrefix = None,
+    model_provider: Provider = None,
+    openai_base_url: BaseUrl = None,
+    generation_model: Generation = None,
+    embedding_model: Embedding = None,
+    grace: Grace = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+) -> None:
+    """Run the MCP server: memory as tools for a model. `serve` and `api` offer MCP as well, at /mcp."""
+    from agent_memory.cli import run
+
+    run.mcp(
+        _given(
+            MCP_HOST=host,
+            MCP_PORT=port,
+            DEFAULT_MCP_NAMESPACE=namespace,
+            DEFAULT_MCP_USER_ID=user_id,
+            DATA_DIR=data_dir,
+            REDIS_URL=redis_url,
+            KEY_PREFIX=key_prefix,
+            MODEL_PROVIDER=model_provider,
+            OPENAI_BASE_URL=openai_base_url,
+            GENERATION_MODEL=generation_model,
+            EMBEDDING_MODEL=embedding_model,
+            SHUTDOWN_GRACE_SECONDS=grace,
+            LOG_LEVEL=log_level,
+            LOG_FORMAT=log_format,
+        ),
+        mode,
+        with_worker=task_backend == "asyncio",
     )
 
 

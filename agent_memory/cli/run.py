@@ -1,24 +1,26 @@
-"""The commands that run: serve, api, worker and redis. Each is a composition root; parts start in order and end in reverse."""
+"""The commands that run: serve, api, worker, mcp and redis. Each is a composition root; parts start in order and end in reverse."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Generator
-from contextlib import AsyncExitStack, contextmanager
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 import uvicorn
 
-from agent_memory.api.app import create_app
+from agent_memory.api.app import create_app, create_mcp_app
 from agent_memory.cli.signals import Shutdown, run_until_stopped
 from agent_memory.cli.sockets import listening, shown_address
 from agent_memory.embedded_redis import embedded_redis
 from agent_memory.errors import StartupError
 from agent_memory.logs import configure_logging
+from agent_memory.mcp.stdio import StdioServer
 from agent_memory.retired import unread_variables
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.services.access import check_exposure, warn_of_exposure
@@ -50,6 +52,14 @@ def worker(given: dict[str, str]) -> None:
     settings = _settings(given)
     _require_redis(settings, "worker")
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True, access_log=False))
+
+
+def mcp(given: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
+    """Only MCP, with a worker in the same process or beside it; over stdio until the client closes our stdin."""
+    settings = _settings(given)
+    if not with_worker:
+        _require_redis(settings, "mcp --task-backend docket")
+    run_until_stopped(lambda shutdown: _run_mcp(settings, shutdown, mode, with_worker=with_worker))
 
 
 def redis(given: dict[str, str]) -> None:
@@ -99,9 +109,45 @@ def _require_redis(settings: Settings, command: str) -> None:
 async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_worker: bool, access_log: bool) -> None:
     """Opens what is asked for in order (port, Redis, runtime, parts), waits for the end, closes in reverse."""
     async with AsyncExitStack() as stack:
-        server = stack.enter_context(_bound(settings)) if with_api else None
+        server = stack.enter_context(_bound(settings.server.host, settings.server.port)) if with_api else None
         if server is not None:
             check_exposure(settings, settings.server.host)
+        runtime, redis_description = await stack.enter_async_context(_opened(settings))
+        if server is not None:
+            server.mount(create_app(settings, runtime), settings, access_log=access_log)
+            lines = _api_lines(f"http://{server.address}", with_worker=with_worker)
+            warn_of_exposure(settings, settings.server.host)
+        else:
+            lines = [f"agent-memory worker, {settings.worker.concurrency} tasks at one time"]
+        lines[1:1] = _engines(runtime, redis_description)
+        await _run_parts(settings, runtime, shutdown, server, lines, with_worker=with_worker)
+
+
+async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
+    """As `_run`, for MCP."""
+    async with AsyncExitStack() as stack:
+        server = None if mode == "stdio" else stack.enter_context(_bound(settings.mcp.host, settings.mcp.port))
+        if server is not None:
+            check_exposure(settings, settings.mcp.host)
+        runtime, redis_description = await stack.enter_async_context(_opened(settings))
+        engines = _engines(runtime, redis_description)
+        if mode == "stdio" or server is None:
+            # stdout is the protocol's.
+            print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
+            await _run_parts(settings, runtime, shutdown, StdioServer(runtime), [], with_worker=with_worker, name="mcp", may_end=True)
+            return
+        warn_of_exposure(settings, settings.mcp.host)
+        app = create_mcp_app(settings, runtime, mode)
+        server.mount(app, settings, access_log=False, on_stop=app.state.mcp.stop)
+        url = f"http://{server.address}/{'sse' if mode == 'sse' else 'mcp'}"
+        lines = [f"agent-memory listens on {url}" + _worker_hint(with_worker), *engines]
+        await _run_parts(settings, runtime, shutdown, server, lines, with_worker=with_worker, name="mcp")
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
+    """The runtime over REDIS_URL or a Redis of our own, and what Redis it is."""
+    async with AsyncExitStack() as stack:
         redis_description: str | None = None
         if settings.redis.url is None:
             engine = await stack.enter_async_context(embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port))
@@ -109,11 +155,7 @@ async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_w
         else:
             url = settings.redis.url.get_secret_value()
         runtime = await stack.enter_async_context(open_runtime(settings, url))
-        if server is not None:
-            server.mount(create_app(settings, runtime), settings, access_log=access_log)
-        await _run_parts(
-            settings, runtime, shutdown, server, with_worker=with_worker, redis_description=redis_description or runtime.redis_description
-        )
+        yield runtime, redis_description or runtime.redis_description
 
 
 # ----------------------------------------------------------------------------------------------------------------------- HTTP
@@ -142,9 +184,11 @@ class _HttpServer:
         self._listeners = listeners
         self.address = address
         self._uvicorn: _Uvicorn | None = None
+        self._on_stop: Callable[[], None] = lambda: None
 
-    def mount(self, app: Callable[..., Any], settings: Settings, *, access_log: bool) -> None:
-        """Sets the application that `run` serves."""
+    def mount(self, app: Callable[..., Any], settings: Settings, *, access_log: bool, on_stop: Callable[[], None] | None = None) -> None:
+        """Sets the application that `run` serves, and what ends its requests that have no end of their own."""
+        self._on_stop = on_stop or self._on_stop
         config = uvicorn.Config(
             app,
             loop="none",
@@ -173,12 +217,12 @@ class _HttpServer:
         """Stops accepting; `run` returns when the requests that run have been answered, or after the grace time."""
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
+            self._on_stop()
 
 
 @contextmanager
-def _bound(settings: Settings) -> Generator[_HttpServer, None, None]:
-    host = settings.server.host
-    with listening(host, settings.server.port) as listeners:
+def _bound(host: str, port: int) -> Generator[_HttpServer, None, None]:
+    with listening(host, port) as listeners:
         shown = "127.0.0.1" if host in _EVERY_ADDRESS else host
         yield _HttpServer(listeners, shown_address(listeners, shown))
 
@@ -186,10 +230,31 @@ def _bound(settings: Settings) -> Generator[_HttpServer, None, None]:
 # ---------------------------------------------------------------------------------------------------------------------- parts
 
 
+class _Face(Protocol):
+    """What answers requests."""
+
+    async def run(self) -> None: ...
+
+    async def started(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 async def _run_parts(
-    settings: Settings, runtime: Runtime, shutdown: Shutdown, server: _HttpServer | None, *, with_worker: bool, redis_description: str
+    settings: Settings,
+    runtime: Runtime,
+    shutdown: Shutdown,
+    server: _Face | None,
+    lines: Sequence[str],
+    *,
+    with_worker: bool,
+    name: str = "api",
+    may_end: bool = False,
 ) -> None:
-    """Runs the API and the worker as tasks until a signal, or until one of them ends by itself, which ends the process."""
+    """Runs the face and the worker as tasks until a signal, or until one of them ends by itself, which ends the process.
+
+    `lines` are printed when requests are answered. A face that `may_end` has one client, and no more to do without it.
+    """
     grace = settings.server.shutdown_grace_seconds + _MARGIN_SECONDS
     stop_worker = asyncio.Event()
     parts: dict[str, asyncio.Task[None]] = {}
@@ -198,28 +263,28 @@ async def _run_parts(
         if with_worker:
             parts["worker"] = asyncio.create_task(run_worker(runtime, settings, stop_worker))
         if server is not None:
-            parts["api"] = asyncio.create_task(server.run())
+            parts[name] = asyncio.create_task(server.run())
             ready = asyncio.create_task(server.started())
             await asyncio.wait({ready, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
             ready.cancel()
         shutdown.started()
         if not any(part.done() for part in parts.values()):
-            _announce(settings, runtime, server, redis_description, with_worker=with_worker)
+            print(*lines, sep="\n", end="\n" if lines else "", flush=True)
         await asyncio.wait({asked, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
-        broken = [name for name, part in parts.items() if part.done()]
+        broken = [each for each, part in parts.items() if part.done() and not (may_end and each == name and part.exception() is None)]
         if not broken:
             log.info("stopping: answering what was asked, then ending the tasks that run")
     finally:
         asked.cancel()
         if server is not None:
             server.stop()
-            await _end(parts.get("api"), grace)
+            await _end(parts.get(name), grace)
         stop_worker.set()
         await _end(parts.get("worker"), grace)
-    for name in broken:
-        if not parts[name].cancelled() and (error := parts[name].exception()):
-            log.error("the %s failed", name, exc_info=error)
-        raise StartupError(f"the {name} ended unexpectedly; the process stops with it (see the log)")
+    for each in broken:
+        if not parts[each].cancelled() and (error := parts[each].exception()):
+            log.error("the %s failed", each, exc_info=error)
+        raise StartupError(f"the {each} ended unexpectedly; the process stops with it (see the log)")
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
@@ -232,16 +297,19 @@ async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
         await asyncio.wait({part}, timeout=_MARGIN_SECONDS)
 
 
-def _announce(settings: Settings, runtime: Runtime, server: _HttpServer | None, redis_description: str, *, with_worker: bool) -> None:
-    """Says on stdout what runs."""
-    lines = [f"Redis:     {redis_description}", f"Models:    {runtime.models_description}"]
-    if server is None:
-        lines.insert(0, f"agent-memory worker, {settings.worker.concurrency} tasks at one time")
-    else:
-        warn_of_exposure(settings, settings.server.host)
-        url = f"http://{server.address}"
-        lines.insert(0, f"agent-memory listens on {url}" + ("" if with_worker else "   (API only: run `agent-memory worker` as well)"))
-        lines.append(f"API:       {url}/docs")
-        body = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
-        lines.append(f"Try:       curl {url}/v1/working-memory/hello/messages -H 'content-type: application/json' -d '{body}'")
-    print("\n".join(lines), flush=True)
+def _engines(runtime: Runtime, redis_description: str) -> list[str]:
+    return [f"Redis:     {redis_description}", f"Models:    {runtime.models_description}"]
+
+
+def _worker_hint(with_worker: bool) -> str:
+    return "" if with_worker else "   (without a worker: run `agent-memory worker` as well)"
+
+
+def _api_lines(url: str, *, with_worker: bool) -> list[str]:
+    """What is said on stdout when the API answers."""
+    body = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
+    return [
+        f"agent-memory listens on {url}" + _worker_hint(with_worker),
+        f"API:       {url}/docs",
+        f"Try:       curl {url}/v1/working-memory/hello/messages -H 'content-type: application/json' -d '{body}'",
+    ]

@@ -16,12 +16,12 @@ class CompactionService:
         self._orders = orders
         self._survey = survey
 
-    async def order(self, scope: Scope, namespace: str | None, user_id: str | None) -> Mark:
-        """Orders that the repeats among a namespace's and a user's memories (or all) be merged; returns the work to wait for."""
-        order = Order.of(scope, Errand.COMPACT, namespace=namespace, user_id=user_id)
+    async def order(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
+        """Orders that repeats among the memories of a namespace, a user and a session (or all) be merged; returns the work to wait for."""
+        order = Order.of(scope, Errand.COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place(order)
         return Mark(DueKind.ORDER, order.name)
 
-    async def remaining(self, scope: Scope, namespace: str | None, user_id: str | None) -> int:
+    async def remaining(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> int:
         """How many memories there are now."""
-        return await self._survey.count(scope, Selection.of(namespace, user_id))
+        return await self._survey.count(scope, Selection.of(namespace, user_id, session_id))

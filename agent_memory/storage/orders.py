@@ -20,7 +20,7 @@ class Errand(StrEnum):
     """What an order asks for, with its arguments."""
 
     COMPACT = "compact"
-    """Merge the repeats of a `namespace` and a `user_id`, or of all."""
+    """Merge the repeats of a `namespace`, a `user_id` and a `session_id`, or of all."""
     RUN_VIEW = "run_view"
     """Compute all partitions of the view `view_id` for the task `task_id`."""
     REFRESH_VIEW = "refresh_view"

@@ -19,7 +19,9 @@ async def carry_out(runtime: Runtime, name: str) -> None:
     match order.errand:
         case Errand.COMPACT:
             scope = scope_of_work(order.tenant, order.namespaces, order.users)
-            await compact(runtime, scope, Selection.of(order.arguments["namespace"], order.arguments["user_id"]))
+            # An order that an older server wrote names no session.
+            given = order.arguments
+            await compact(runtime, scope, Selection.of(given["namespace"], given["user_id"], given.get("session_id")))
         case Errand.RUN_VIEW:
             await run_view(runtime, order, _required(order, "task_id"))
         case Errand.REFRESH_VIEW:

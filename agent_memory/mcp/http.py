@@ -1,0 +1,165 @@
+"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below a namespace: `/{namespace}/mcp`.
+
+Whose call it is stands in the request that brought it, and nowhere else: concurrent calls cannot get each other's namespace or rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import Any, Literal, TypeAlias
+
+import anyio
+from mcp.server import Server
+from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from agent_memory.errors import BadInput, Unavailable
+from agent_memory.mcp.server import build_server
+from agent_memory.mcp.tools import Caller
+from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope
+from agent_memory.settings import McpSettings, Settings
+from agent_memory_client.models import Identifier
+
+DEADLINE = "agent_memory.deadline"
+"""Where an ASGI scope holds the request's `asyncio.Timeout`: a stream, which has no end, lifts it."""
+
+Transport: TypeAlias = Literal["streamable-http", "sse"]
+
+_IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
+_THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
+
+
+class McpHttp:
+    """The routes of MCP, for any application whose lifespan enters `running`. `scope_of` tells what the sender of a request may see."""
+
+    def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], transports: Sequence[Transport], *, host: str) -> None:
+        self._settings = settings
+        self._scope_of = scope_of
+        self._security = _security(settings.mcp, host)
+        self._server: Server[Any] | None = None
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._sse = SseServerTransport("/messages/", self._security, settings.server.max_body_bytes)
+        self._streams: set[anyio.CancelScope] = set()
+        self.routes: list[BaseRoute] = []
+        if "streamable-http" in transports:
+            self._add("POST", "mcp", self._streamable)
+        if "sse" in transports:
+            self._add("GET", "sse", self._stream)
+            self._add("POST", "messages", self._message)
+
+    def _add(self, method: str, name: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
+        for path in (f"/{name}", f"/{name}/", f"/{{namespace}}/{name}", f"/{{namespace}}/{name}/"):
+            self.routes.append(Route(path, _Endpoint(path.rstrip("/"), serve), methods=[method], include_in_schema=False))
+
+    @asynccontextmanager
+    async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
+        """Answers calls with this runtime."""
+        self._server = server = build_server(self._settings, runtime, self._who)
+        # Every request stands for itself: no session to lose, to hijack, or to be on the wrong one of several processes.
+        self._manager = StreamableHTTPSessionManager(
+            server,
+            json_response=True,
+            stateless=True,
+            security_settings=self._security,
+            max_request_body_size=self._settings.server.max_body_bytes,
+        )
+        try:
+            async with self._manager.run():
+                yield
+        finally:
+            self._server = self._manager = None
+            self.stop()
+
+    def stop(self) -> None:
+        """Ends the streams that are open, which have no end of their own."""
+        for stream in self._streams:
+            stream.cancel()
+
+    async def _who(self, request: Request | None) -> Caller:
+        assert request is not None, "over HTTP each message is brought by a request"
+        mcp = self._settings.mcp
+        return Caller(self._scope_of(request), _namespace(request.scope) or mcp.namespace, mcp.user_id)
+
+    async def _streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if self._manager is None:
+            raise Unavailable("the server is starting")
+        await self._manager.handle_request(scope, receive, send)
+
+    async def _stream(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        server = self._server
+        if server is None:
+            raise Unavailable("the server is starting")
+        refusal = await TransportSecurityMiddleware(self._security).validate_request(Request(scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        if DEADLINE in scope:
+            scope[DEADLINE].reschedule(None)
+        namespace = _namespace(scope)
+        # The client is told to send its messages to the namespace under which it opened the stream.
+        below = {**scope, "root_path": f"{scope.get('root_path', '').rstrip('/')}/{namespace}"} if namespace else scope
+        async with self._sse.connect_sse(below, receive, send) as (incoming, outgoing):
+            with anyio.CancelScope() as stream:
+                self._streams.add(stream)
+                try:
+                    await server.run(incoming, outgoing, server.create_initialization_options())
+                finally:
+                    self._streams.discard(stream)
+            await outgoing.aclose()
+
+    async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        await self._sse.handle_post_message(scope, receive, send)
+
+
+class _Endpoint:
+    """An ASGI application behind a route, which the metrics know by its path's template."""
+
+    def __init__(self, template: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
+        self.path_format = template
+        self._serve = serve
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        scope["route"] = self
+        _namespace(scope)  # refused now, not as an error within an answer
+        await self._serve(scope, receive, send)
+
+
+def _namespace(scope: AsgiScope) -> str | None:
+    """The namespace in the request's path. Raises BadInput for what is none."""
+    name: str | None = scope["path_params"].get("namespace")
+    if name is None:
+        return None
+    if "\ufffd" in name:
+        raise BadInput("must be percent-encoded UTF-8", field="namespace", where="path")
+    try:
+        return _IDENTIFIER.validate_python(name)
+    except ValidationError as error:
+        raise BadInput(error.errors()[0]["msg"], field="namespace", where="path") from None
+
+
+def _security(settings: McpSettings, host: str) -> TransportSecuritySettings:
+    """Which `Host` and `Origin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
+    names = [name for part in settings.allowed_hosts.split(",") if (name := part.strip())]
+    if "*" in names or not (names or is_this_machine(host)):
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    names += _THIS_MACHINE
+    hosts = [entry for name in names for entry in (name, f"{name}:*")]
+    origins = [f"{scheme}://{entry}" for entry in hosts for scheme in ("http", "https")]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether an address to listen on is reached from this machine only."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

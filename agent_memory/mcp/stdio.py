@@ -1,0 +1,73 @@
+"""MCP over this process's stdin and stdout: one client, which started us."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, cast
+
+import anyio
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from starlette.requests import Request
+
+from agent_memory.mcp.server import build_server
+from agent_memory.mcp.tools import Caller
+from agent_memory.runtime import Runtime
+from agent_memory.services.access import scope_of_request
+
+_WAITING_LINES = 16
+
+
+class StdioServer:
+    """Serves until the client closes our stdin, or `stop`."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._settings = runtime.settings
+        self._server: Server[Any] = build_server(runtime.settings, runtime, self._who)
+        self._serving = anyio.CancelScope()
+        self._answers = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serves. stdout is the client's alone from here on; what else is written to it goes to stderr."""
+        with self._serving:
+            async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
+                self._answers.set()
+                await self._server.run(incoming, outgoing, self._server.create_initialization_options())
+
+    async def _who(self, request: Request | None) -> Caller:
+        mcp = self._settings.mcp
+        return Caller(scope_of_request(self._settings), mcp.namespace, mcp.user_id)
+
+    async def started(self) -> None:
+        """Returns once calls are answered."""
+        await self._answers.wait()
+
+    def stop(self) -> None:
+        """Lets `run` return."""
+        self._serving.cancel()
+
+
+class _Lines:
+    """The lines of stdin. A read from a pipe cannot be interrupted: the thread that waits in it is left behind when nobody wants more."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue(_WAITING_LINES)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+        while (line := await self._lines.get()) is not None:
+            yield line
+
+    def _read(self) -> None:
+        # Not sys.stdin, whose lock the interpreter wants when it ends.
+        with suppress(RuntimeError, OSError), open(0, "rb", closefd=False) as stdin:  # RuntimeError: the loop is closed, nobody reads on
+            for line in stdin:
+                self._put(line.decode("utf-8", "replace"))
+            self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
