@@ -13,6 +13,8 @@ from agent_memory.metrics import REQUESTS_IN_FLIGHT, REQUESTS_REFUSED
 
 # Whoever watches the server must see it when it has no room.
 _EXEMPT = frozenset({"/v1/health", "/v1/ready", "/metrics"})
+# A stream waits nearly always; what it is asked to do comes in requests of their own.
+_STREAM = "/sse"
 _RETRY_AFTER_SECONDS = 1
 
 
@@ -25,7 +27,7 @@ class Admission:
         self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].rstrip("/") in _EXEMPT:
+        if scope["type"] != "http" or (path := scope["path"].rstrip("/")) in _EXEMPT or path.endswith(_STREAM):
             await self._app(scope, receive, send)
             return
         if self._in_flight >= self._most:

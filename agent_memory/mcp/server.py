@@ -51,7 +51,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
     seconds = settings.server.request_timeout_seconds
 
     async def list_tools(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=_LISTED)
+        return ListToolsResult(tools=LISTED)
 
     async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(params.name)
@@ -97,7 +97,8 @@ def _listed(tool: Tool) -> ListedTool:
     )
 
 
-_LISTED = [_listed(tool) for tool in TOOLS.values()]
+LISTED = [_listed(tool) for tool in TOOLS.values()]
+"""The tools as clients see them."""
 
 
 def _failure(status: int, text: str) -> CallToolResult:
