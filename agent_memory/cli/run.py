@@ -134,7 +134,9 @@ async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio"
         if mode == "stdio" or server is None:
             # stdout is the protocol's.
             print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
-            await _run_parts(settings, runtime, shutdown, StdioServer(runtime), [], with_worker=with_worker, name="mcp", may_end=True)
+            await _run_parts(
+                settings, runtime, shutdown, StdioServer(settings, runtime), [], with_worker=with_worker, name="mcp", may_end=True
+            )
             return
         warn_of_exposure(settings, settings.mcp.host)
         app = create_mcp_app(settings, runtime, mode)

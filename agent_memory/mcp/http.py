@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 from typing import Any, Literal, TypeAlias
 
 import anyio
 from mcp.server import Server
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
@@ -26,6 +27,7 @@ from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import Caller
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
+from agent_memory.services.access import is_loopback
 from agent_memory.settings import McpSettings, Settings
 from agent_memory_client.models import Identifier
 
@@ -107,6 +109,7 @@ class McpHttp:
         namespace = _namespace(scope)
         # The client is told to send its messages to the namespace under which it opened the stream.
         below = {**scope, "root_path": f"{scope.get('root_path', '').rstrip('/')}/{namespace}"} if namespace else scope
+        self._name_owner(below)
         async with self._sse.connect_sse(below, receive, send) as (incoming, outgoing):
             with anyio.CancelScope() as stream:
                 self._streams.add(stream)
@@ -116,7 +119,13 @@ class McpHttp:
                     self._streams.discard(stream)
             await outgoing.aclose()
 
+    def _name_owner(self, scope: AsgiScope) -> None:
+        """Tells the SDK whose stream it is: messages of others are answered as if there were no such stream."""
+        seen = self._scope_of(Request(scope))
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=seen.tenant, subject=seen.actor, scopes=[]))
+
     async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        self._name_owner(scope)
         await self._sse.handle_post_message(scope, receive, send)
 
 
@@ -149,17 +158,9 @@ def _namespace(scope: AsgiScope) -> str | None:
 def _security(settings: McpSettings, host: str) -> TransportSecuritySettings:
     """Which `Host` and `Origin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
     names = [name for part in settings.allowed_hosts.split(",") if (name := part.strip())]
-    if "*" in names or not (names or is_this_machine(host)):
+    if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names += _THIS_MACHINE
     hosts = [entry for name in names for entry in (name, f"{name}:*")]
     origins = [f"{scheme}://{entry}" for entry in hosts for scheme in ("http", "https")]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
-    try:
-        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

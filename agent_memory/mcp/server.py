@@ -23,10 +23,11 @@ from starlette.requests import Request
 
 from agent_memory import __version__
 from agent_memory.bounds import check_lists
-from agent_memory.errors import AgentMemoryError, BadInput, Unavailable
+from agent_memory.errors import AgentMemoryError, BadInput, TooMany, Unavailable
 from agent_memory.mcp.schemas import schema_of
 from agent_memory.mcp.tools import TOOLS, Caller, InvalidArguments, Tool, read
 from agent_memory.runtime import Runtime
+from agent_memory.services.access import writing
 from agent_memory.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,8 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
 
 
 async def _call(runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller: Caller) -> CallToolResult:
+    if tool.writes:
+        writing(caller.scope)
     check_lists(arguments, "")
     answer = await tool.run(runtime, caller, read(tool.takes, arguments))
     structured = answer.model_dump(mode="json", by_alias=True)
@@ -112,7 +115,7 @@ def _said(error: AgentMemoryError) -> str:
     text = error.message[:MAX_TEXT_CHARS]
     if isinstance(error, BadInput) and error.where == "body" and not text.startswith(error.field):
         text = f"{error.field}: {text}" if error.field else text
-    return f"{text} (try again in {error.retry_after} s)" if isinstance(error, Unavailable) else text
+    return f"{text} (try again in {error.retry_after} s)" if isinstance(error, (Unavailable, TooMany)) else text
 
 
 def _problems(error: ValidationError) -> str:

@@ -13,20 +13,26 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from starlette.requests import Request
 
+from agent_memory.errors import StartupError
 from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import Caller
 from agent_memory.runtime import Runtime
-from agent_memory.services.access import scope_of_request
+from agent_memory.services.access import EVERYBODY, scope_of
+from agent_memory.settings import Settings
 
 _WAITING_LINES = 16
 
 
 class StdioServer:
-    """Serves until the client closes our stdin, or `stop`."""
+    """Serves until the client closes our stdin, or `stop`. Raises StartupError without a credential where one is asked for."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._settings = runtime.settings
-        self._server: Server[Any] = build_server(runtime.settings, runtime, self._who)
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._token = settings.mcp.token
+        if settings.auth.required and self._token is None:
+            raise StartupError(f"AUTH_MODE={settings.auth.mode}: give the client's API key or token in MCP_TOKEN")
+        self._server: Server[Any] = build_server(settings, runtime, self.who)
         self._serving = anyio.CancelScope()
         self._answers = asyncio.Event()
 
@@ -37,9 +43,12 @@ class StdioServer:
                 self._answers.set()
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
-    async def _who(self, request: Request | None) -> Caller:
-        mcp = self._settings.mcp
-        return Caller(scope_of_request(self._settings), mcp.namespace, mcp.user_id)
+    async def who(self, request: Request | None) -> Caller:
+        """Who speaks over stdio: the owner of MCP_TOKEN, or anybody where nobody is asked. Raises as the gate does."""
+        settings = self._settings
+        # Asked anew for each call, so that a key that is revoked ends here, too.
+        caller = await self._runtime.gate.admit(self._token.get_secret_value()) if settings.auth.required and self._token else EVERYBODY
+        return Caller(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
 
     async def started(self) -> None:
         """Returns once calls are answered."""

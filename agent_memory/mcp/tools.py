@@ -63,6 +63,7 @@ class MemoryPrompt(BaseModel):
 
     messages: list[dict[str, Any]]
     long_term_memories: list[MemoryRecordResult] | None = None
+    notices: list[str] | None = None
 
 
 class StoredSession(WorkingMemoryResponse):
@@ -170,7 +171,7 @@ async def memory_prompt(runtime: Runtime, caller: Caller, given: takes.PromptArg
     prompt = await runtime.recall.prompt(caller.scope, read(MemoryPromptRequest, values), optimize_query=given.optimize_query)
     # The archived server's tool names the blocks' `_meta` as Python does, `meta`, unlike its REST API.
     messages = [message.model_dump(mode="json", by_alias=False) for message in prompt.messages]
-    return MemoryPrompt.model_construct(messages=messages, long_term_memories=prompt.long_term_memories)
+    return MemoryPrompt.model_construct(messages=messages, long_term_memories=prompt.long_term_memories, notices=prompt.notices)
 
 
 @_tool(takes.SetWorkingMemory, StoredSession, writes=True, destroys=True)
