@@ -1,0 +1,41 @@
+"""What users of the archived server reported: items 31 and 33 to 35 of the list of its defects, each by its number."""
+
+from __future__ import annotations
+
+from tests.defects.conftest import Space
+
+SESSION = {"messages": [{"role": "user", "content": "Hello", "created_at": "2026-01-02T03:04:05Z"}]}
+
+
+async def test_34_put_takes_the_scope_that_get_and_delete_take(space: Space) -> None:
+    path = "/v1/working-memory/same"
+    scopes = [{"namespace": space.name, "user_id": "ada"}, {"namespace": space.name, "user_id": "bob"}, {"namespace": f"{space.name}-2"}]
+    for number, scope in enumerate(scopes):
+        put = await space.client.put(path, params=scope, json={**SESSION, "data": {"number": number}})
+        assert {key: put.json()[key] for key in scope} == scope
+    for number, scope in enumerate(scopes):
+        assert (await space.client.get(path, params=scope)).json()["data"] == {"number": number}
+    assert (await space.client.get(path, params={**scopes[0], "user_id": "eve"})).status_code == 404
+    appended = await space.client.post(f"{path}/messages", json={"messages": SESSION["messages"], **scopes[1]})
+    assert appended.json()["user_id"] == "bob"
+    for scope in scopes:
+        assert (await space.client.delete(path, params=scope)).json() == {"status": "ok"}
+        assert (await space.client.get(path, params=scope)).status_code == 404
+
+
+async def test_34_the_scope_in_the_body_counts_before_the_one_in_the_query(space: Space) -> None:
+    body = {**SESSION, "namespace": space.name, "user_id": "ada"}
+    put = await space.client.put("/v1/working-memory/s", params={"user_id": "bob", "namespace": "other"}, json=body)
+    assert (put.json()["namespace"], put.json()["user_id"]) == (space.name, "ada")
+
+
+async def test_34_a_session_is_found_without_its_user_when_there_is_one(space: Space) -> None:
+    path, space_only = f"/v1/working-memory/{space.name}", {"namespace": space.name}
+    await space.client.put(path, json={**SESSION, **space_only, "user_id": "ada"})
+    for params in ({}, space_only, {"user_id": "ada"}):
+        found = (await space.client.get(path, params=params)).json()
+        assert (found["namespace"], found["user_id"], len(found["messages"])) == (space.name, "ada", 1)
+    await space.client.put(path, json={**SESSION, **space_only, "user_id": "bob"})
+    assert (await space.client.get(path)).status_code == 404
+    assert (await space.client.delete(path)).json() == {"status": "ok"}
+    assert (await space.client.get(path, params={"user_id": "bob"})).status_code == 200
