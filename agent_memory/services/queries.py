@@ -56,6 +56,7 @@ class QueryReader:
             raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
         clause = filters.where(scope, request)
         text = (request.text or "").strip()
+        span = span_of(request, text)
         depth = depth_of(request)
         if not text:
             return Plan(None, clause, request, depth=depth)
@@ -85,7 +86,7 @@ class QueryReader:
             terms,
             vector,
             depth,
-            span_of(request, text),
+            span,
             degraded=degraded,
             spoken=spoken if vector is not None else None,
             left_out=left_out,

@@ -130,6 +130,15 @@ def during(clause: str, start: datetime, end: datetime) -> str:
     return f"{clause} (@c:[{low} ({high}] | @e:[{low} ({high}])"
 
 
+def scoring(clause: str, terms: Iterable[str]) -> str:
+    """As `having` any of the terms, for BM25: a memory scores by every one of the terms that it has."""
+    found = list(terms)
+    # Where an intersection skips through a union, RediSearch 2.10 scores a document that is the last one of a term (so the only one of a
+    # rare term, too) by that term alone. So the union only filters, inside an intersection that weighs nothing (a weight on the union is
+    # lost when but one of its terms exists), and the terms score one by one, each optional.
+    return f"{' '.join(f'~@k:{term}' for term in found)} ({having(clause, found)})=>{{$weight: 0.0}}"
+
+
 def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
     """A clause narrowed to memories with any (or every) of some index terms of `agent_memory.analysis`."""
     found = list(terms)

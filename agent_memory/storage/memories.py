@@ -16,7 +16,7 @@ from agent_memory.errors import RedisUnavailable
 from agent_memory.scope import Scope
 from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import read
-from agent_memory.storage.filters import having
+from agent_memory.storage.filters import scoring
 from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Scripts
@@ -281,7 +281,7 @@ class MemoryStore:
         self, pipe: Pipeline, clause: str, terms: Sequence[str], limit: int, *, scorer: str = "BM25STD", fields: Sequence[str] = ()
     ) -> None:
         """The best matches of any of some index terms; hits carry scores, best first."""
-        query = having(clause, terms)
+        query = scoring(clause, terms)
         limit = min(limit, _MOST_RESULTS)
         content = ["RETURN", len(fields), *fields] if fields else ["NOCONTENT"]
         pipe.execute_command("FT.SEARCH", self._words, query, *content, "WITHSCORES", "SCORER", scorer, "LIMIT", 0, limit, "DIALECT", 2)

@@ -86,6 +86,20 @@ async def test_24_the_total_is_true_and_pages_follow_each_other(space: Space, ho
     assert (await space.search(**wanted, offset=100, limit=3))["memories"] == []
 
 
+async def test_25_recency_counts_before_the_page_is_cut_and_filters_stay(space: Space) -> None:
+    old = {"created_at": ago(300), "last_accessed": ago(300), "user_id": "ada"}
+    texts = {f"old {number}": {**old, "text": "Ada wants a window seat."} for number in range(4)}
+    fresh = {"text": "Ada wants a window seat.", "user_id": "ada", "created_at": ago(0.1), "last_accessed": ago(0.1)}
+    await space.store({**texts, "new": fresh, "foreign": {**fresh, "user_id": "bob"}})
+    wanted = {"text": "Which seat does Ada want?", "search_mode": "semantic", "user_id": {"eq": "ada"}, "limit": 1}
+    for recency in ({"recency_boost": True}, {"server_side_recency": True}, {"recency_boost": True, "server_side_recency": True}):
+        answer = await space.search(**wanted, **recency)
+        assert space.short(answer["memories"]) == ["new"], recency
+        assert answer["total"] == 5
+    listed = await space.names(user_id={"eq": "ada"}, recency_boost=False)
+    assert await space.names(user_id={"eq": "ada"}, recency_boost=True, server_side_recency=True) == listed
+
+
 async def test_26_common_words_do_not_find_everything(space: Space) -> None:
     await space.store({"The cat sat on the mat.": {}, "Dogs bark.": {}, "Who are you?": {}})
     assert await space.names(text="the cat of the house", search_mode="keyword") == ["The cat sat on the mat."]

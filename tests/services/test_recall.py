@@ -67,6 +67,8 @@ async def test_the_day_is_that_of_the_users_zone(client: httpx.AsyncClient) -> N
     for zone, day in (("UTC", "8 February"), ("Asia/Tokyo", "9 February"), ("America/Los_Angeles", "8 February")):
         answer = await prompt(client, user, "the comet", search={"timezone": zone})
         assert f"[{day} 2026" in texts(answer)[0]
+    refused = await client.post("/v1/memory/prompt", json={"query": "", "long_term_search": {"timezone": ""}})
+    assert refused.status_code == 422
     refused = await client.post("/v1/memory/prompt", json={"query": "x", "long_term_search": {"timezone": "Nowhere"}})
     assert refused.status_code == 422
     assert "timezone" in refused.text

@@ -239,3 +239,20 @@ async def test_terms_from_elsewhere_are_no_query() -> None:
             filters.having("@t:{00}", [hostile])
     with pytest.raises(AssertionError):
         filters.having("@t:{00}", [])
+
+
+async def test_a_memory_scores_by_every_term_that_it_has(rig: Rig) -> None:
+    """Also by terms that no other memory has: RediSearch's union gives those up where a filter lets it skip."""
+    texts = ("The cat sat on the mat", "Walrus penguin", "Who knows", "Something else", "Another thing")
+    await rig.rt.memories.write(SCOPE, [record(text, namespace="a" if place < 3 else "b") for place, text in enumerate(texts)])
+    clause = filters.where(SCOPE, SearchRequest.model_validate({"namespace": {"eq": "a"}}))
+
+    async def scores(*terms: str) -> list[float]:
+        (reply,) = await read(rig.rt.client, lambda pipe: rig.rt.memories.queue_words(pipe, clause, terms, 10))
+        return [hit.value for hit in parse_hits(reply).hits]
+
+    (walrus,), (penguin,), (cat,) = await scores("walrus"), await scores("penguin"), await scores("cat")
+    assert walrus == penguin > 0
+    assert await scores("walrus", "penguin") == pytest.approx([walrus + penguin])
+    assert await scores("walrus", "nowher") == pytest.approx([walrus])
+    assert await scores("walrus", "nowher", "penguin", "cat") == pytest.approx([walrus + penguin, cat])
