@@ -100,17 +100,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "POST /v1/long-term-memory/forget: limit: {minimum 0,maximum 1000000}",
         "SearchRequest.recency_half_life_{last_access,created}_days: exclusiveMinimum 0",
     ),
-    "authentication is a switch of its own": (
-        "{GET,PUT,DELETE} /v1/working-memory/{{session_id}}: 401: not documented",
-        "{GET,PATCH} /v1/long-term-memory/{{memory_id}}: 401: not documented",
-        "{GET /v1/working-memory/,DELETE /v1/long-term-memory,POST /v1/memory/prompt}: 401: not documented",
-        "POST /v1/long-term-memory/{,search,forget,compact}: 401: not documented",
-        "{GET,POST} /v1/summary-views: 401: not documented",
-        "{GET,DELETE} /v1/summary-views/{{view_id}}: 401: not documented",
-        "GET /v1/summary-views/{{view_id}}/partitions: 401: not documented",
-        "POST /v1/summary-views/{{view_id}}/{run,partitions/run}: 401: not documented",
-        "GET /v1/tasks/{{task_id}}: 401: not documented",
-    ),
     "memories can be ways of doing something too; only who stores such a memory reads one": (
         "MemoryTypeEnum: enum ['episodic'; 'message'; 'procedural'; 'semantic']",
     ),
