@@ -14,6 +14,7 @@ from agent_memory.settings import variables
 
 _OWN_PROMPTS = "prompts are part of the server, each with the shape of its answer"
 _OWN_TAGS = "the model that finds facts names their topics and entities in the same answer"
+_FREE_TAGS = f"{_OWN_TAGS}, without a call of its own that could be saved; ENABLE_DISCRETE_MEMORY_EXTRACTION switches all of it"
 _COMPATIBLE = "any OpenAI-compatible server can be asked (OPENAI_BASE_URL, OPENAI_API_KEY), a gateway in front of this provider for one"
 _OWN_KEYS = "our keys begin with KEY_PREFIX; for the old data, `agent-memory migrate` reads this variable"
 
@@ -31,6 +32,9 @@ RETIRED: Mapping[str, str] = {
     "REDISVL_INDEX_PREFIX": _OWN_KEYS,
     "WORKING_MEMORY_INDEX_PREFIX": _OWN_KEYS,
     "REDISVL_DISTANCE_METRIC": "the distance is always cosine",
+    "ENABLE_TOPIC_EXTRACTION": _FREE_TAGS,
+    "ENABLE_NER": _FREE_TAGS,
+    "TOP_K_TOPICS": "the model is asked for a few topics of each fact",
     "TOPIC_MODEL_SOURCE": _OWN_TAGS,
     "TOPIC_MODEL": _OWN_TAGS,
     "NER_MODEL_SOURCE": _OWN_TAGS,

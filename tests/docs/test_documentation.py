@@ -84,7 +84,10 @@ def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
         case ["make", target, *_]:
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         case [".venv/bin/agent-memory", name, *options]:
-            known = {option for parameter in COMMANDS[name].params for option in parameter.opts} | {"--help"}
+            command = COMMANDS[name]
+            if options and options[0] in getattr(command, "commands", {}):
+                command = command.commands[options.pop(0)]
+            known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
             assert {option for option in options if option.startswith("-")} <= known
         case [".venv/bin/python", script, "--help"]:
             done = subprocess.run([sys.executable, str(ROOT / script), "--help"], capture_output=True, check=False, env=clean_environment())

@@ -13,12 +13,7 @@ from agent_memory.settings import load_settings, variables
 from tests.support.cli import ROOT
 
 CONTRACT = json.loads((ROOT / "tests" / "contract" / "contract.json").read_text())["env_settings"]
-UNDER_WAY = {
-    *("MCP_HOST", "MCP_PORT", "DEFAULT_MCP_USER_ID", "DEFAULT_MCP_NAMESPACE"),
-    *("DISABLE_AUTH", "OAUTH2_ISSUER_URL", "OAUTH2_AUDIENCE", "OAUTH2_JWKS_URL", "OAUTH2_ALGORITHMS", "TOKEN_AUTH_ENABLED"),
-    *("QUERY_OPTIMIZATION_PROMPT_TEMPLATE", "MIN_OPTIMIZED_QUERY_LENGTH"),
-    *("ENABLE_TOPIC_EXTRACTION", "TOP_K_TOPICS", "ENABLE_NER"),
-}
+UNDER_WAY = {"MCP_HOST", "MCP_PORT", "DEFAULT_MCP_USER_ID", "DEFAULT_MCP_NAMESPACE"}
 
 
 @pytest.mark.parametrize("name", CONTRACT)
