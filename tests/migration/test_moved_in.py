@@ -104,6 +104,8 @@ async def test_every_memory_reads_back_as_it_was(old_redis: OldRedis, client: Me
             got = found[field]
             if field.endswith(("_at", "_accessed", "_date")) and wanted is not None:
                 wanted, got = round(wanted, 3), round(datetime.fromisoformat(got).timestamp(), 3)
+            if field in ("topics", "entities"):  # no tags are answered as an empty list
+                wanted, got = wanted or [], got or []
             assert got == wanted, (name, field)
 
 
