@@ -6,7 +6,7 @@ SHELL := /bin/sh
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test check format eval lock clean faults bench
+.PHONY: help setup dev serve test check format eval lock clean faults bench load
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -49,6 +49,10 @@ eval: dev
 # make bench ARGS="--memories 1k,10k,100k,1M"; two results: .venv/bin/python -m benchmarks compare before.json after.json
 bench: dev
 	.venv/bin/python -m benchmarks run $(ARGS)
+
+# A steady load for ten minutes, or twice what the server can do: make load ARGS="sustained --seconds 600", make load ARGS="overload"
+load: dev
+	.venv/bin/python -m benchmarks.load $(ARGS)
 
 faults: dev
 	.venv/bin/python -m tests.faults $(ARGS)

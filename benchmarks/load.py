@@ -1,0 +1,350 @@
+"""`python -m benchmarks.load sustained|overload`: a server under a steady load for minutes, or under twice what it can do.
+
+The load is open: requests are sent at their times whether or not earlier ones were answered, and a request's latency counts from the time
+at which it was due. Queries are asked once before, so that their embeddings come from the cache and searching alone is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvloop
+
+from benchmarks import corpus
+from benchmarks.http import Connection, request
+from benchmarks.meter import Meter, percentile, rss_bytes
+from benchmarks.preload import PER_USER, preload
+from benchmarks.stack import Stack, running
+
+_QUERIES = 500
+# A conversation of this many messages ends and another one begins.
+_MESSAGES_PER_SESSION = 40
+_SESSIONS_AT_ONCE = 200
+_DRAIN_SECONDS = 300.0
+_REFUSED = (429, 503)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is asked for. Rates are per second."""
+
+    seconds: float
+    memories: int
+    appends: float = 200.0
+    searches: float = 50.0
+    apis: int = 1
+    workers: int = 1
+
+
+class Answering(Connection):
+    """A connection that also knows whether an answer names a time to come back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.retry_after: bytes | None = None
+        self.lost = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        super().connection_lost(exc)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"retry-after":
+            self.retry_after = value
+
+
+async def _connect(base: str) -> Answering:
+    parts = urlsplit(base)
+    _, made = await asyncio.get_running_loop().create_connection(Answering, parts.hostname, parts.port)
+    return made
+
+
+@dataclass
+class Tally:
+    """What the answers to one kind of request were. Seconds from when each was due, and from when it was sent."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    due: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    sent: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    without_time: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+
+    def figures(self) -> dict[str, Any]:
+        """For the report; times in ms."""
+        fine = self.due[200]
+        refused = [seconds for status in _REFUSED for seconds in self.sent[status]]
+        return {
+            "answers": dict(sorted(self.statuses.items())),
+            "broken connections": dict(self.broken),
+            "p50_ms": _ms(fine, 0.5),
+            "p95_ms": _ms(fine, 0.95),
+            "p99_ms": _ms(fine, 0.99),
+            "max_ms": _ms(fine, 1.0),
+            "refusal_p50_ms": _ms(refused, 0.5),
+            "refusal_p99_ms": _ms(refused, 0.99),
+            "refusals without Retry-After": self.without_time,
+        }
+
+
+def _ms(values: Sequence[float], share: float) -> float | None:
+    return round(percentile(values, share) * 1000, 2) if values else None
+
+
+class Driver:
+    """Sends requests at their times, over as many connections as there are requests under way."""
+
+    def __init__(self, bases: Sequence[str]) -> None:
+        self._bases = bases
+        self._idle: list[Answering] = []
+        self._opened = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self.tallies: dict[str, Tally] = defaultdict(Tally)
+        self.most_under_way = 0
+
+    async def connection(self) -> Answering:
+        while self._idle:
+            if not (one := self._idle.pop()).lost:
+                return one
+        self._opened += 1
+        return await _connect(self._bases[self._opened % len(self._bases)])
+
+    async def ask(self, kind: str, raw: bytes, due: float) -> int:
+        """One request; returns the status, 0 when there was no answer."""
+        tally = self.tallies[kind]
+        try:
+            connection = await self.connection()
+            connection.retry_after = None
+            began = time.perf_counter()
+            status, _ = await asyncio.wait_for(connection.send(raw), 60)
+        except (OSError, TimeoutError) as error:
+            tally.broken[type(error).__name__] += 1
+            return 0
+        ended = time.perf_counter()
+        tally.statuses[status] += 1
+        tally.due[status].append(ended - due)
+        tally.sent[status].append(ended - began)
+        tally.without_time += status in _REFUSED and connection.retry_after is None
+        self.give_back(connection)
+        return status
+
+    def give_back(self, connection: Answering) -> None:
+        """The connection is free again."""
+        self._idle.append(connection)
+
+    async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]]) -> None:
+        """Starts `act` with its due time, `rate` times per second with random gaps (a Poisson process)."""
+        rng = random.Random(rate)
+        due = began = time.perf_counter()
+        while due < began + seconds:
+            due += rng.expovariate(rate)
+            if (wait := due - time.perf_counter()) > 0:
+                await asyncio.sleep(wait)
+            task = asyncio.create_task(act(due))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+            self.most_under_way = max(self.most_under_way, len(self._under_way))
+
+    async def answered(self) -> None:
+        """Returns when nothing is under way."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+
+class Talk:
+    """The requests of a run: messages to sessions that come and go, and searches for what users said."""
+
+    def __init__(self, driver: Driver, memories: int) -> None:
+        self.driver = driver
+        self._users = max(memories // PER_USER, 1)
+        self._number = 0
+        self.acknowledged: dict[str, list[str]] = defaultdict(list)
+        """The ids of acknowledged messages by session."""
+        rng = random.Random(7)
+        self._queries: list[bytes] = []
+        for _ in range(_QUERIES):
+            owner, place = rng.randrange(self._users), rng.randrange(PER_USER)
+            body = {"text": corpus.question(owner, place), "user_id": {"eq": corpus.user(owner)}, "limit": 10}
+            self._queries.append(request("POST", "/v1/long-term-memory/search", json.dumps(body).encode()))
+
+    async def warm(self) -> None:
+        """Asks every query once, some at a time."""
+        for start in range(0, len(self._queries), 20):
+            await asyncio.gather(*(self.driver.ask("warm", raw, time.perf_counter()) for raw in self._queries[start : start + 20]))
+
+    async def append(self, due: float) -> None:
+        """One message to one of the sessions that are going on."""
+        self._number += 1
+        number = self._number
+        slot, generation = number % _SESSIONS_AT_ONCE, number // (_SESSIONS_AT_ONCE * _MESSAGES_PER_SESSION)
+        session, user = f"load-{slot}-{generation}", corpus.user(slot % self._users)
+        message = {
+            "id": f"m{number}",
+            "role": "user" if number % 2 else "assistant",
+            "content": f"{corpus.fact(slot, number % PER_USER)} It was message {number}.",
+            "created_at": "2026-06-01T12:00:00Z",
+        }
+        body = json.dumps({"messages": [message], "user_id": user}).encode()
+        if await self.driver.ask("append", request("POST", f"/v1/working-memory/{session}/messages", body), due) == 200:
+            self.acknowledged[f"{session}?user_id={user}"].append(message["id"])
+
+    async def search(self, due: float) -> None:
+        """One of the queries."""
+        self._number += 1
+        await self.driver.ask("search", self._queries[self._number % len(self._queries)], due)
+
+    async def lost(self) -> int:
+        """How many acknowledged messages are in no session and under no summary."""
+        missing = 0
+        for place, ids in self.acknowledged.items():
+            connection = await self.driver.connection()
+            answer = json.loads(await connection.expect(request("GET", f"/v1/working-memory/{place}")))
+            there = {message["id"] for message in answer["messages"]}
+            self.driver.give_back(connection)
+            missing += 0 if answer["context"] else len(set(ids) - there)
+        return missing
+
+
+async def _until_drained(stack: Stack) -> float | None:
+    """Seconds until no work waits; None when that takes longer than minutes."""
+    began = time.perf_counter()
+    connection = await _connect(stack.apis[0])
+    while time.perf_counter() - began < _DRAIN_SECONDS:
+        work = json.loads(await connection.expect(request("GET", "/v1/ready")))["checks"]["work"]
+        if not any(kind["pending"] for kind in work.values()):
+            return round(time.perf_counter() - began, 1)
+        await asyncio.sleep(0.25)
+    return None
+
+
+async def _watched(stack: Stack, samples: dict[str, list[int]], seconds: float) -> None:
+    """Resident bytes of each part, about 200 times."""
+    while True:
+        for name, pids in stack.pids.items():
+            samples[name].append(sum(rss_bytes(pid) for pid in pids))
+        await asyncio.sleep(max(seconds / 200, 0.1))
+
+
+def _growth(samples: Sequence[int]) -> float:
+    """By how many per cent the mean of the last tenth passes that of the tenth after the middle."""
+    tenth = max(len(samples) // 10, 1)
+    middle = samples[len(samples) // 2 : len(samples) // 2 + tenth]
+    return round((sum(samples[-tenth:]) / tenth / (sum(middle) / len(middle)) - 1) * 100, 1)
+
+
+def _alive(stack: Stack) -> bool:
+    return all(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX" for pids in stack.pids.values() for pid in pids)
+
+
+async def sustained(given: Given, folder: Path) -> dict[str, Any]:
+    """L1: the given rates for the given time."""
+    async with running(folder, apis=given.apis, workers=given.workers) as stack:
+        seconds = await preload(stack.redis_url, stack.environment, 0, given.memories)
+        print(f"{given.memories} memories preloaded in {seconds:.0f} s", file=sys.stderr, flush=True)
+        driver = Driver(stack.apis)
+        talk = Talk(driver, given.memories)
+        await talk.warm()
+        samples: dict[str, list[int]] = defaultdict(list)
+        meter = Meter(stack.pids)
+        meter.start()
+        watching = asyncio.create_task(_watched(stack, samples, given.seconds))
+        await asyncio.gather(
+            driver.steadily(given.appends, given.seconds, talk.append), driver.steadily(given.searches, given.seconds, talk.search)
+        )
+        await driver.answered()
+        watching.cancel()
+        used = meter.stop()
+        drained = await _until_drained(stack)
+        return {
+            "asked": vars(given),
+            "append": driver.tallies["append"].figures(),
+            "search": driver.tallies["search"].figures(),
+            "lost": await talk.lost(),
+            "drained_seconds": drained,
+            "rss_mb": {name: round(values[-1] / 2**20, 1) for name, values in samples.items()},
+            "rss_growth_last_half_percent": {name: _growth(values) for name, values in samples.items()},
+            "cpu_share": {name: round(value / used.wall, 3) for name, value in used.cpu.items()},
+            "foreign_cpu_share": used.foreign,
+            "all processes alive": _alive(stack),
+        }
+
+
+async def overload(given: Given, folder: Path) -> dict[str, Any]:
+    """L2: first what the server can do with as many requests as it takes at a time, then twice that."""
+    async with running(folder, apis=given.apis, workers=given.workers) as stack:
+        await preload(stack.redis_url, stack.environment, 0, given.memories)
+        driver = Driver(stack.apis)
+        talk = Talk(driver, given.memories)
+        await talk.warm()
+        capacity = await _capacity(talk, min(given.seconds, 5.0))
+        driver = talk.driver = Driver(stack.apis)
+        print(f"capacity {capacity:.0f} requests/s", file=sys.stderr, flush=True)
+        await asyncio.gather(
+            driver.steadily(capacity * 1.6, given.seconds, talk.append), driver.steadily(capacity * 0.4, given.seconds, talk.search)
+        )
+        await driver.answered()
+        drained = await _until_drained(stack)
+        return {
+            "asked": vars(given),
+            "capacity_per_second": round(capacity),
+            "offered_per_second": round(2 * capacity),
+            "most under way": driver.most_under_way,
+            "append": driver.tallies["append"].figures(),
+            "search": driver.tallies["search"].figures(),
+            "lost": await talk.lost(),
+            "drained_seconds": drained,
+            "all processes alive": _alive(stack),
+        }
+
+
+async def _capacity(talk: Talk, seconds: float) -> float:
+    """Requests per second of 64 clients that each wait for their answer, four appends to a search."""
+    until = time.perf_counter() + seconds
+    done = 0
+
+    async def client(number: int) -> None:
+        nonlocal done
+        while (now := time.perf_counter()) < until:
+            await (talk.search if (number + done) % 5 == 0 else talk.append)(now)
+            done += 1
+
+    await asyncio.gather(*(client(number) for number in range(64)))
+    return done / seconds
+
+
+def main() -> None:
+    """Reads the arguments, runs, prints the figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
+    parser.add_argument("what", choices=["sustained", "overload"])
+    parser.add_argument("--seconds", type=float, default=None, help="600, or 20 of overload")
+    parser.add_argument("--memories", type=int, default=100_000, help="in the store before")
+    parser.add_argument("--appends", type=float, default=200.0, help="per second, of sustained")
+    parser.add_argument("--searches", type=float, default=50.0, help="per second, of sustained")
+    parser.add_argument("--apis", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=None, help="also write the figures here")
+    options = parser.parse_args()
+    act = sustained if options.what == "sustained" else overload
+    seconds = options.seconds or (600.0 if act is sustained else 20.0)
+    given = Given(seconds, options.memories, options.appends, options.searches, options.apis, options.workers)
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        found = uvloop.run(act(given, Path(folder)))
+    text = json.dumps(found, indent=1)
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
