@@ -125,6 +125,13 @@ def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
             assert any((place / word).exists() for place in places) or word.startswith("llm/openai"), word
 
 
+def test_the_tests_that_the_guarantees_name_exist() -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs" / "guarantees.md").read_text("utf-8"))
+    assert len(named) > 20
+    for file, name in named:
+        assert re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), re.MULTILINE), f"{file}::{name}"
+
+
 def test_the_table_of_settings_is_current() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "settings_table.py"), "--check"], capture_output=True, text=True, cwd=ROOT

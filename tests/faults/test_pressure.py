@@ -27,7 +27,8 @@ _CLIENTS = 500
 
 async def test_500_requests_at_once_on_few_connections_with_200_ms_to_redis(make_proxied: MakeProxied) -> None:
     """Each is answered, or refused with 503 within its deadline; no connection is lost to the pool, and none is opened beyond it."""
-    async with make_proxied(REDIS_POOL_SIZE=16) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
+    limits = {"REDIS_POOL_SIZE": 16, "REQUEST_TIMEOUT_SECONDS": 5, "MAX_CONCURRENT_REQUESTS": 400}
+    async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         answers: Counter[str] = Counter()
         seconds: list[float] = []
 
@@ -46,13 +47,34 @@ async def test_500_requests_at_once_on_few_connections_with_200_ms_to_redis(make
         await gathered(one(number) for number in range(_CLIENTS))
         assert set(answers) <= {"200", "503"}, answers
         assert answers["200"] > 16, answers
-        # The pool's 2 s, a command's 5 s, and what 500 clients and the server cost in this one process.
+        # The deadline's 5 s, and what 500 clients and the server cost in this one process.
         assert max(seconds) < 10, f"{max(seconds):.1f} s"
         assert proxy.open <= 16 + 2
         proxy.heal()
         after = Counter([(await plain_post(base_url, "/v1/long-term-memory/search", {"text": "house"}))[0] for _ in range(50)])
         assert set(after) == {"200"}
         pool = rig.rt.client.connection_pool
+        assert len(pool._in_use_connections) == 0, "connections were not given back"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def test_dropped_packets_end_at_the_deadline_and_leave_no_connection_behind(make_proxied: MakeProxied) -> None:
+    """Nothing comes back from Redis: every request is told so, none hangs, and the next ones are served as soon as packets flow."""
+    limits = {"REDIS_POOL_SIZE": 8, "REDIS_COMMAND_TIMEOUT_SECONDS": 0.5, "REQUEST_TIMEOUT_SECONDS": 2}
+    async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
+        body = {"messages": [{"role": "user", "content": "hello there", "id": "m", "created_at": "2026-01-02"}]}
+        assert (await plain_post(base_url, "/v1/working-memory/s/messages", body))[0] == "200"
+        proxy.swallow = True
+        answers = await gathered(plain_post(base_url, f"/v1/working-memory/s{number % 5}/messages", body) for number in range(60))
+        assert {status for status, _ in answers} == {"503"}
+        assert all("retry-after" in headers for _, headers in answers)
+        proxy.heal()
+        proxy.cut()
+        pool = rig.rt.client.connection_pool
+
+        async def served() -> bool:
+            return (await plain_post(base_url, "/v1/working-memory/s/messages", body))[0] == "200"
+
+        await wait_until(served, "an answer when packets flow again", 10)
         assert len(pool._in_use_connections) == 0, "connections were not given back"  # pyright: ignore[reportAttributeAccessIssue]
 
 

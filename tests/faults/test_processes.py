@@ -142,11 +142,13 @@ async def test_work_that_kills_its_workers_is_given_up_and_can_be_replayed(on: G
         # What a renewal made of the lease in the last moment is the same try.
         seen |= {lease, await lease_of(redis, DueKind.EXTRACTION, member)() or lease}
 
+    batch = f"{member}.0"
+
     async def dead() -> bool:
-        return await redis.zscore(_KEYS.dead(DueKind.EXTRACTION), member) is not None
+        return await redis.zscore(_KEYS.dead(DueKind.EXTRACTION), batch) is not None
 
     await wait_until(dead, "a dead letter after three deaths", 30)
-    assert b"died" in await redis.hget(_KEYS.why(DueKind.EXTRACTION), member)
+    assert b"died" in await redis.hget(_KEYS.why(DueKind.EXTRACTION), batch)
     listed = (await http.get("/v1/operations", params={"state": "dead"})).json()["operations"]
     given_up = {one["kind"]: one for one in listed if one["session_id"] == "poison"}
     assert "died" in given_up["extraction"]["reason"]

@@ -58,6 +58,23 @@ async def test_a_lease_that_ended_is_claimed_again(rig: Rig) -> None:
     assert await rig.rt.outbox.done(S, renewed)
 
 
+async def test_what_a_worker_held_is_due_again_a_lease_after_its_last_sign_at_the_latest(rig: Rig) -> None:
+    """So the work of a worker that was killed begins again within one lease, whatever it was doing: claimed, begun or renewed."""
+    await write(rig, "figs")
+    (claim,) = await rig.claim(S, lease_seconds=5)
+    for sign in ("claimed", "begun", "renewed"):
+        if sign == "begun":
+            (claim,) = await rig.rt.outbox.begin(S, [claim], lease_seconds=5)
+        elif sign == "renewed":
+            renewed = await rig.rt.outbox.renew(S, claim, lease_seconds=5)
+            assert renewed is not None
+            claim = renewed
+        (due,) = (await rig.marks(S)).values()
+        seconds, micros = await rig.rt.client.time()
+        assert due == claim.lease, sign
+        assert due / 1000 - (seconds + micros / 1e6) <= 5.01, sign
+
+
 async def test_a_mark_set_during_the_work_is_due_again_after_it(rig: Rig) -> None:
     await write(rig, "a")
     claim = await begun(rig)

@@ -85,20 +85,20 @@ class Tasks:
 
     async def unknown(
         self,
-        members: str | list[str],
-        leases: int | list[int],
-        attempts: int | list[int],
-        *_: Any,
+        *arguments: Any,
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
-        **__: Any,
+        **_: Any,
     ) -> None:
         """Run for a task whose name only a newer version knows: its claims go back, for a worker of that version. No try is counted."""
         log.warning("left for a newer version: the task %s", execution.function_name)
+        if len(arguments) < 3:
+            return  # not one of ours; if it carried a claim all the same, its lease ends
         # The kind may be as new as the task; in keys it is only a word.
         kind = cast("DueKind", execution.key.split(":", 1)[0])
-        columns = [part if isinstance(part, list) else [part] for part in (members, leases, attempts)]
-        for claim in (Claim(*parts) for parts in zip(*columns, strict=True)):
+        columns = [part if isinstance(part, list) else [part] for part in arguments[:3]]
+        for member, lease, attempt in zip(*columns, strict=True):
             reason = f"left for a worker that knows the task {execution.function_name}"
+            claim = Claim(str(member), int(lease), int(attempt))
             await self._runtime.outbox.failed(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 
     @asynccontextmanager
