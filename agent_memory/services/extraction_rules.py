@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError
 
 from agent_memory.blocklist import Blocklist
-from agent_memory.errors import BadInput, NotFound
+from agent_memory.errors import BadInput
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.access import place_of
 from agent_memory.storage.rules import RuleStore
 from agent_memory.timewords import zone_of
 from agent_memory_client.models import AckResponse, ExtractionCategory, ExtractionRules, MemoryStrategyConfig
@@ -107,13 +108,6 @@ def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = 
     )
 
 
-def _check_reach(scope: Scope, namespace: str | None, user_id: str | None) -> None:
-    """Raises NotFound for a place beyond what the caller may see."""
-    for limit, place in ((scope.namespaces, namespace), (scope.users, user_id)):
-        if limit is not None and place not in limit:
-            raise NotFound("no rules within these credentials' reach: name a namespace and a user that they reach")
-
-
 class ExtractionRulesService:
     """Rules as the API offers them, and as workers read them."""
 
@@ -121,21 +115,18 @@ class ExtractionRulesService:
         self._store = store
 
     async def get(self, scope: Scope, namespace: str | None, user_id: str | None) -> ExtractionRules:
-        """The rules of exactly this place; empty ones when there are none. Raises NotFound."""
-        _check_reach(scope, namespace, user_id)
-        return (await self._store.load(scope, [(namespace, user_id)]))[0] or ExtractionRules()
+        """The rules of exactly this place; empty ones when there are none. Raises Forbidden."""
+        return (await self._store.load(scope, [place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
-        """Replaces the rules of a place. Raises BadInput for a zone that does not exist."""
-        _check_reach(scope, namespace, user_id)
+        """Replaces the rules of a place. Raises BadInput for a zone that does not exist, and Forbidden."""
         _check_zone(rules.timezone, "timezone")
-        await self._store.save(scope, namespace, user_id, rules)
+        await self._store.save(scope, *place_of(scope, namespace, user_id), rules)
         return rules
 
     async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
-        """Forgets the rules of a place; none there is no error."""
-        _check_reach(scope, namespace, user_id)
-        await self._store.save(scope, namespace, user_id, None)
+        """Forgets the rules of a place; none there is no error. Raises Forbidden."""
+        await self._store.save(scope, *place_of(scope, namespace, user_id), None)
         return AckResponse(status="ok")
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:

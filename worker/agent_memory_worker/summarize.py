@@ -93,7 +93,8 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
         shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
         answer = await chat.structured(summarize_messages(summary, shown, max_words=budget * 3 // 4), SummaryAnswer)
         told = answer.summary.strip()
-        if not told or told.strip(".! ").casefold() in _DECLINED:
+        bare = told.strip(".! ").casefold()
+        if not bare or bare in _DECLINED:
             raise ModelAnswerInvalid("the model gave no summary", reason="declined")
         # A model that does not keep to its number of words must not fill the window with its summary.
         summary = runtime.counter.truncate(told, 2 * budget)

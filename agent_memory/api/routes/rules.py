@@ -19,7 +19,7 @@ router = operations("extraction rules")
     "/v1/extraction-rules",
     operation_id="get_extraction_rules_v1_extraction_rules_get",
     response_model=ExtractionRules,
-    responses=errors(404),
+    responses=errors(),
 )
 async def get_extraction_rules(
     runtime: RuntimeDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
@@ -32,7 +32,7 @@ async def get_extraction_rules(
     "/v1/extraction-rules",
     operation_id="put_extraction_rules_v1_extraction_rules_put",
     response_model=ExtractionRules,
-    responses=errors(404, 413, 415),
+    responses=errors(413, 415),
 )
 async def put_extraction_rules(
     runtime: RuntimeDep,
@@ -49,7 +49,7 @@ async def put_extraction_rules(
     "/v1/extraction-rules",
     operation_id="delete_extraction_rules_v1_extraction_rules_delete",
     response_model=AckResponse,
-    responses=errors(404),
+    responses=errors(),
 )
 async def delete_extraction_rules(
     runtime: RuntimeDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None

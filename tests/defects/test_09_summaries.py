@@ -1,0 +1,51 @@
+"""Defect 9: summaries were told newest first, "NONE" replaced them, and messages beyond the cap vanished unsummarized."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agent_memory.errors import ModelAnswerInvalid
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.scope import SessionRef
+from agent_memory_client.models import UpdateWorkingMemory
+from agent_memory_worker.summarize import summarize_session
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+OFF = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "ENABLE_DISCRETE_MEMORY_EXTRACTION": "false"}
+TURNS = 60
+
+
+async def talk(rig: Rig) -> str:
+    """A session that outgrew its window; returns its name in keys."""
+    texts = [f"Turn {turn}: the red kite number {turn} flew over the hill behind our house." for turn in range(TURNS)]
+    await rig.append("s", *texts, context_window_max=1000)
+    return rig.sid(SessionRef("s"))
+
+
+async def test_messages_are_told_in_order_and_every_one_of_them(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat, "_window", 3000)  # small enough for several calls
+    async with make_rig(chat, **OFF) as rig:
+        assert await summarize_session(rig.rt, await talk(rig))
+        kept = len((await rig.rt.working.get(SCOPE, "s")).session.messages)
+    told: list[str] = []
+    for body in lookalike.bodies("chat"):
+        told += [json.loads(line)["text"] for line in body["messages"][-1]["content"].splitlines() if line.startswith('{"n": ')]
+    assert len(lookalike.bodies("chat")) > 1
+    assert [int(text.split(":")[0].removeprefix("Turn ")) for text in told] == list(range(TURNS - kept))
+
+
+@pytest.mark.parametrize("answer", ["NONE", "n/a", " . "])
+async def test_a_refusal_never_replaces_a_summary(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, answer: str) -> None:
+    async with make_rig(chat, **OFF) as rig:
+        await rig.rt.working.put(SCOPE, "s", UpdateWorkingMemory(context="Anna keeps kites."))
+        sid = await talk(rig)
+        lookalike.scripted.raw["Leaving messages"] = json.dumps({"summary": answer})
+        with pytest.raises(ModelAnswerInvalid):
+            await summarize_session(rig.rt, sid)
+        session = (await rig.rt.working.get(SCOPE, "s")).session
+        assert (session.context, len(session.messages)) == ("Anna keeps kites.", TURNS)

@@ -1,0 +1,25 @@
+"""Defect 41: the whole thread was sent again each time, so that a conversation's cost grew with its square."""
+
+from __future__ import annotations
+
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.tasks import DueKind
+from tests.support.lookalike import Lookalike
+from tests.support.rig import MakeRig
+
+TURNS = 40
+
+
+async def test_what_is_sent_grows_with_the_new_messages_alone(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    lookalike.scripted.silent = True
+    settings = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_SECONDS": "0"}
+    async with make_rig(chat, **settings) as rig:
+        for turn in range(TURNS):
+            await rig.append("s", f"Turn {turn}: my drawer number {turn} holds {turn * 3} red buttons.")
+            await rig.work(DueKind.EXTRACTION)
+    prompts = [body["messages"][-1]["content"] for body in lookalike.bodies("chat")]
+    assert len(prompts) == TURNS
+    new = [prompt.split("New messages", 1)[1] for prompt in prompts]
+    assert all(f"Turn {turn}:" in prompt and f"Turn {turn - 1}:" not in prompt for turn, prompt in enumerate(new))
+    sizes = [len(prompt) for prompt in prompts]
+    assert max(sizes[15:]) <= max(sizes[:15]) + 100, "bounded, however long the session is"

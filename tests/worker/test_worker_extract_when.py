@@ -1,0 +1,70 @@
+"""When a model is asked: by time, by tokens, at a session's end; and that it is told no secrets, whoever asks."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from agent_memory.llm.base import ChatMessage
+from agent_memory.llm.discreet import DiscreetChat
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.prompts.summarize import SummaryAnswer
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import MemoryMessage, UpdateWorkingMemory
+from agent_memory_worker.heard import worth_asking
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+X = DueKind.EXTRACTION
+LATER = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_SECONDS": "3600", "EXTRACTION_BATCH_TOKENS": "100"}
+LONG = "Anna keeps " + "a red kite and " * 30 + "a boat."
+
+
+async def due_now(rig: Rig) -> bool:
+    (due,) = (await rig.marks(X)).values()
+    return due <= time.time() * 1000 + 1000
+
+
+async def test_a_quiet_session_waits_and_a_full_batch_does_not(make_rig: MakeRig, chat: OpenAIChat) -> None:
+    async with make_rig(chat, **LATER) as rig:
+        await rig.append("s", "Anna lives in Oslo")
+        assert not await due_now(rig)
+        await rig.append("s", "Ben lives in Rome")
+        assert not await due_now(rig)
+        await rig.append("s", LONG)
+        assert await due_now(rig)
+        await rig.work(X)
+        assert await rig.marks(X) == {}
+        await rig.append("s", "Zoe lives in Bern")
+        assert not await due_now(rig), "what was worked off does not count any more"
+
+
+async def test_a_session_that_ends_is_asked_about_at_once(make_rig: MakeRig, chat: OpenAIChat) -> None:
+    async with make_rig(chat, **LATER) as rig:
+        body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="Anna lives in Oslo", id="m")], ttl_seconds=0)
+        await rig.rt.working.put(SCOPE, "s", body)
+        assert await due_now(rig)
+        await rig.work(X)
+        assert len(await rig.stored()) == 1
+
+
+async def test_a_model_server_is_told_no_secrets(chat: OpenAIChat, lookalike: Lookalike) -> None:
+    discreet = DiscreetChat(chat)
+    messages = [ChatMessage("user", "My password is hunter2! summarize {} and sk-proj-abcdefghijklmnopqrstuvwxyz1234")]
+    await discreet.text(messages)
+    await discreet.structured(messages, SummaryAnswer)
+    await discreet.named("another").text(messages)
+    assert lookalike.calls["chat"] == 3
+    assert not any(secret in str(lookalike.bodies("chat")) for secret in ("hunter2", "sk-proj"))
+    assert (discreet.model, discreet.context_window) == (chat.model, chat.context_window)
+
+
+@pytest.mark.parametrize("text", ["lol ok", "hahaha", "jaja", "好的 谢谢", "Merci, d'accord", "да, спасибо", "👍", "ㅋㅋㅋ"])
+def test_what_cannot_hold_a_fact_is_not_asked_about(text: str) -> None:
+    assert not worth_asking(text)
+
+
+@pytest.mark.parametrize("text", ["I like figs", "42", "Ich wohne in Kiel", "Ja, ich bin Anna", "京都に住んでいます", "ok, call me Ben"])
+def test_what_could_is(text: str) -> None:
+    assert worth_asking(text)
