@@ -42,6 +42,8 @@ class Plan:
     notices: Sequence[str] = ()
     scorer: str = "BM25STD"
     rewritten: bool = False
+    past: str | None = None
+    """The clause for history, where that is asked, too."""
 
     @property
     def fused(self) -> bool:

@@ -54,12 +54,12 @@ class QueryReader:
         """
         if not self._settings.longterm.enabled:
             raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
-        clause = filters.where(scope, request)
+        clause, past = filters.clauses(scope, request)
         text = (request.text or "").strip()
         span = span_of(request, text)
         depth = depth_of(request)
         if not text:
-            return Plan(None, clause, request, depth=depth)
+            return Plan(None, clause, request, depth=depth, past=past)
         mode = mode_of(request)
         terms = analysis.query_terms(text)
         vector: NDArray[np.float32] | None = None
@@ -93,6 +93,7 @@ class QueryReader:
             notices=notices,
             scorer=request.text_scorer,
             rewritten=rewritten,
+            past=past,
         )
 
     async def _cleaned(self, scope: Scope, request: SearchRequest, text: str, terms: Sequence[str]) -> tuple[str, Sequence[str]]:

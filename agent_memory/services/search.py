@@ -79,30 +79,37 @@ class SearchService:
 
     def queue(self, pipe: Pipe, plan: Plan) -> int:
         """Puts the plan's commands on a pipeline; returns how many replies they give."""
+        count = self._queue(pipe, plan, plan.clause, past=False)
+        return count if plan.past is None else count + self._queue(pipe, plan, plan.past, past=True)
+
+    def _queue(self, pipe: Pipe, plan: Plan, clause: str, *, past: bool) -> int:
         request, store = plan.request, self._store
         if plan.mode is None:
-            store.queue_newest(pipe, plan.clause, request.offset, request.limit)
+            # Two lists are put together before they are cut.
+            whole = plan.past is not None
+            start, most = (0, request.offset + request.limit) if whole else (request.offset, request.limit)
+            store.queue_newest(pipe, clause, start, most, past=past)
             return 1
         if plan.empty:
             return 0
         times = () if plan.weights is None else ("c", "la") if asks_for_recency(request) else ("c",)
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
-            store.queue_words(pipe, plan.clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times)
+            store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past)
             return 1
         if plan.mode is SearchModeEnum.SEMANTIC and request.distance_threshold is not None:
-            store.queue_within(pipe, plan.clause, plan.vector, request.distance_threshold, plan.depth, times)
+            store.queue_within(pipe, clause, plan.vector, request.distance_threshold, plan.depth, times, past=past)
             return 1
-        store.queue_nearest(pipe, plan.clause, plan.vector, plan.depth, times)
-        store.queue_count(pipe, plan.clause)
+        store.queue_nearest(pipe, clause, plan.vector, plan.depth, times, past=past)
+        store.queue_count(pipe, clause, past=past)
         if plan.mode is SearchModeEnum.SEMANTIC:
             return 2
-        store.queue_words(pipe, plan.clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times)
+        store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past)
         if plan.span is None:
             return 3
         # What belongs to the time may be far down in the other lists, so it has lists of its own.
-        within = filters.during(plan.clause, plan.span.start, plan.span.end)
-        store.queue_nearest(pipe, within, plan.vector, plan.depth, times)
-        store.queue_words(pipe, within, plan.terms, plan.depth, scorer=plan.scorer, fields=times)
+        within = filters.during(clause, plan.span.start, plan.span.end)
+        store.queue_nearest(pipe, within, plan.vector, plan.depth, times, past=past)
+        store.queue_words(pipe, within, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past)
         return 5
 
     async def ranking(self, scope: Scope, plan: Plan, replies: Sequence[Any]) -> Ranking:
@@ -114,6 +121,10 @@ class SearchService:
         if plan.empty:
             return Ranking(0, [])
         answers = [parse_hits(reply) for reply in replies]
+        if plan.past is not None:
+            # What is asked of history follows what is asked of the rest, in the same order.
+            half = len(answers) // 2
+            answers = [_joined(here, past, plan) for here, past in zip(answers[:half], answers[half:], strict=True)]
         first = answers[0]
         if plan.mode is None:
             return Ranking(first.total, [Ranked(hit.mid, None, 0.0) for hit in first.hits])
@@ -155,13 +166,14 @@ class SearchService:
     def page(self, plan: Plan, found: Ranking, without: Collection[str] = ()) -> list[Ranked]:
         """The request's page of a ranking, some memories left out."""
         request = plan.request
-        start = 0 if plan.mode is None else request.offset
+        start = 0 if plan.mode is None and plan.past is None else request.offset
         rest = [hit for hit in found.ranked if hit.mid not in without] if without else found.ranked
         return rest[start : start + request.limit]
 
     async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[MemoryRecordResult]:
         """The memories of a page, read in one round trip; what was deleted meanwhile is left out."""
-        records = await self._store.fetch(scope, [hit.mid for hit in page])
+        found = await self._store.load(scope, [hit.mid for hit in page])
+        records = [None if one is None else one.record for one in found]
         kind = None if plan.mode is None else SearchScoreTypeEnum("keyword" if plan.degraded else plan.mode.value)
         first = plan.request.offset + 1
         explained = plan.request.explain
@@ -192,6 +204,18 @@ def _timed(hit: Ranked, times: Mapping[str, tuple[float, float | None]]) -> Rank
 def _placed(parts: ranking.Parts) -> Ranked:
     distance = 1.0 if parts.similarity is None else 1.0 - parts.similarity
     return Ranked(parts.name, min(parts.score, 1.0), distance, parts)
+
+
+def _joined(here: Hits, past: Hits, plan: Plan) -> Hits:
+    """Two answers to one question as one: by time in a listing, by distance or score otherwise (each list has its own kind of value)."""
+    hits = [*here.hits, *past.hits]
+    if plan.mode is None:
+        hits.sort(key=lambda hit: float(hit.fields.get(b"c", 0.0)), reverse=True)
+    elif any(b"d" in hit.fields for hit in hits):
+        hits.sort(key=lambda hit: hit.value)
+    else:
+        hits.sort(key=lambda hit: hit.value, reverse=True)
+    return Hits(here.total + past.total, hits)
 
 
 def result(record: MemoryRecord, hit: Ranked, kind: SearchScoreTypeEnum | None, rank: int | None = None) -> MemoryRecordResult:

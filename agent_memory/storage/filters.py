@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.errors import BadInput
 from agent_memory.scope import Scope
 from agent_memory.storage.keys import tag
+from agent_memory.storage.metadata import equal_tag, present_tag, range_tags
 
 _TAGS = {
     "session_id": "s",
@@ -19,11 +20,19 @@ _TAGS = {
     "entities": "en",
     "memory_type": "ty",
     "extraction_strategy": "st",
+    "agent_id": "ag",
+    "slot": "sl",
+    "category": "ct",
+    "source_class": "sc",
 }
 _TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
-FILTERS = (*_TAGS, *_TIMES)
+FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
 _FOLDED = {"topics", "entities"}
 _MOST_VALUES = 1000
+
+
+# Between the parts of a clause that must all hold; no part has two blanks in it.
+AND = "  "
 
 
 def _any_of(field: str, values: Iterable[str]) -> str:
@@ -54,7 +63,7 @@ def _tag_clause(name: str, wanted: Any) -> str:
         parts.append(f"@{field}:{{{spell(start)}*}}")
     if any(part.count("|") > _MOST_VALUES for part in parts):
         raise BadInput(f"give at most {_MOST_VALUES} values", field=name)
-    return " ".join(parts)
+    return AND.join(parts)
 
 
 def _number(moment: datetime, *, exclusive: bool = False) -> str:
@@ -90,7 +99,79 @@ def _time_clause(name: str, wanted: Any) -> str:
         start = str(low) if wanted.inclusive in ("both", "left") else str(low + 1)
         end = f"({high + 1}" if wanted.inclusive in ("both", "right") else f"({high}"
         parts.append(span(start, end))
-    return " ".join(parts)
+    return AND.join(parts)
+
+
+def _metadata_clause(key: str, wanted: Any) -> str:
+    """The filter on one key of the metadata; its operators are all to hold."""
+    parts: list[str] = []
+    for operator in ("eq", "any", "ne", "none"):
+        value = getattr(wanted, operator)
+        if value is not None:
+            tags = [equal_tag(key, one) for one in (value if isinstance(value, list) else [value])]
+            parts.append(("-" if operator in ("ne", "none") else "") + _any_of("md", tags))
+    parts += [_any_of("md", [equal_tag(key, one)]) for one in wanted.all or ()]
+    if wanted.exists is not None:
+        parts.append(("" if wanted.exists else "-") + _any_of("md", [present_tag(key)]))
+    low, high = (next((bound for bound in pair if bound is not None), None) for pair in ((wanted.gt, wanted.gte), (wanted.lt, wanted.lte)))
+    if low is not None or high is not None:
+        tags = range_tags(key, low, high, above=wanted.gt is not None, below=wanted.lt is not None)
+        if tags is None:
+            raise BadInput("bounds must be numbers, or ISO 8601 dates, both of the same kind", field=f"metadata.{key}")
+        parts.append(_any_of("md", tags or ["none"]))
+    return AND.join(parts)
+
+
+def _fields(filters: Any) -> list[str]:
+    """The clauses of every field that is filtered."""
+    parts: list[str] = []
+    kinds: list[tuple[dict[str, str], Callable[[str, Any], str]]] = [(_TAGS, _tag_clause), (_TIMES, _time_clause)]
+    for names, clause in kinds:
+        for name in names:
+            wanted = getattr(filters, name, None)
+            if wanted is not None:
+                parts.append(clause(name, wanted))
+    for key, wanted in (getattr(filters, "metadata", None) or {}).items():
+        parts.append(_metadata_clause(key, wanted))
+    return parts
+
+
+def _joined(condition: Any) -> str:
+    """The clause of conditions joined by and, or and not; each in brackets of its own, so that none reaches into another."""
+    parts = [f"({part.replace(AND, ' ')})" for part in _fields(condition) if part]
+    parts += [_joined(one) for one in condition.and_ or ()]
+    if condition.or_:
+        parts.append(f"({' | '.join(_joined(one) for one in condition.or_)})")
+    if condition.not_ is not None:
+        parts.append(f"-{_joined(condition.not_)}")
+    return f"({' '.join(parts)})"
+
+
+def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
+    """What narrows a clause to what is current, was true at a time, or was known at one; for the memories, and for their history.
+
+    None for the history means that it need not be asked, as in every ordinary read. `known_at` alone asks for what was true and known then.
+    """
+    if history:
+        return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")
+    if as_of is None and known_at is None:
+        # Few memories are about to end or begin, so these ranges are small: see docs/architecture.md.
+        at = repr(now.timestamp())
+        return f"-@z:[-inf {at}]{AND}-@b:[({at} +inf]", None
+    moment = as_of or known_at
+    assert moment is not None
+    at = repr(moment.timestamp())
+    true = f"(@vf:[-inf {at}] | (@c:[-inf {at}] -@vf:[-inf +inf])){AND}-@z:[-inf {at}]"
+    if known_at is None:
+        return true, f"{true}{AND}-@rt:[-inf +inf]"
+    known = f"{true}{AND}{_recorded(known_at)}"
+    return known, f"{known}{AND}-@rt:[-inf {known_at.timestamp()!r}]"
+
+
+def _recorded(known_at: datetime) -> str:
+    """What was recorded by a time; a memory from before that was noted counts as recorded when it was made."""
+    at = repr(known_at.timestamp())
+    return f"(@ra:[-inf {at}] | (@c:[-inf {at}] -@ra:[-inf +inf]))"
 
 
 def where(scope: Scope, filters: Any = None) -> str:
@@ -103,13 +184,11 @@ def where(scope: Scope, filters: Any = None) -> str:
         parts.append(_any_of("ns", [tag(v) for v in sorted(scope.namespaces)] or ["none"]))
     if scope.users is not None:
         parts.append(_any_of("u", [tag(v) for v in sorted(scope.users)] or ["none"]))
-    kinds: list[tuple[dict[str, str], Callable[[str, Any], str]]] = [(_TAGS, _tag_clause), (_TIMES, _time_clause)]
-    for names, clause in kinds:
-        for name in names:
-            wanted = getattr(filters, name, None)
-            if wanted is not None:
-                parts.append(clause(name, wanted))
-    text = " ".join(part for part in parts if part)
+    parts += _fields(filters)
+    joined = getattr(filters, "filter", None)
+    if joined is not None:
+        parts.append(_joined(joined))
+    text = AND.join(part for part in parts if part)
     if not text.startswith(f"@t:{{{tag(scope.tenant)}}}"):
         raise AssertionError("a query without its tenant's clause")
     return text
@@ -121,13 +200,13 @@ def session_where(scope: Scope, *, session_id: str | None = None, namespace: str
     for field, value in (("s", session_id), ("ns", namespace), ("u", user_id)):
         if value is not None:
             parts.append(_any_of(field, [tag(value)]))
-    return " ".join(parts)
+    return AND.join(parts)
 
 
 def during(clause: str, start: datetime, end: datetime) -> str:
     """A clause narrowed to memories that were made, or are about something, in a half-open interval."""
     low, high = start.timestamp(), end.timestamp()
-    return f"{clause} (@c:[{low} ({high}] | @e:[{low} ({high}])"
+    return f"{clause}{AND}(@c:[{low} ({high}] | @e:[{low} ({high}])"
 
 
 def scoring(clause: str, terms: Iterable[str]) -> str:
@@ -148,3 +227,10 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
     # rewritten document brings about) hugely wrong: an unsigned difference wraps around. So the clause filters and does not score.
     # The order matters: with the weighted clause first, the parser applies its weight to the words as well.
     return f"@k:({(' ' if every else '|').join(found)}) ({clause})=>{{$weight: 0.0}}"
+
+
+def clauses(scope: Scope, request: Any) -> tuple[str, str | None]:
+    """A search's filter of what is current (or of the time that it asks for), and the one of history where that is asked, too."""
+    clause = where(scope, request)
+    here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
+    return AND.join(filter(None, (clause, here))), None if past is None else AND.join(filter(None, (clause, past)))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
-from redis.exceptions import ResponseError
 
-from agent_memory.errors import RedisUnavailable
 from agent_memory.scope import Scope
 from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import read
-from agent_memory.storage.filters import scoring
-from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
+from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Scripts
+from agent_memory.storage.queries import Hit, Hits, MemoryQueries, parse_hits
 from agent_memory.storage.records import PAST, READ_FIELDS, Found, read_row
 from agent_memory.storage.steps import Fence, Steps, order_of
 from agent_memory.storage.usage import queue_usage, with_usage
@@ -27,26 +24,10 @@ from agent_memory.tasks import DueKind
 from agent_memory.units import REACH
 from agent_memory_client.models import MemoryRecord
 
+__all__ = ["Fence", "Hit", "Hits", "IndexJob", "Indexed", "MemoryStore", "parse_hits"]
+
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 _WRITE_BATCH = 200
-# RediSearch gives no place beyond this one (MAXSEARCHRESULTS).
-_MOST_RESULTS = 1_000_000
-_NO_FIELDS: Mapping[bytes, bytes] = {}
-
-
-class Hit(NamedTuple):
-    """One document of a search answer; `value` is its distance or its score. `fields` are as Redis sent them."""
-
-    mid: str
-    value: float
-    fields: Mapping[bytes, bytes]
-
-
-class Hits(NamedTuple):
-    """A search answer: the number of all matches, and a page of them."""
-
-    total: int
-    hits: list[Hit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +55,13 @@ class Indexed:
     past: bool = False
 
 
-class MemoryStore:
+class MemoryStore(MemoryQueries):
     """All reads and writes of long-term memories."""
 
     def __init__(self, client: Redis, keys: Keys, scripts: Scripts, spec: VectorSpec) -> None:
+        super().__init__(keys, spec)
         self._client = client
-        self._keys = keys
         self._scripts = scripts
-        self._spec = spec
-        self._words = memory_index_name(keys)
-        self._vectors = vector_index_name(keys, spec)
 
     def mid(self, scope: Scope, memory_id: str) -> str:
         """The name in keys of a memory."""
@@ -238,73 +216,6 @@ class MemoryStore:
             args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or ""]
         return await self._scripts.memory_delete(keys, args) if items else []
 
-    # Searches, to be put on one pipeline; each reply is read with `parse_hits`.
-
-    def queue_nearest(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = ()) -> None:
-        """The `limit` nearest vectors; hits carry cosine distances (0..2), nearest first, and the values of `fields`."""
-        limit = min(limit, _MOST_RESULTS)
-        query = f"({clause})=>[KNN {limit} @{self._spec.field} $q AS d]"
-        blob = vector.astype(self._spec.numpy_type).tobytes()
-        command = [
-            "FT.SEARCH",
-            self._vectors,
-            query,
-            "PARAMS",
-            2,
-            "q",
-            blob,
-            "RETURN",
-            1 + len(fields),
-            "d",
-            *fields,
-            "SORTBY",
-            "d",
-            "LIMIT",
-            0,
-            limit,
-            "DIALECT",
-            2,
-        ]
-        pipe.execute_command(*command)
-
-    def queue_within(
-        self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], radius: float, limit: int, fields: Sequence[str] = ()
-    ) -> None:
-        """All vectors within a cosine distance, nearest first; the answer's total counts them all."""
-        query = f"{clause} @{self._spec.field}:[VECTOR_RANGE $r $q]=>{{$YIELD_DISTANCE_AS: d}}"
-        blob = vector.astype(self._spec.numpy_type).tobytes()
-        command = ["FT.SEARCH", self._vectors, query, "PARAMS", 4, "q", blob, "r", min(radius, 2.0)]
-        command += ["RETURN", 1 + len(fields), "d", *fields, "SORTBY", "d"]
-        pipe.execute_command(*command, "LIMIT", 0, min(limit, _MOST_RESULTS), "DIALECT", 2)
-
-    def queue_words(
-        self, pipe: Pipeline, clause: str, terms: Sequence[str], limit: int, *, scorer: str = "BM25STD", fields: Sequence[str] = ()
-    ) -> None:
-        """The best matches of any of some index terms; hits carry scores, best first."""
-        query = scoring(clause, terms)
-        limit = min(limit, _MOST_RESULTS)
-        content = ["RETURN", len(fields), *fields] if fields else ["NOCONTENT"]
-        pipe.execute_command("FT.SEARCH", self._words, query, *content, "WITHSCORES", "SCORER", scorer, "LIMIT", 0, limit, "DIALECT", 2)
-
-    def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int) -> None:
-        """All that match, the last created first."""
-        limit = min(limit, _MOST_RESULTS - offset)
-        if limit <= 0:
-            return self.queue_count(pipe, clause)
-        command = ["FT.SEARCH", self._words, clause, "RETURN", 1, "c", "SORTBY", "c", "DESC", "LIMIT", offset, limit, "DIALECT", 2]
-        pipe.execute_command(*command)
-        return None
-
-    def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False) -> None:
-        """How many match, or how many of them have their vector; hits are empty."""
-        index = self._vectors if embedded else self._words
-        pipe.execute_command("FT.SEARCH", index, clause, "LIMIT", 0, 0, "DIALECT", 2)
-
-    def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
-        """Whether one memory matches: the total is 1 or 0."""
-        key = self._keys.memory(mid)
-        pipe.execute_command("FT.SEARCH", self._words, clause, "INKEYS", 1, key, "NOCONTENT", "LIMIT", 0, 1, "DIALECT", 2)
-
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
         """When (epoch seconds) these memories were last read, as far as readings were counted."""
         if not mids:
@@ -380,21 +291,3 @@ def _plain(record: MemoryRecord) -> MemoryRecord:
     """A record as it was written: without what only Redis knows of its version."""
     record.recorded_at = record.retired_at = None
     return record
-
-
-def parse_hits(reply: Any) -> Hits:
-    """A reply of FT.SEARCH. Raises RedisUnavailable rather than pass on an incomplete answer."""
-    if isinstance(reply, ResponseError):
-        raise RedisUnavailable(f"the search failed: {str(reply)[:120]}", retry_after=2) from reply
-    warnings = reply.get(b"warning") or []
-    if warnings:
-        raise RedisUnavailable(f"the search is incomplete: {warnings[0].decode('utf-8', 'replace')[:120]}", retry_after=2)
-    hits: list[Hit] = []
-    for row in reply[b"results"]:
-        # A search reads hundreds of these: only what is used is decoded.
-        fields = row.get(b"extra_attributes") or _NO_FIELDS
-        distance = fields.get(b"d")
-        value = float(row.get(b"score") or 0.0) if distance is None else float(distance)
-        *_, place, name = row[b"id"].decode().rsplit(":", 2)
-        hits.append(Hit(PAST + name if place == "h" else name, value, fields))
-    return Hits(int(reply[b"total_results"]), hits)

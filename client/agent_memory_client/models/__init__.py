@@ -20,6 +20,7 @@ from agent_memory_client.models._types import (
     WindowTokens,
     new_id,
 )
+from agent_memory_client.models.conditions import Condition, MetadataFilter
 from agent_memory_client.models.extraction import MAX_PHRASES, ExtractionCategory, ExtractionRules
 from agent_memory_client.models.filters import (
     CreatedAt,
@@ -135,6 +136,7 @@ __all__ = [
     "AudioContent",
     "BlobResourceContents",
     "ClientMemoryRecord",
+    "Condition",
     "CreateMemoryRecordRequest",
     "CreateSummaryViewRequest",
     "CreateTokenRequest",
@@ -177,6 +179,7 @@ __all__ = [
     "MemoryType",
     "MemoryTypeEnum",
     "Message",
+    "MetadataFilter",
     "ModelNameLiteral",
     "Namespace",
     "OperationKind",

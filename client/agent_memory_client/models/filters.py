@@ -38,7 +38,7 @@ class DateConditions:
     excluded: datetime | None = None
 
 
-class _Filter(BaseModel):
+class Filter(BaseModel):
     """What all filters share: no unknown keys, at least one operator, no contradictory pair."""
 
     model_config = ConfigDict(extra="forbid")
@@ -82,7 +82,7 @@ def _tag_conditions(item: Any, prefix: str | None = None) -> TagConditions:
     return TagConditions(tuple(required), tuple(dict.fromkeys(excluded)), prefix)
 
 
-class TagFilter(_Filter):
+class TagFilter(Filter):
     """A filter on identifiers or tags. `in_` is another name of `any`, `not_eq` of `ne`, `none` of `not_in`."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE + tuple(
@@ -143,7 +143,7 @@ class ExtractionStrategy(TagFilter):
 _Types: TypeAlias = Annotated[list[MemoryTypeEnum], Field(min_length=1, max_length=MAX_FILTER_VALUES)]
 
 
-class MemoryType(_Filter):
+class MemoryType(Filter):
     """Filters by the kind of memory."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE
@@ -164,7 +164,7 @@ class MemoryType(_Filter):
         return _tag_conditions(self)
 
 
-class DateFilter(_Filter):
+class DateFilter(Filter):
     """A filter on instants. Bounds combine; `inclusive` says which ends of `between` count."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (

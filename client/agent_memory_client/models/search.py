@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from agent_memory_client.models._types import FreeText, Identifier, Instant, Number
+from agent_memory_client.models.conditions import Condition, MetadataFilters
 from agent_memory_client.models.filters import (
     CreatedAt,
     Entities,
@@ -18,6 +19,7 @@ from agent_memory_client.models.filters import (
     MemoryType,
     Namespace,
     SessionId,
+    TagFilter,
     Topics,
     UserId,
 )
@@ -61,6 +63,9 @@ class SearchRequest(BaseModel):
     `distance_threshold` is the largest cosine distance (0 to 2) of a semantic search; `hybrid_alpha` is the weight of meaning
     against words; half-lives are in days. A time that the text names ("last week") is read in `timezone` (an
     IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `explain` each result says how it was scored.
+
+    Only what is current is found: `as_of` asks for what was true at a time, `known_at` for what the server answered then (with `as_of`: for
+    what it then knew to be true at that time), and `history` for every version. `filter` joins conditions by and, or and not.
     """
 
     text: FreeText | None = None
@@ -91,6 +96,15 @@ class SearchRequest(BaseModel):
     timezone: Annotated[str, Field(max_length=64)] | None = None
     reference_time: Instant | None = None
     explain: bool = False
+    agent_id: TagFilter | None = None
+    slot: TagFilter | None = None
+    category: TagFilter | None = None
+    source_class: TagFilter | None = None
+    metadata: MetadataFilters | None = None
+    filter: Condition | None = None
+    as_of: Instant | None = None
+    known_at: Instant | None = None
+    history: bool = False
 
 
 class ExplainRequest(BaseModel):
