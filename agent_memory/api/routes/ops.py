@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Response
 
 from agent_memory import metrics
-from agent_memory.api.answers import JsonResponse, ModelResponse
+from agent_memory.api.answers import JsonResponse, ModelResponse, errors
 from agent_memory.api.deps import KnownDep, RuntimeDep
 from agent_memory.api.operation import operations
 from agent_memory.errors import Unavailable
@@ -24,7 +24,8 @@ _READY: dict[int | str, dict[str, Any]] = {
     503: {"description": "Not ready; `checks` says why.", "model": ErrorResponse},
 }
 _METRICS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Prometheus text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    **errors(),
+    200: {"description": "Prometheus text format.", "content": {"text/plain": {"schema": {"type": "string"}}}},
 }
 
 
