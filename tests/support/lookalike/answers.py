@@ -109,11 +109,11 @@ def _facts(prompt: str, messages: list[tuple[str, str]]) -> list[dict[str, Any]]
 
 
 def _decisions(prompt: str) -> list[dict[str, Any]]:
-    """A new note of which a near one has all the words says nothing new; any other is added."""
-    kept = {line["k"]: set(stems(line["text"])) for line in map(json.loads, _KEPT.findall(prompt))}
+    """A new note in the words of a near one says nothing new; any other is added."""
+    kept = {line["k"]: sorted(stems(line["text"])) for line in map(json.loads, _KEPT.findall(prompt))}
     decisions: list[dict[str, Any]] = []
     for note in map(json.loads, _LINE.findall(prompt)):
-        same = [k for k in note["near"] if kept[k] >= set(stems(note["text"]))]
+        same = [k for k in note["near"] if kept[k] == sorted(stems(note["text"]))]
         decisions.append({"n": note["n"], "action": "NONE" if same else "ADD", "of": same[:1]})
     return decisions
 
