@@ -110,10 +110,10 @@ def _facts(prompt: str, messages: list[tuple[str, str]]) -> list[dict[str, Any]]
 
 def _decisions(prompt: str) -> list[dict[str, Any]]:
     """A new note in the words of a near one says nothing new; any other is added."""
-    kept = {line["k"]: sorted(stems(line["text"])) for line in map(json.loads, _KEPT.findall(prompt))}
+    kept = {line["k"]: stems(line["text"]) for line in map(json.loads, _KEPT.findall(prompt))}
     decisions: list[dict[str, Any]] = []
     for note in map(json.loads, _LINE.findall(prompt)):
-        same = [k for k in note["near"] if kept[k] == sorted(stems(note["text"]))]
+        same = [k for k in note["near"] if kept[k] == stems(note["text"])]
         decisions.append({"n": note["n"], "action": "NONE" if same else "ADD", "of": same[:1]})
     return decisions
 
