@@ -228,7 +228,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             working=working,
             longterm=long_term,
             search=search,
-            explains=ExplainService(search, memories, Reader(client)),
+            explains=ExplainService(search, recall, memories, Reader(client)),
             recall=recall,
             idempotency=IdempotencyService(IdempotencyStore(client, keys, deadline=settings.server.request_timeout_seconds)),
             operations=operations,

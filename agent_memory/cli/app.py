@@ -258,6 +258,28 @@ def jobs(
     work.jobs(action, operation, url, state, limit, form)
 
 
+@app.command()
+def explain(
+    memory_id: Annotated[str, typer.Argument(help="the memory that is missed")],
+    text: Annotated[str, typer.Argument(help="the query that did not return it")],
+    user_id: Annotated[str | None, typer.Option(help="the user that the search was for")] = None,
+    namespace: Annotated[str | None, typer.Option(help="the namespace that the search was in")] = None,
+    mode: Annotated[Literal["semantic", "keyword", "hybrid"] | None, typer.Option(help="the mode that was asked for")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=100, help="the limit that was asked for")] = None,
+    prompt: Annotated[bool, typer.Option("--prompt/--search", help="ask about a memory prompt instead of a search")] = False,
+    max_tokens: Annotated[int | None, typer.Option(min=64, help="of the prompt")] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)")] = None,
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
+) -> None:
+    """Say why a search or a prompt did not return a memory. Exit code 0 if it did return it, else 1."""
+    from agent_memory.cli import explain as explanations
+
+    search: dict[str, object] = {"text": text, "search_mode": mode, "limit": limit}
+    search |= {"user_id": {"eq": user_id} if user_id else None, "namespace": {"eq": namespace} if namespace else None}
+    given = {name: value for name, value in search.items() if value is not None}
+    raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, url, form) else 1)
+
+
 @app.command(name="eval")
 def evaluate(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="conversations in LoCoMo's or LongMemEval's format")] = None,

@@ -24,11 +24,11 @@ def jobs(action: str, operation: str | None, url: str | None, state: str | None,
         raise StartupError(f"jobs {action} needs an operation's id, as `agent-memory jobs list` shows it")
     path = f"/v1/operations/{quote(operation, safe='')}"
     if action == "show":
-        typer.echo(json.dumps(_call("GET", url, path), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(call("GET", url, path), ensure_ascii=False, indent=2))
     elif action == "replay":
-        typer.echo(_call("POST", url, f"{path}/replay")["state"])
+        typer.echo(call("POST", url, f"{path}/replay")["state"])
     else:
-        typer.echo(_call("DELETE", url, path)["status"])
+        typer.echo(call("DELETE", url, path)["status"])
 
 
 def _listed(url: str | None, state: str | None, limit: int) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def _listed(url: str | None, state: str | None, limit: int) -> list[dict[str, An
     offset: int | None = 0
     while offset is not None and len(found) < limit:
         query: dict[str, Any] = {"limit": min(_PAGE, limit - len(found)), "offset": offset} | ({"state": state} if state else {})
-        page = _call("GET", url, "/v1/operations", query)
+        page = call("GET", url, "/v1/operations", query)
         found += page["operations"]
         offset = page["next_offset"]
     return found
@@ -53,17 +53,17 @@ def _print(found: list[dict[str, Any]], form: str) -> None:
         typer.echo("nothing")
 
 
-def _call(method: str, url: str | None, path: str, query: dict[str, Any] | None = None) -> Any:
+def call(method: str, url: str | None, path: str, query: dict[str, Any] | None = None, *, body: dict[str, Any] | None = None) -> Any:
     """The answer's JSON. Raises StartupError in one line when the server is away or refuses."""
     base = url.rstrip("/") if url else f"http://127.0.0.1:{load_settings().server.port}"
     try:
-        answer = httpx.request(method, base + path, params=query, timeout=30, trust_env=False)
+        answer = httpx.request(method, base + path, params=query, json=body, timeout=30, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise StartupError(f"no server answers at {base}: {error}") from error
     try:
-        body = answer.json()
+        said = answer.json()
     except ValueError as error:
         raise StartupError(f"{base} is not a memory server: status {answer.status_code}, no JSON") from error
     if answer.status_code != 200:
-        raise StartupError(f"the server refuses: {body.get('detail', body)}")
-    return body
+        raise StartupError(f"the server refuses: {said.get('detail', said)}")
+    return said

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agent_memory.errors import Refused
 from agent_memory.scope import Scope
 from agent_memory.services.plans import Plan, Ranked
+from agent_memory.services.recall import RecallService
 from agent_memory.services.search import SearchService, explanation
 from agent_memory.storage import filters
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.memories import MemoryStore, parse_hits
-from agent_memory_client.models import Explanation, SearchRequest
+from agent_memory_client.models import ExplainRequest, Explanation, MemoryPromptRequest, SearchRequest
 
 # How deep it looks for the rank of a memory that the search itself did not reach.
 _DEEP = 5000
@@ -19,10 +21,33 @@ _DEEP = 5000
 class ExplainService:
     """Answers why."""
 
-    def __init__(self, search: SearchService, store: MemoryStore, reader: Reader) -> None:
+    def __init__(self, search: SearchService, recall: RecallService, store: MemoryStore, reader: Reader) -> None:
         self._search = search
+        self._recall = recall
         self._store = store
         self._read = reader
+
+    async def answer(self, scope: Scope, body: ExplainRequest) -> Explanation:
+        """What a request asks. Raises what the search or the prompt raises."""
+        if body.prompt is not None:
+            return await self.explain_prompt(scope, body.memory_id, body.prompt)
+        return await self.explain(scope, body.memory_id, body.search or SearchRequest())
+
+    async def explain_prompt(self, scope: Scope, memory_id: str, body: MemoryPromptRequest) -> Explanation:
+        """Where the memory stands among those of the prompt, or what keeps it out. Raises Refused for a prompt that does not search."""
+        answer, plan = await self._recall.assembled(scope, body, explain=True)
+        if plan is None or answer.explanation is None:
+            raise Refused("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
+        for memory in answer.long_term_memories or []:
+            if memory.id == memory_id:
+                rank = None if memory.explanation is None else memory.explanation.rank
+                return Explanation(memory_id=memory_id, returned=True, reason="returned", rank=rank, explanation=memory.explanation)
+        for cut in answer.explanation.cut:
+            if cut.memory_id == memory_id:
+                return Explanation(returned=False, **cut.model_dump())
+        found = await self.explain(scope, memory_id, plan.request)
+        # Within the search's limit, and pushed out by what was said a moment ago.
+        return found.model_copy(update={"returned": False, "reason": "beyond_limit"}) if found.returned else found
 
     async def explain(self, scope: Scope, memory_id: str, request: SearchRequest) -> Explanation:
         """Where the memory stands in the answer to the request, or what keeps it out. Raises what the search raises."""
@@ -34,6 +59,10 @@ class ExplainService:
             return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)
         plan = await self._search.prepare(scope, request.model_copy(update={"explain": True}))
         found = await self._search.ranking(scope, plan, await self._search.run(plan))
+        if request.distinct and plan.mode is not None:
+            found, by = await self._search.without_repeats(scope, plan, found)
+            if mid in by:
+                return Explanation(memory_id=memory_id, returned=False, reason="collapsed", by=by[mid])
         page = self._search.page(plan, found)
         place = next((rank for rank, hit in enumerate(found.ranked, start=1) if hit.mid == mid), None)
         if plan.mode is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -15,8 +15,9 @@ from agent_memory.scope import Scope, SessionRef
 from agent_memory.services import recent
 from agent_memory.services.access import session_of
 from agent_memory.services.longterm import LongTermService
+from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.plans import Plan, Ranking
-from agent_memory.services.search import SearchService
+from agent_memory.services.search import SearchService, answer_explanation
 from agent_memory.services.working import fitting
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import SessionState, StoredMessage
@@ -26,6 +27,8 @@ from agent_memory.storage.working import SessionStore
 from agent_memory.timewords import ago, zone_of
 from agent_memory.units import day
 from agent_memory_client.models import (
+    AnswerExplanation,
+    Cut,
     MemoryPromptRequest,
     MemoryPromptResponse,
     MemoryRecordResult,
@@ -79,7 +82,18 @@ class RecallService:
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
         """The messages for a chat model. Raises Refused when neither a session nor a search is asked for."""
+        answer, plan = await self.assembled(scope, body, optimize_query=optimize_query)
+        if plan is not None:
+            self._search.count_reading(scope, plan, answer.long_term_memories or [])
+        return answer
+
+    async def assembled(
+        self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False
+    ) -> tuple[MemoryPromptResponse, Plan | None]:
+        """A prompt and the plan of its search, without counting this as a reading. With `explain` it says how it came about."""
         request = self._search_request(body)
+        if request is not None and explain:
+            request = request.model_copy(update={"explain": True})
         if body.session is None and request is None:
             raise Refused("give a session, a long_term_search, or both", field="session")
         notices: list[str] = []
@@ -95,18 +109,25 @@ class RecallService:
         budget = self._budget(body)
         summary = self._summary(state, budget)
         memories: list[MemoryRecordResult] = []
+        why: AnswerExplanation | None = None
         if plan is not None:
             elsewhere = recent.matching(plan.request, None if state is None else state.ref, said_lately)
             found = await self._search.ranking(scope, plan, replies)
             notices = [*plan.notices, *found.notices]
-            memories = await self._memories(scope, plan, found, state, budget.memories, elsewhere)
+            memories, cut = await self._memories(scope, plan, found, state, budget.memories, elsewhere)
+            if plan.request.explain:
+                why = answer_explanation(plan, found, cut)
+                why.memory_tokens = budget.memories
         listed = None if plan is None else lines(memories, plan.request)
         shown = self._window(state, body.session, self._left(budget, summary, listed))
         if plan is not None and state is not None:
-            memories = self._without_shown(scope, memories, state, shown)
+            news = self._without_shown(scope, memories, state, shown)
+            if why is not None:
+                told = {memory.id for memory in news}
+                why.cut += [Cut(memory_id=memory.id, reason="already_shown") for memory in memories if memory.id not in told]
+                why.messages_left_out = len(state.messages) - len(shown)
+            memories = news
             listed = lines(memories, plan.request)
-        if plan is not None:
-            self._search.count_reading(scope, plan, memories)
         messages: list[Message | SystemMessage] = []
         if summary:
             messages.append(SystemMessage(content=text(SUMMARY_HEAD + summary)))
@@ -114,7 +135,10 @@ class RecallService:
         if listed is not None:
             messages.append(SystemMessage(content=text(MEMORIES_HEAD + listed)))
         messages.append(Message(role="user", content=text(body.query)))
-        return MemoryPromptResponse.model_construct(messages=messages, long_term_memories=memories or None, notices=notices or None)
+        answer = MemoryPromptResponse.model_construct(
+            messages=messages, long_term_memories=memories or None, notices=notices or None, explanation=why
+        )
+        return answer, plan
 
     def _search_request(self, body: MemoryPromptRequest) -> SearchRequest | None:
         """The search of a prompt: for the query, within the session's user and namespace unless the search names its own."""
@@ -195,8 +219,8 @@ class RecallService:
         state: SessionState | None,
         tokens: int,
         elsewhere: Sequence[MemoryRecordResult],
-    ) -> list[MemoryRecordResult]:
-        """The best memories that fit, without those that say the same as one before, or repeat the session's messages.
+    ) -> tuple[list[MemoryRecordResult], list[Cut]]:
+        """The best memories that fit, without those that say the same as one before, or repeat the session's messages; and these.
 
         What was said `elsewhere` and is no memory yet comes first: the index cannot rank it.
         """
@@ -204,21 +228,31 @@ class RecallService:
         newest = state.messages[-plan.request.limit :] if state is not None else []
         seen = {self._longterm.message_mid(scope, state.ref, stored.message.id) for stored in newest} if state else set[str]()
         taken: list[MemoryRecordResult] = []
-        told: set[str] = set()
+        cut = await self._seen(scope, plan, found, seen)
+        told, there, wanted = Shown(), tokens, 0
         memories = [*elsewhere, *await self._search.results(scope, plan, self._search.page(plan, found, without=seen))]
         # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
         bytes_fit = sum(len(memory.text.encode()) + _PER_MEMORY for memory in memories) <= tokens
         for memory in memories:
-            same = " ".join(memory.text.casefold().split())
             cost = 0 if bytes_fit else self._counter.count(memory.text) + _PER_MEMORY
-            if same in told:
-                continue
             if cost > tokens:
-                continue
-            tokens -= cost
-            told.add(same)
-            taken.append(memory)
-        return taken[: plan.request.limit]
+                # With more room those before it would come in first.
+                wanted += cost
+                cut.append(Cut(memory_id=memory.id, reason="over_budget", tokens_needed=wanted, tokens_available=there))
+            elif plan.request.distinct is not False and (by := told.add(memory)) is not None:
+                cut.append(Cut(memory_id=memory.id, reason="collapsed", by=by))
+            else:
+                wanted += cost
+                tokens -= cost
+                taken.append(memory)
+        return taken[: plan.request.limit], cut
+
+    async def _seen(self, scope: Scope, plan: Plan, found: Ranking, seen: Collection[str]) -> list[Cut]:
+        """Those of the first of the ranking that are passed over for the session's messages, which show them; only when it is asked for."""
+        if not (plan.request.explain and seen):
+            return []
+        hits = [hit for hit in found.ranked[: plan.request.limit + len(seen)] if hit.mid in seen]
+        return [Cut(memory_id=memory.id, reason="already_shown") for memory in await self._search.results(scope, plan, hits)]
 
     def _without_shown(
         self, scope: Scope, memories: list[MemoryRecordResult], state: SessionState, shown: Sequence[StoredMessage]

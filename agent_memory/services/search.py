@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_memory.scope import Scope
 from agent_memory.services import ranking
+from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.ordering import Ordering
 from agent_memory.services.plans import Plan, Ranked, Ranking, asks_for_recency
 from agent_memory.services.queries import QueryReader
@@ -17,6 +18,8 @@ from agent_memory.storage import filters
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.memories import Hits, MemoryStore, parse_hits
 from agent_memory_client.models import (
+    AnswerExplanation,
+    Cut,
     HitExplanation,
     MemoryRecord,
     MemoryRecordResult,
@@ -25,6 +28,9 @@ from agent_memory_client.models import (
     SearchRequest,
     SearchScoreTypeEnum,
 )
+
+# Repeats are looked for down to this place: every page costs all places before it.
+_MOST_DISTINCT = 400
 
 
 class SearchService:
@@ -54,15 +60,42 @@ class SearchService:
             notice = "optimize_query: nothing is near enough to the rewritten query; searched for the query as it is"
             plan = replace(plan, notices=[notice, *plan.notices])
             found = await self.ranking(scope, plan, await self.run(plan))
+        cut: list[Cut] = []
+        if body.distinct and plan.mode is not None:
+            whole = found
+            found, repeats = await self.without_repeats(scope, plan, whole)
+            if body.explain:
+                names = {hit.mid: hit for hit in whole.ranked}
+                told = await self.results(scope, plan, [names[mid] for mid in repeats])
+                cut = [Cut(memory_id=memory.id, reason="collapsed", by=repeats[self._store.mid(scope, memory.id)]) for memory in told]
         page = self.page(plan, found)
         memories = await self.results(scope, plan, page)
-        self.count_reading(scope, plan, memories)
         after = body.offset + body.limit
         more = after < found.total and len(page) == body.limit
+        self.count_reading(scope, plan, memories)
         notices = [*plan.notices, *found.notices]
         return MemoryRecordResultsResponse(
-            memories=memories, total=found.total, next_offset=after if more else None, notices=notices or None
+            memories=memories,
+            total=found.total,
+            next_offset=after if more else None,
+            notices=notices or None,
+            explanation=answer_explanation(plan, found, cut) if body.explain else None,
         )
+
+    async def without_repeats(self, scope: Scope, plan: Plan, found: Ranking) -> tuple[Ranking, dict[str, str]]:
+        """The ranking without memories that only repeat a better one, and for each of these (by name in keys) the id of that one.
+
+        It looks at as many as lie behind a page, from the top, so that pages agree; `total` then counts what is left of them.
+        """
+        looked = found.ranked[:_MOST_DISTINCT]
+        shown, kept, repeats = Shown(), list[Ranked](), dict[str, str]()
+        for hit, record in zip(looked, await self._store.fetch(scope, [hit.mid for hit in looked]), strict=True):
+            by = None if record is None else shown.add(record)
+            if by is None:
+                kept.append(hit)
+            else:
+                repeats[hit.mid] = by
+        return replace(found, total=found.total - len(repeats), ranked=[*kept, *found.ranked[_MOST_DISTINCT:]]), repeats
 
     def count_reading(self, scope: Scope, plan: Plan, memories: Sequence[MemoryRecord]) -> None:
         """Counts that these were found and shown: not in listings, and not for a caller who asked for an answer without recency."""
@@ -223,6 +256,20 @@ def result(record: MemoryRecord, hit: Ranked, kind: SearchScoreTypeEnum | None, 
     why = None if rank is None else explanation(hit, rank)
     place: dict[str, Any] = {"dist": max(hit.distance, 0.0), "score": hit.score, "score_type": kind, "explanation": why}
     return MemoryRecordResult.model_construct(**record.__dict__, **place)
+
+
+def answer_explanation(plan: Plan, found: Ranking, cut: list[Cut]) -> AnswerExplanation:
+    """How a whole answer came about."""
+    return AnswerExplanation(
+        mode=None if plan.mode is None else "keyword" if plan.degraded else plan.mode.value,
+        query=plan.spoken,
+        left_out=list(plan.left_out),
+        time_start=None if plan.span is None else plan.span.start,
+        time_end=None if plan.span is None else plan.span.end,
+        ranked=len(found.ranked),
+        below_threshold=len(found.dropped),
+        cut=cut,
+    )
 
 
 def explanation(hit: Ranked, rank: int) -> HitExplanation:

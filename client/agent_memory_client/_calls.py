@@ -17,6 +17,7 @@ from agent_memory_client.models import (
     CreateSummaryViewRequest,
     ForgetPolicy,
     MemoryMessage,
+    MemoryPromptRequest,
     MemoryRecord,
     RecencyConfig,
     SearchRequest,
@@ -295,8 +296,16 @@ class Calls:
     def search(self, body: dict[str, Any], optimize_query: bool) -> Call:
         return Call("POST", "/v1/long-term-memory/search", _query(optimize_query=optimize_query), body)
 
-    def explain(self, memory_id: str, search: SearchRequest | Mapping[str, Any]) -> Call:
-        body = jsonable(search if isinstance(search, SearchRequest) else dict(search))
+    def explain(
+        self,
+        memory_id: str,
+        search: SearchRequest | Mapping[str, Any] | None = None,
+        prompt: MemoryPromptRequest | Mapping[str, Any] | None = None,
+    ) -> Call:
+        if prompt is not None:
+            asked = jsonable(prompt if isinstance(prompt, MemoryPromptRequest) else dict(prompt))
+            return Call("POST", "/v1/long-term-memory/explain", json={"memory_id": memory_id, "prompt": asked})
+        body = jsonable(search if isinstance(search, SearchRequest) else dict(search or {}))
         if "namespace" not in body and self._config.default_namespace is not None:
             body["namespace"] = {"eq": self._config.default_namespace}
         return Call("POST", "/v1/long-term-memory/explain", json={"memory_id": memory_id, "search": body})

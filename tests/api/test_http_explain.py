@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,9 +13,14 @@ import pytest
 from ulid import ULID
 
 from agent_memory.settings import load_settings
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from tests.support.cli import agent_memory
 from tests.support.stack import stack
+from tests.support.waiting import wait_until
 
-USER = "explained"
+SEARCH, EXPLAIN = "/v1/long-term-memory/search", "/v1/long-term-memory/explain"
+USER, REPEATED = "explained", "repeated"
+REPEATS = ("Jonas repairs 2 bicycles", "jonas repairs 2 bicycles!", "Oh, Jonas really repairs 2 bicycles", "Jonas repairs 3 bicycles")
 TEXTS = [
     "Marta keeps three cats",
     "The cats sleep on the sofa",
@@ -30,18 +38,32 @@ async def client(redis_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
             {"id": f"m{i}", "text": text, "user_id": USER, "topics": ["pets"] if "cat" in text else ["other"]}
             for i, text in enumerate(TEXTS)
         ]
+        memories += [{"id": f"r{i}", "text": text, "user_id": REPEATED} for i, text in enumerate(REPEATS)]
         answer = await http.post("/v1/long-term-memory/", json={"memories": memories}, params={"wait": 15})
         assert answer.headers["x-searchable"] == "true"
         yield http
 
 
 async def search(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
-    return (await client.post("/v1/long-term-memory/search", json={"user_id": {"eq": USER}, **body})).json()["memories"]
+    return (await client.post(SEARCH, json={"user_id": {"eq": USER}, **body})).json()["memories"]
 
 
 async def why(client: httpx.AsyncClient, memory_id: str, **body: Any) -> dict[str, Any]:
     request = {"memory_id": memory_id, "search": {"user_id": {"eq": USER}, **body}}
-    return (await client.post("/v1/long-term-memory/explain", json=request)).json()
+    return (await client.post(EXPLAIN, json=request)).json()
+
+
+async def ask(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    return (await client.post("/v1/memory/prompt", json=body)).json()
+
+
+async def told(client: httpx.AsyncClient, **body: Any) -> list[str]:
+    """The memories of a prompt, best first."""
+    return [memory["id"] for memory in (await ask(client, **body))["long_term_memories"] or []]
+
+
+async def why_not(client: httpx.AsyncClient, memory_id: str, **body: Any) -> dict[str, Any]:
+    return (await client.post(EXPLAIN, json={"memory_id": memory_id, "prompt": body})).json()
 
 
 async def test_hits_explain_their_place(client: httpx.AsyncClient) -> None:
@@ -88,6 +110,114 @@ async def test_what_is_neither_near_nor_shares_a_word_is_below_the_threshold(cli
     answer = await why(client, "m3", text="quantum chromodynamics")
     assert answer["reason"] == "below_threshold"
     assert await search(client, text="quantum chromodynamics") == []
+
+
+async def test_what_is_new_stands_where_its_explanation_says(client: httpx.AsyncClient) -> None:
+    """Weighed by age, ranks are other ones, and these are as true."""
+    body = {"text": "Marta and her cats", "recency_boost": True, "recency_recency_weight": 3.0, "recency_half_life_created_days": 0.00001}
+    answer = await why(client, "m2", **body, limit=1)
+    assert [hit["id"] for hit in await search(client, **body, limit=answer["rank"])][-1] == "m2"
+    assert 0 <= answer["explanation"]["recency"] <= 1
+
+
+async def test_a_repeat_names_the_memory_that_says_the_same(client: httpx.AsyncClient) -> None:
+    body = {"text": "who repairs bicycles", "user_id": {"eq": REPEATED}}
+    assert {hit["id"] for hit in await search(client, **body)} == {"r0", "r1", "r2", "r3"}
+    found = (await client.post(SEARCH, json={**body, "distinct": True, "explain": True})).json()
+    shown = [hit["id"] for hit in found["memories"]]
+    assert (len(shown), found["total"], "r3" in shown) == (2, 2, True), "another number is another memory"
+    cut = {one["memory_id"]: one["by"] for one in found["explanation"]["cut"]}
+    assert set(cut) == {"r0", "r1", "r2"} - set(shown)
+    assert set(cut.values()) == set(shown) - {"r3"}
+    for name, by in cut.items():
+        answer = await why(client, name, **body, distinct=True)
+        assert (answer["returned"], answer["reason"], answer["by"]) == (False, "collapsed", by)
+        assert (await why(client, name, **body))["reason"] == "returned"
+    pages = [(await client.post(SEARCH, json={**body, "distinct": True, "limit": 1, "offset": n})).json() for n in (0, 1)]
+    assert [[hit["id"] for hit in page["memories"]] for page in pages] == [[name] for name in shown]
+    assert [page["next_offset"] for page in pages] == [1, None]
+
+
+async def test_a_prompt_says_what_it_collapsed(client: httpx.AsyncClient) -> None:
+    body = {"query": "who repairs bicycles", "long_term_search": {"user_id": {"eq": REPEATED}}}
+    shown = await told(client, **body)
+    assert len(shown) == 2
+    everything = {**body, "long_term_search": {**body["long_term_search"], "distinct": False}}  # pyright: ignore[reportGeneralTypeIssues]
+    for name in {"r0", "r1", "r2"} - set(shown):
+        answer = await why_not(client, name, **body)
+        assert (answer["reason"], [answer["by"]]) == ("collapsed", [one for one in shown if one != "r3"])
+        assert name in await told(client, **everything)
+
+
+async def test_as_many_tokens_as_are_needed_bring_a_memory_into_the_prompt(client: httpx.AsyncClient) -> None:
+    body: dict[str, Any] = {"query": "Marta and her cats", "long_term_search": {"user_id": {"eq": USER}}, "max_tokens": 100}
+    over = {"m0", "m1", "m2", "m4"} - set(await told(client, **body))
+    assert over
+    for name in over:
+        answer = await why_not(client, name, **body)
+        assert (answer["returned"], answer["reason"]) == (False, "over_budget")
+        more = body["max_tokens"] + answer["tokens_needed"] - answer["tokens_available"]
+        assert name in await told(client, **{**body, "max_tokens": more})
+    whole = await ask(client, **{**body, "long_term_search": {"user_id": {"eq": USER}, "explain": True}})
+    assert {cut["memory_id"] for cut in whole["explanation"]["cut"] if cut["reason"] == "over_budget"} >= over
+
+
+async def test_other_reasons_of_a_prompt_are_those_of_its_search(client: httpx.AsyncClient) -> None:
+    body = {"query": "Marta and her cats", "long_term_search": {"user_id": {"eq": USER}, "limit": 1}}
+    (first,) = await told(client, **body)
+    answer = await why_not(client, first, **body)
+    assert (answer["returned"], answer["reason"], answer["rank"]) == (True, "returned", 1)
+    other = next(name for name in ("m0", "m1", "m2") if name != first)
+    answer = await why_not(client, other, **body)
+    assert answer["reason"] == "beyond_limit"
+    wider = {**body, "long_term_search": {"user_id": {"eq": USER}, "limit": answer["rank"]}}
+    assert (await told(client, **wider))[answer["rank"] - 1] == other
+    assert (await why_not(client, "r0", **body))["filters"] == ["user_id"]
+    assert (await client.post(EXPLAIN, json={"memory_id": "m0", "prompt": {"query": "x"}})).status_code == 400
+    assert (await client.post(EXPLAIN, json={"memory_id": "m0"})).status_code == 422
+
+
+async def test_what_the_session_shows_is_not_told_again(client: httpx.AsyncClient) -> None:
+    session = {"session_id": f"shown-{ULID()}", "user_id": "talker"}
+    messages = [{"id": "spoken", "role": "user", "content": "The lighthouse keeper paints seascapes"}]
+    await client.post(f"/v1/working-memory/{session['session_id']}/messages", json={"messages": messages, "user_id": "talker"})
+
+    async def promoted() -> list[dict[str, Any]]:
+        return await search(client, text="lighthouse", user_id={"eq": "talker"})
+
+    (memory,) = await wait_until(promoted, "the message became a memory")
+    body = {"query": "What does the lighthouse keeper paint?", "session": session, "long_term_search": True}
+    answer = await why_not(client, memory["id"], **body)
+    assert (answer["returned"], answer["reason"]) == (False, "already_shown")
+    prompt = await ask(client, **body)
+    assert prompt["long_term_memories"] is None
+    assert any("seascapes" in message["content"]["text"] for message in prompt["messages"])
+
+
+async def test_an_answer_says_how_its_query_was_understood(client: httpx.AsyncClient) -> None:
+    body = {"text": "What did Marta buy in May 2023?", "user_id": {"eq": USER}, "explain": True, "timezone": "Asia/Tokyo"}
+    found = (await client.post(SEARCH, json=body)).json()["explanation"]
+    assert (found["mode"], found["time_start"][:16], found["time_end"][:16]) == ("hybrid", "2023-04-30T15:00", "2023-05-31T15:00")
+    assert found["ranked"] + found["below_threshold"] == len(TEXTS)
+
+
+async def test_the_command_line_and_the_client_ask_the_same(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    url = str(client.base_url)
+    asked = ("explain", "m4", "Marta and her cats", "--user-id", USER, "--limit", "1", "--url", url)
+    answer = await why(client, "m4", text="Marta and her cats", limit=1)
+    shown = await asyncio.to_thread(agent_memory, *asked, cwd=tmp_path)
+    first = f"beyond_limit: it stands at place {answer['rank']}; a limit of {answer['rank']} would show it"
+    assert (shown.returncode, shown.stdout.splitlines()[0]) == (1, first), shown.stderr
+    plain = await asyncio.to_thread(agent_memory, *asked, "--format", "json", "--prompt", cwd=tmp_path)
+    assert json.loads(plain.stdout)["reason"] == "beyond_limit"
+    async with MemoryAPIClient(MemoryClientConfig(base_url=url)) as api:
+        same = await api.explain_long_term_memory("m4", {"text": "Marta and her cats", "limit": 1, "user_id": {"eq": USER}})
+        assert (same.reason, same.rank, same.explanation.score if same.explanation else None) == (
+            answer["reason"],
+            answer["rank"],
+            answer["explanation"]["score"],
+        )
+        assert (await api.explain_long_term_memory("m0", prompt={"query": "cats", "long_term_search": {"user_id": {"eq": USER}}})).returned
 
 
 async def test_what_does_not_exist_is_not_found(client: httpx.AsyncClient) -> None:

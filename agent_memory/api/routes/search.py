@@ -34,5 +34,5 @@ async def search_long_term_memory(
     responses=errors(400, 413, 415),
 )
 async def explain_long_term_memory(runtime: RuntimeDep, scope: ScopeDep, body: Annotated[ExplainRequest, Body()]) -> Response:
-    """Says why a search did not return a memory: which filter, rank or threshold; or where it stands in the answer."""
-    return ModelResponse(await runtime.explains.explain(scope, body.memory_id, body.search))
+    """Says why a search, or a prompt, did not return a memory: which filter, rank, threshold or budget; or where it stands."""
+    return ModelResponse(await runtime.explains.answer(scope, body))

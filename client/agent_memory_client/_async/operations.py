@@ -21,6 +21,7 @@ from agent_memory_client.models import (
     HealthCheckResponse,
     LastAccessed,
     MemoryMessage,
+    MemoryPromptRequest,
     MemoryRecord,
     MemoryRecordResults,
     MemoryType,
@@ -218,9 +219,15 @@ class Operations(Connection):
         )
         return parse(MemoryRecordResults, await self._send(self._calls.search(body, optimize_query)))
 
-    async def explain_long_term_memory(self, memory_id: str, search: SearchRequest | dict[str, Any]) -> Explanation:
-        """Why a search did not return a memory: which filter, rank or threshold kept it out; or where it stands in the answer."""
-        return parse(Explanation, await self._send(self._calls.explain(memory_id, search)))
+    async def explain_long_term_memory(
+        self,
+        memory_id: str,
+        search: SearchRequest | dict[str, Any] | None = None,
+        *,
+        prompt: MemoryPromptRequest | dict[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a search, or a prompt, did not return a memory: which filter, rank, threshold or budget kept it out; or where it stands."""
+        return parse(Explanation, await self._send(self._calls.explain(memory_id, search, prompt)))
 
     async def memory_prompt(
         self,

@@ -22,6 +22,7 @@ from agent_memory_client.models import (
     HealthCheckResponse,
     LastAccessed,
     MemoryMessage,
+    MemoryPromptRequest,
     MemoryRecord,
     MemoryRecordResults,
     MemoryType,
@@ -219,9 +220,15 @@ class Operations(Connection):
         )
         return parse(MemoryRecordResults, self._send(self._calls.search(body, optimize_query)))
 
-    def explain_long_term_memory(self, memory_id: str, search: SearchRequest | dict[str, Any]) -> Explanation:
-        """Why a search did not return a memory: which filter, rank or threshold kept it out; or where it stands in the answer."""
-        return parse(Explanation, self._send(self._calls.explain(memory_id, search)))
+    def explain_long_term_memory(
+        self,
+        memory_id: str,
+        search: SearchRequest | dict[str, Any] | None = None,
+        *,
+        prompt: MemoryPromptRequest | dict[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a search, or a prompt, did not return a memory: which filter, rank, threshold or budget kept it out; or where it stands."""
+        return parse(Explanation, self._send(self._calls.explain(memory_id, search, prompt)))
 
     def memory_prompt(
         self,

@@ -21,6 +21,7 @@ from agent_memory_client.models._types import (
     new_id,
 )
 from agent_memory_client.models.conditions import Condition, MetadataFilter
+from agent_memory_client.models.explain import ExplainRequest, Explanation
 from agent_memory_client.models.extraction import MAX_PHRASES, ExtractionCategory, ExtractionRules
 from agent_memory_client.models.filters import (
     CreatedAt,
@@ -85,8 +86,8 @@ from agent_memory_client.models.search import (
     MAX_SEARCH_LIMIT,
     MAX_SEARCH_OFFSET,
     TEXT_SCORERS,
-    ExplainRequest,
-    Explanation,
+    AnswerExplanation,
+    Cut,
     MemoryRecordResults,
     MemoryRecordResultsResponse,
     RecencyConfig,
@@ -131,6 +132,7 @@ __all__ = [
     "TEXT_SCORERS",
     "AckResponse",
     "Annotations",
+    "AnswerExplanation",
     "AppendMessagesRequest",
     "AppendMessagesResponse",
     "AudioContent",
@@ -142,6 +144,7 @@ __all__ = [
     "CreateTokenRequest",
     "CreatedAt",
     "CreatedToken",
+    "Cut",
     "DateConditions",
     "DateFilter",
     "EditMemoryRecordRequest",

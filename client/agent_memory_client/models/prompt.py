@@ -9,7 +9,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
 from agent_memory_client.models._types import FreeText
 from agent_memory_client.models.memories import MemoryRecordResult
-from agent_memory_client.models.search import SearchRequest
+from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
 
 
@@ -140,6 +140,7 @@ class MemoryPromptResponse(BaseModel):
     messages: list[Message | SystemMessage]
     long_term_memories: list[MemoryRecordResult] | None = None
     notices: list[str] | None = None
+    explanation: AnswerExplanation | None = None
 
     def to_openai(self) -> list[dict[str, str]]:
         """The messages as chat completion APIs take them: role and string content."""

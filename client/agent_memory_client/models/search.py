@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from agent_memory_client.models._types import FreeText, Identifier, Instant, Number
+from agent_memory_client.models._types import FreeText, Instant, Number
 from agent_memory_client.models.conditions import Condition, MetadataFilters
 from agent_memory_client.models.filters import (
     CreatedAt,
@@ -23,7 +23,7 @@ from agent_memory_client.models.filters import (
     Topics,
     UserId,
 )
-from agent_memory_client.models.memories import HitExplanation, MemoryRecordResult
+from agent_memory_client.models.memories import MemoryRecordResult
 
 MAX_SEARCH_LIMIT = 100
 MAX_SEARCH_OFFSET = 1_000_000
@@ -62,7 +62,8 @@ class SearchRequest(BaseModel):
 
     `distance_threshold` is the largest cosine distance (0 to 2) of a semantic search; `hybrid_alpha` is the weight of meaning
     against words; half-lives are in days. A time that the text names ("last week") is read in `timezone` (an
-    IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `explain` each result says how it was scored.
+    IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `distinct`, memories that only repeat one before
+    them are left out (prompts do so unless it is false). With `explain` the answer and each result say how they came about.
 
     Only what is current is found: `as_of` asks for what was true at a time, `known_at` for what the server answered then (with `as_of`: for
     what it then knew to be true at that time), and `history` for every version. `filter` joins conditions by and, or and not.
@@ -95,6 +96,7 @@ class SearchRequest(BaseModel):
     server_side_recency: bool | None = None
     timezone: Annotated[str, Field(max_length=64)] | None = None
     reference_time: Instant | None = None
+    distinct: bool | None = None
     explain: bool = False
     agent_id: TagFilter | None = None
     slot: TagFilter | None = None
@@ -107,26 +109,35 @@ class SearchRequest(BaseModel):
     history: bool = False
 
 
-class ExplainRequest(BaseModel):
-    """Asks why a search did or did not return a memory."""
-
-    memory_id: Identifier
-    search: SearchRequest
-
-
-class Explanation(BaseModel):
-    """Why a search did not return a memory, or where it did.
-
-    `reason` is one of returned, not_found, filtered (`filters` names those that exclude it), not_ranked (neither near nor sharing a word),
-    below_threshold, beyond_limit (a limit of `rank` would show it), collapsed. Ranks count from 1.
-    """
+class Cut(BaseModel):
+    """A memory that was ranked and is not in the answer: collapsed (`by` says the same), already_shown (among a prompt's messages), or
+    over_budget (it needs `tokens_needed` in all for memories, `tokens_available` were there)."""
 
     memory_id: str
-    returned: bool
     reason: str
-    filters: list[str] = []
-    rank: int | None = None
-    explanation: HitExplanation | None = None
+    by: str | None = None
+    tokens_needed: int | None = None
+    tokens_available: int | None = None
+
+
+class AnswerExplanation(BaseModel):
+    """How an answer came about: `query` is what was compared by meaning, without the words `left_out` that most memories share.
+
+    `time_start` (included) and `time_end` (not) bound the time that the query names. `ranked` memories were near enough, `below_threshold`
+    were looked at and were not; `cut` are those that the answer left out for another reason than its limit. In prompts `memory_tokens` is
+    what memories may take, `messages_left_out` how many of the session's messages did not fit.
+    """
+
+    mode: str | None = None
+    query: str | None = None
+    left_out: list[str] = []
+    time_start: Instant | None = None
+    time_end: Instant | None = None
+    ranked: int = 0
+    below_threshold: int = 0
+    cut: list[Cut] = []
+    memory_tokens: int | None = None
+    messages_left_out: int | None = None
 
 
 class MemoryRecordResultsResponse(BaseModel):
@@ -139,6 +150,7 @@ class MemoryRecordResultsResponse(BaseModel):
     total: int
     next_offset: int | None = None
     notices: list[str] | None = None
+    explanation: AnswerExplanation | None = None
 
 
 class MemoryRecordResults(MemoryRecordResultsResponse):

@@ -1,0 +1,49 @@
+"""Which memories of an answer only repeat another one of it (pure).
+
+A repeat is what loses nothing by being left out: the same words in the same order, but for case, accents, punctuation, articles and
+fillers, of the same person, and for what was said or happened also of the same day. Similar is not enough: "I live in Berlin" and "I used
+to live in Berlin" are near each other by every measure and say different things.
+"""
+
+from __future__ import annotations
+
+from agent_memory.analysis import fold
+from agent_memory.units import day
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+_EDGES = ".,;:!…\"“”‘’'()[]{}<>*`"
+_WORDS = "a an the oh well yes yeah so and also just really very indeed please"
+_FILLERS = frozenset(_WORDS.split())
+_TIMELESS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
+
+Said = tuple[object, ...]
+
+
+def said(text: str) -> tuple[str, ...]:
+    """What a text says, without what makes no difference; all of its words when nothing else is left."""
+    words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
+    return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
+
+
+class Shown:
+    """What an answer holds already."""
+
+    def __init__(self) -> None:
+        self._timeless: dict[Said, str] = {}
+        self._dated: dict[Said, str] = {}
+
+    def add(self, memory: MemoryRecord) -> str | None:
+        """The id of the shown memory that says all that this one says; None when there is none, and then this one is shown from now on."""
+        whose = (memory.user_id, memory.namespace, said(memory.text))
+        of_day: Said = (*whose, day(memory.event_date or memory.created_at))
+        # A fact is the same on every day, unless it names its own; what was said or done on two days was said or done twice.
+        timeless: Said = (*whose, None if memory.event_date is None else day(memory.event_date))
+        first = self._dated.get(of_day)
+        if first is None and memory.memory_type in _TIMELESS:
+            first = self._timeless.get(timeless)
+        if first is not None:
+            return first
+        self._dated[of_day] = memory.id
+        if memory.memory_type in _TIMELESS:
+            self._timeless[timeless] = memory.id
+        return None
