@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -25,7 +25,8 @@ _AGE_DEPTH = 400
 class Plan:
     """A search that is ready for its round trip: what it asks of the index. `mode` None lists without a query.
 
-    `spoken` is the query as it is compared by meaning, `left_out` the words that it lost for that, `notices` what was not done as asked.
+    `spoken` is the query as it is compared by meaning, `left_out` the words that it lost for that, `notices` what was not done as asked;
+    words that are `muted` match and do not score.
     """
 
     mode: SearchModeEnum | None
@@ -42,6 +43,7 @@ class Plan:
     notices: Sequence[str] = ()
     scorer: str = "BM25STD"
     rewritten: bool = False
+    muted: Collection[str] = ()
     past: str | None = None
     """The clause for history, where that is asked, too."""
 

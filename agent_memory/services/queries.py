@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,6 +34,8 @@ _ENOUGH = 30
 _FEW = 20
 _MISSING_SHARE = 0.05
 _LOOK_SECONDS = 0.05
+# What stands in fewer of the memories than this is rare.
+_SHARED = 0.1
 _STALLED_SECONDS = 30.0
 
 
@@ -66,16 +70,21 @@ class QueryReader:
         spoken, rewritten = text, False
         left_out: Sequence[str] = ()
         notices: list[str] = []
+        known = _Known(0, {})
         if mode is not SearchModeEnum.KEYWORD and any(c.isalnum() for c in text):
             # The contract rewrites semantic searches only; a search that names no mode is one, too.
             if optimize and ("search_mode" not in request.model_fields_set or mode is SearchModeEnum.SEMANTIC):
                 spoken, notice = await self._rewriter.rewritten(text)
                 rewritten = notice is None
                 notices += [notice] if notice else []
-            spoken, left_out = await self._cleaned(scope, request, spoken, analysis.query_terms(spoken) if rewritten else terms)
+            asked = analysis.query_terms(spoken) if rewritten else terms
+            known = await self._known(scope, request, [*dict.fromkeys([*terms, *asked])], settle=True)
+            spoken, left_out = _cleaned(spoken, asked, known)
             vector = await self._query_vector(spoken)
             if vector is None:
                 notices.append("the embedding model does not answer: searched by words alone")
+        elif len(terms) > 1:
+            known = await self._known(scope, request, terms)
         degraded = vector is None and mode is not SearchModeEnum.KEYWORD
         if not terms and (vector is None or mode is not SearchModeEnum.SEMANTIC):
             return Plan(mode, clause, request, depth=depth, empty=True, degraded=degraded, notices=notices)
@@ -94,27 +103,29 @@ class QueryReader:
             scorer=request.text_scorer,
             rewritten=rewritten,
             past=past,
+            muted=_overrated(terms, known),
         )
 
-    async def _cleaned(self, scope: Scope, request: SearchRequest, text: str, terms: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """The query without the words that most of the memories share, and these; as it is when nothing would be left."""
-        population = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
-        clause = filters.where(scope, population)
+    async def _known(self, scope: Scope, request: SearchRequest, terms: Sequence[str], *, settle: bool = False) -> _Known:
+        """What the index knows of some words among the memories of the request's users and namespaces, in one round trip.
+
+        With `settle` it waits a moment for a bulk of memories that were just written.
+        """
+        clause = filters.where(scope, SimpleNamespace(user_id=request.user_id, namespace=request.namespace))
+        asked = terms if len(terms) > 1 else ()
 
         def build(pipe: Pipe) -> None:
             self._store.queue_count(pipe, clause)
             self._store.queue_count(pipe, clause, embedded=True)
-            for term in terms if len(terms) > 1 else ():
-                self._store.queue_count(pipe, filters.having(clause, [term]))
+            for term in asked:
+                self._store.queue_words(pipe, clause, [term], 1)
 
-        total, embedded, *counts = (parse_hits(reply).total for reply in await self._read(build))
-        if total - embedded > max(_FEW, _MISSING_SHARE * total):
-            await self._until_embedded(clause, total - embedded)
-        if total < _ENOUGH or not counts:
-            return text, ()
-        common = {term for term, count in zip(terms, counts, strict=True) if count >= COMMON_SHARE * total}
-        cleaned = analysis.without(text, common) if len(common) < len(terms) else ""
-        return (cleaned, sorted(common)) if cleaned else (text, ())
+        total, embedded, *found = (parse_hits(reply) for reply in await self._read(build))
+        missing = total.total - embedded.total
+        if settle and missing > max(_FEW, _MISSING_SHARE * total.total):
+            await self._until_embedded(clause, missing)
+        words = {term: (hits.total, max((hit.value for hit in hits.hits), default=0.0)) for term, hits in zip(asked, found, strict=True)}
+        return _Known(total.total, words)
 
     async def _until_embedded(self, clause: str, missing: int) -> None:
         """Waits, for a moment at most, while a bulk of memories that were just written gets its vectors.
@@ -145,3 +156,38 @@ class QueryReader:
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("searching by words alone: %s", error)
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How many memories there are, and for each word in how many it stands and how much it adds to a score at most."""
+
+    total: int
+    words: Mapping[str, tuple[int, float]]
+
+
+def _cleaned(text: str, terms: Sequence[str], known: _Known) -> tuple[str, Sequence[str]]:
+    """The query without the words that most of the memories share, and these; as it is when nothing would be left."""
+    if known.total < _ENOUGH or not known.words:
+        return text, ()
+    common = {term for term in terms if known.words[term][0] >= COMMON_SHARE * known.total}
+    cleaned = analysis.without(text, common) if len(common) < len(terms) else ""
+    return (cleaned, sorted(common)) if cleaned else (text, ())
+
+
+def _overrated(terms: Sequence[str], known: _Known) -> Sequence[str]:
+    """Words that many memories share and that would yet outweigh all others; none when it is all of them.
+
+    RediSearch 2.10 computes BM25's IDF from N - n without a sign, and n counts rewritten documents several times until its collector runs.
+    A word of nearly all memories of a small store then gets an IDF of about 39 instead of about 0. No word can score more than
+    (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), so what does, even for ten million memories, is such a word. One that
+    stands in few memories may outweigh the others: it is what was asked for.
+    """
+    found = [
+        term
+        for term in terms
+        if term in known.words
+        and known.words[term][0] >= _SHARED * known.total
+        and known.words[term][1] > 2.2 * math.log(1 + 1e7 / (known.words[term][0] + 0.5))
+    ]
+    return found if len(found) < len(terms) else ()

@@ -127,7 +127,7 @@ class SearchService:
             return 0
         times = () if plan.weights is None else ("c", "la") if asks_for_recency(request) else ("c",)
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
-            store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past)
+            store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past, mute=plan.muted)
             return 1
         if plan.mode is SearchModeEnum.SEMANTIC and request.distance_threshold is not None:
             store.queue_within(pipe, clause, plan.vector, request.distance_threshold, plan.depth, times, past=past)
@@ -136,13 +136,13 @@ class SearchService:
         store.queue_count(pipe, clause, past=past)
         if plan.mode is SearchModeEnum.SEMANTIC:
             return 2
-        store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past)
+        store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past, mute=plan.muted)
         if plan.span is None:
             return 3
         # What belongs to the time may be far down in the other lists, so it has lists of its own.
         within = filters.during(clause, plan.span.start, plan.span.end)
         store.queue_nearest(pipe, within, plan.vector, plan.depth, times, past=past)
-        store.queue_words(pipe, within, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past)
+        store.queue_words(pipe, within, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past, mute=plan.muted)
         return 5
 
     async def ranking(self, scope: Scope, plan: Plan, replies: Sequence[Any]) -> Ranking:

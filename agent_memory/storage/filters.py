@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -209,13 +209,13 @@ def during(clause: str, start: datetime, end: datetime) -> str:
     return f"{clause}{AND}(@c:[{low} ({high}] | @e:[{low} ({high}])"
 
 
-def scoring(clause: str, terms: Iterable[str]) -> str:
-    """As `having` any of the terms, for BM25: a memory scores by every one of the terms that it has."""
+def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> str:
+    """As `having` any of the terms, for BM25: a memory scores by every one of the terms that it has, but for those of `mute`."""
     found = list(terms)
     # Where an intersection skips through a union, RediSearch 2.10 scores a document that is the last one of a term (so the only one of a
     # rare term, too) by that term alone. So the union only filters, inside an intersection that weighs nothing (a weight on the union is
     # lost when but one of its terms exists), and the terms score one by one, each optional.
-    return f"{' '.join(f'~@k:{term}' for term in found)} ({having(clause, found)})=>{{$weight: 0.0}}"
+    return f"{' '.join(f'~@k:{term}' for term in found if term not in mute)} ({having(clause, found)})=>{{$weight: 0.0}}"
 
 
 def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:

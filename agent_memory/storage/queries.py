@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,9 +104,10 @@ class MemoryQueries:
         scorer: str = "BM25STD",
         fields: Sequence[str] = (),
         past: bool = False,
+        mute: Collection[str] = (),
     ) -> None:
-        """The best matches of any of some index terms; hits carry scores, best first."""
-        query = scoring(clause, terms)
+        """The best matches of any of some index terms; hits carry scores, best first. Words of `mute` match and do not score."""
+        query = scoring(clause, terms, mute)
         limit = min(limit, _MOST_RESULTS)
         content = ["RETURN", len(fields), *fields] if fields else ["NOCONTENT"]
         index = self._history if past else self._words

@@ -1,0 +1,89 @@
+"""Questions with a time rank the memories of that time first, whatever else fits, as their user's calendar has it: labelled cases in three
+time zones. Many of the memories lie at a border, so that the right answer differs from zone to zone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+
+import pytest
+
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.local import LocalEmbedder
+from agent_memory_client.models import SearchRequest
+from tests.support.rig import SCOPE, Rig, open_rig, record
+
+# Thursday afternoon in Los Angeles, Friday half past one in Berlin, Friday morning in Tokyo.
+ASKED = datetime(2023, 6, 15, 23, 30, tzinfo=UTC)
+DINNERS = {
+    "Ana": "2023-04-30T23:00",  # in Berlin and Tokyo it is May
+    "Ben": "2023-05-10T12:00",
+    "Cleo": "2023-05-31T20:00",  # in Tokyo it is June
+    "Dora": "2023-06-01T03:00",  # in Los Angeles it is May
+    "Emil": "2023-03-15T12:00",
+    "Fay": "2022-03-20T12:00",
+    "Gus": "2023-06-07T12:00",
+    "Hal": "2023-06-14T12:00",
+    "Ida": "2023-06-15T10:00",
+    "Jon": "2023-06-14T23:00",
+    "Kim": "2023-06-04T16:00",  # in Tokyo it is Monday
+    "Lea": "2023-06-11T23:00",  # in Los Angeles it is Sunday
+    "Mia": "2023-05-08T03:00",
+    "Ned": "2023-05-08T18:00",
+    "Oda": "2022-05-08T12:00",
+    "Pia": "2021-06-05T12:00",
+}
+LA, BERLIN, TOKYO = "America/Los_Angeles", "Europe/Berlin", "Asia/Tokyo"
+CASES = [
+    ("Who did I have dinner with in May 2023?", LA, "Ben Cleo Dora Mia Ned"),
+    ("Who did I have dinner with in May 2023?", BERLIN, "Ana Ben Cleo Mia Ned"),
+    ("Who did I have dinner with in May 2023?", TOKYO, "Ana Ben Mia Ned"),
+    ("Who did I meet for dinner on 8 May 2023?", LA, "Ned"),
+    ("Who did I meet for dinner on 8 May 2023?", BERLIN, "Mia Ned"),
+    ("Who did I meet for dinner on 8 May 2023?", TOKYO, "Mia"),
+    ("dinner last week", LA, "Gus Lea"),
+    ("dinner last week", BERLIN, "Gus"),
+    ("dinner last week", TOKYO, "Gus Kim"),
+    ("Where was dinner yesterday?", LA, "Hal Jon"),
+    ("Where was dinner yesterday?", BERLIN, "Ida Jon"),
+    ("Where was dinner yesterday?", TOKYO, "Ida Jon"),
+    *(("With whom was the dinner last March?", zone, "Emil") for zone in (LA, BERLIN, TOKYO)),
+    *(("dinners of May 2022", zone, "Oda") for zone in (LA, BERLIN, TOKYO)),
+    *(("Who came to dinner two years ago?", zone, "Pia") for zone in (LA, BERLIN, TOKYO)),
+]
+
+
+@pytest.fixture(scope="module")
+async def dinners(module_rig: Rig) -> Rig:
+    """Every second one is known by the day it was written on, the others were written down years later, with the date of the event."""
+    records = []
+    for number, (name, when) in enumerate(DINNERS.items()):
+        moment = datetime.fromisoformat(when).replace(tzinfo=UTC)
+        dates = {"created_at": moment} if number % 2 else {"created_at": datetime(2025, 1, 1, tzinfo=UTC), "event_date": moment}
+        records.append(record(f"Had dinner with {name} at the harbour", name, **dates))
+    # What fits the question better, and is of another time.
+    others = (
+        "Who did I have dinner with? With Zoe",
+        "I had dinner",
+        "Zoe came to dinner, we had the dinner at home",
+        "Where the dinner was",
+    )
+    records += [record(text, created_at=datetime(2020, 2, 2, tzinfo=UTC)) for text in others]
+    records += [record(f"Bought {n} plum trees", created_at=datetime(2019, 1, n, tzinfo=UTC)) for n in range(1, 21)]
+    await module_rig.remember(*records)
+    return module_rig
+
+
+@pytest.fixture(scope="module")
+async def module_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> AsyncGenerator[Rig]:
+    async with open_rig(redis_url, local, counter, None) as one:
+        yield one
+
+
+@pytest.mark.parametrize(("question", "zone", "expected"), CASES)
+@pytest.mark.parametrize("mode", ["default", "hybrid"])
+async def test_memories_of_the_time_come_first(dinners: Rig, question: str, zone: str, expected: str, mode: str) -> None:
+    wanted = {"text": question, "timezone": zone, "reference_time": ASKED} | ({} if mode == "default" else {"search_mode": mode})
+    found = await dinners.rt.search.search(SCOPE, SearchRequest.model_validate(wanted))
+    names = [memory.id for memory in found.memories]
+    assert set(names[: len(expected.split())]) == set(expected.split()), names
