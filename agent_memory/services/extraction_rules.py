@@ -129,6 +129,10 @@ class ExtractionRulesService:
         await self._store.save(scope, *place_of(scope, namespace, user_id), None)
         return AckResponse(status="ok")
 
+    async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
+        """Forgets the rules of a user who is erased, in one namespace or (None) everywhere."""
+        await self._store.forget_user(scope, user_id, namespace)
+
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
         """All rules that hold for a session's messages, in one round trip."""
         places = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from redis.asyncio import Redis
 
 from agent_memory.scope import Scope
 from agent_memory.storage.connection import read, redis_errors
-from agent_memory.storage.keys import Keys, digest
+from agent_memory.storage.keys import Keys
 from agent_memory_client.models import ExtractionRules
 
 Place = tuple[str | None, str | None]
@@ -23,15 +24,28 @@ class RuleStore:
 
     async def load(self, scope: Scope, places: Sequence[Place]) -> list[ExtractionRules | None]:
         """The rules of these places, None where there are none; one round trip."""
-        fields = [digest("rules", *place) for place in places]
+        fields = [_field(*place) for place in places]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
 
     async def save(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None) -> None:
         """Stores the rules of a place, or with None removes them."""
-        key, name = self._keys.rules(scope.tenant), digest("rules", namespace, user_id)
+        key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
         with redis_errors():
             if rules is None:
                 await self._client.hdel(key, name)
             else:
                 await self._client.hset(key, name, rules.model_dump_json(exclude_unset=True))
+
+    async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
+        """Removes the rules of a user, in one namespace or (None) everywhere."""
+        key = self._keys.rules(scope.tenant)
+        with redis_errors():
+            stored: Sequence[bytes | str] = await self._client.hkeys(key)
+            gone = [name for name in stored if json.loads(name)[1] == user_id and namespace in (None, json.loads(name)[0])]
+            if gone:
+                await self._client.hdel(key, *gone)
+
+
+def _field(namespace: str | None, user_id: str | None) -> str:
+    return json.dumps([namespace, user_id], ensure_ascii=False)

@@ -41,3 +41,13 @@ async def test_wrong_rules_are_refused_by_name(live: httpx.AsyncClient, rules: d
     answer = await live.put("/v1/extraction-rules", json=rules)
     assert answer.status_code == 422
     assert field in answer.text
+
+
+async def test_rules_go_with_their_user(worked: httpx.AsyncClient) -> None:
+    rules = {"do_not_record": ["salary"]}
+    places = [{"user_id": "gone"}, {"user_id": "gone", "namespace": "n"}, {"user_id": "stays"}, {"namespace": "n"}]
+    for place in places:
+        assert (await worked.put("/v1/extraction-rules", params=place, json=rules)).status_code == 200
+    assert (await worked.delete("/v1/users/gone", params={"wait": "true"})).json()["status"] == "ok"
+    left = [(await worked.get("/v1/extraction-rules", params=place)).json()["do_not_record"] for place in places]
+    assert left == [[], [], ["salary"], ["salary"]]

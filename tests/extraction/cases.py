@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,20 +58,27 @@ class Memory:
     evidence: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
-async def read_memory(runtime: Runtime, keys: Keys, user: str) -> Memory:
-    """Everything but messages that belongs to a user."""
-    memory = Memory()
-    async for key in runtime.client.scan_iter(match=keys.root + "[mh]:*", count=1000):
-        name = key.decode().rsplit(":", 1)[-1]
-        found = read_row(SCOPE.tenant, name, await runtime.client.hmget(key, READ_FIELDS))
-        if found is None or found.record.user_id != user or found.record.memory_type.value == "message":
+async def read_memories(runtime: Runtime, keys: Keys) -> dict[str, Memory]:
+    """Everything but messages, by user."""
+    names = [key.decode() async for key in runtime.client.scan_iter(match=keys.root + "[mh]:*", count=1000)]
+    async with runtime.client.pipeline(transaction=False) as pipe:
+        for name in names:
+            pipe.hmget(name, READ_FIELDS)
+            pipe.hvals(keys.evidence(name.rsplit(":", 1)[-1]))
+        replies = await pipe.execute()
+    memories: dict[str, Memory] = defaultdict(Memory)
+    for name, row, later in zip(names, replies[::2], replies[1::2], strict=True):
+        found = read_row(SCOPE.tenant, name.rsplit(":", 1)[-1], row)
+        if found is None or found.record.memory_type.value == "message":
             continue
-        (memory.current if key.decode().startswith(f"{keys.root}m:") else memory.history).append(found)
-    for found in memory.current:
-        later = [json.loads(raw) for raw in await runtime.client.hvals(keys.evidence(found.mid))]
+        memory = memories[found.record.user_id or ""]
+        if not name.startswith(f"{keys.root}m:"):
+            memory.history.append(found)
+            continue
+        memory.current.append(found)
         first = [one.model_dump(mode="json", exclude_none=True) for one in found.record.evidence or []]
-        memory.evidence[found.mid] = [*first, *later]
-    return memory
+        memory.evidence[found.mid] = [*first, *map(json.loads, later)]
+    return memories
 
 
 @dataclass
@@ -107,7 +115,7 @@ class Conversation:
                 [ClientMemoryRecord(user_id=self.user, memory_type="semantic", **step["remember"])], wait=True
             )
         if "pin" in step:
-            memory = await read_memory(self.runtime, self.keys, self.user)
+            memory = (await read_memories(self.runtime, self.keys))[self.user]
             found = next(one for one in memory.current if one.record.text == step["pin"])
             await self.api.edit_long_term_memory(found.record.id, {"pinned": True})
         messages = [MemoryMessage(role=role, created_at=at, content=text) for role, at, text in step.get("say", [])]
@@ -125,9 +133,9 @@ class Conversation:
 
     async def _worked_off(self, session: str, *, fails: bool) -> None:
         member = self.keys.sid(SCOPE.tenant, SessionRef(session, None, self.user))
+        await self.api.flush_working_memory(session, user_id=self.user)
 
         async def settled() -> bool:
-            await self.runtime.operations.flush(SCOPE, SessionRef(session, None, self.user))
             if fails:
                 return member in await self.runtime.outbox.reasons(DueKind.EXTRACTION, 1000)
             pending = [await self.runtime.client.zscore(self.keys.due(kind), member) for kind in (DueKind.SESSION, DueKind.EXTRACTION)]

@@ -18,7 +18,7 @@ from agent_memory.storage.keys import Keys
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryRecord
 from agent_memory_worker.main import run_worker
-from tests.extraction.cases import CASES, Conversation, Memory, read_memory, write_script
+from tests.extraction.cases import CASES, Conversation, Memory, read_memories, write_script
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
 
@@ -32,6 +32,7 @@ class Talked:
 
     runtime: Runtime
     conversations: dict[str, Conversation]
+    memories: dict[str, Memory]
     model: Lookalike
     everything: str
 
@@ -60,7 +61,8 @@ async def talked(redis_url: str) -> AsyncGenerator[Talked, None]:
             ):
                 conversations = {case["name"]: Conversation(api, runtime, Keys(PREFIX), case) for case in CASES}
                 await asyncio.gather(*(conversation.run() for conversation in conversations.values()))
-                yield Talked(runtime, conversations, model, await _everything(runtime))
+                memories = await read_memories(runtime, Keys(PREFIX))
+                yield Talked(runtime, conversations, memories, model, await _everything(runtime))
         finally:
             stop.set()
             await worker
@@ -104,7 +106,7 @@ def _expected(value: Any, actual: Any) -> Any:
 async def test_memory_after(talked: Talked, name: str) -> None:
     conversation = talked.conversations[name]
     case = conversation.case
-    memory = await read_memory(talked.runtime, Keys(PREFIX), name)
+    memory = talked.memories[name]
     wanted: dict[str, dict[str, Any]] = case["expect"]["current"]
     times = {text: fields.get("times", 1) for text, fields in wanted.items()}
     assert sorted(one.record.text for one in memory.current) == sorted(text for text in wanted for _ in range(times[text]))

@@ -30,6 +30,8 @@ async def erase(runtime: Runtime, name: str) -> int:
         if not await runtime.erasures.stands(order):
             return gone
         gone += sum(await runtime.memories.drop(scope, records))
+    if order.what.user_id is not None and order.what.session_id is None:
+        await runtime.extraction_rules.forget_user(scope, order.what.user_id, order.what.namespace)
     await runtime.erasures.finished(order)
     return gone
 
