@@ -1,8 +1,15 @@
-"""What users of the archived server reported: items 31 and 33 to 35 of the list of its defects, each by its number."""
+"""What users of the archived server reported: items 33 to 35 of the list of its defects, each by its number."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
+
+from agent_memory.mcp.server import LISTED
+from agent_memory_client.models import EditMemoryRecordRequest, SearchRequest, UpdateWorkingMemory
 from tests.defects.conftest import Space
+from tests.support.cli import agent_memory
 
 SESSION = {"messages": [{"role": "user", "content": "Hello", "created_at": "2026-01-02T03:04:05Z"}]}
 
@@ -39,3 +46,30 @@ async def test_34_a_session_is_found_without_its_user_when_there_is_one(space: S
     assert (await space.client.get(path)).status_code == 404
     assert (await space.client.delete(path)).json() == {"status": "ok"}
     assert (await space.client.get(path, params={"user_id": "bob"})).status_code == 200
+
+
+async def test_33_json_on_stdout_is_json_and_nothing_else(space: Space, tmp_path: Path) -> None:
+    await space.store({"Ada drinks tea.": {}, "Bob runs.": {}})
+    options = ("--format", "json", "--namespace", space.name, "--url", str(space.client.base_url))
+    done = await asyncio.to_thread(agent_memory, "search", "tea", *options, cwd=tmp_path, LOG_LEVEL="DEBUG")
+    assert done.returncode == 0, done.stderr
+    assert "Ada drinks tea." in json.dumps(json.loads(done.stdout))
+
+
+def test_35_a_tool_has_the_parameters_and_defaults_of_its_request() -> None:
+    tools = {tool.name: tool.input_schema for tool in LISTED}
+    for tool, request, apart in (
+        ("search_long_term_memory", SearchRequest, {"optimize_query"}),
+        ("set_working_memory", UpdateWorkingMemory, {"session_id", "model_name", "context_window_max"}),
+        ("edit_long_term_memory", EditMemoryRecordRequest, {"memory_id"}),
+    ):
+        fields = request.model_fields
+        assert set(tools[tool]["properties"]) - apart <= set(fields), tool
+        for name, schema in tools[tool]["properties"].items():
+            if name in fields and isinstance(schema.get("default"), (bool, int, float, str)):
+                assert schema["default"] == fields[name].default, (tool, name)
+    assert (
+        tools["set_working_memory"]["properties"]["ttl_seconds"]["default"]
+        is UpdateWorkingMemory.model_fields["ttl_seconds"].default
+        is None
+    )
