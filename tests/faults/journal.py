@@ -16,6 +16,7 @@ class Journal:
         self.path = path
         self._file = path.open("a", encoding="utf-8")
         self._next = 0
+        self.acknowledged = 0
 
     def intend(self, kind: str, key: str, **more: Any) -> int:
         """Writes an intent and returns its number."""
@@ -25,6 +26,7 @@ class Journal:
 
     def outcome(self, op: int, *, ok: bool, tries: int, **more: Any) -> None:
         """Writes what became of it: acknowledged or not, after how many requests."""
+        self.acknowledged += ok
         self._write({"op": op, "ok": ok, "tries": tries, **more})
 
     def close(self) -> None:

@@ -72,6 +72,8 @@ class Plan:
     kills: int = 0
     """With `kills` or `redis_kills` nothing but kill -9 is injected, until there were so many of processes and of Redis."""
     redis_kills: int = 0
+    writes: int = 0
+    """A machine that is busy with other things does less in the same time: the run goes on until so many writes are acknowledged."""
     rate: float = 60.0
     pause: float = 1.0
     drain_seconds: float = 180.0
@@ -211,6 +213,9 @@ async def run(plan: Plan) -> Outcome:
         acting = [asyncio.create_task(actor.run(stop, len(actors) / plan.rate)) for actor in actors]
         raging = asyncio.create_task(chaos.run())
         await asyncio.wait({raging, *acting}, timeout=plan.seconds, return_when=asyncio.FIRST_COMPLETED)
+        until = time.monotonic() + 4 * plan.seconds
+        while journal.acknowledged < plan.writes and time.monotonic() < until and not raging.done():
+            await asyncio.wait({raging, *acting}, timeout=0.5, return_when=asyncio.FIRST_EXCEPTION)
         raging.cancel()
         enough = chaos.enough
         await asyncio.gather(raging, return_exceptions=True)

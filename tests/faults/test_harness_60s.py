@@ -17,7 +17,7 @@ from tests.support.cli import ROOT
 def test_a_minute_of_everything_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing acknowledged is lost, doubled or brought back; no answer is a 500; no work is given up; the backlog gets empty."""
     out = tmp_path / "figures.json"
-    command = [sys.executable, "-m", "tests.faults", "--seconds", "40", "--seed", "20261121", "--pause", "0.8"]
+    command = [sys.executable, "-m", "tests.faults", "--seconds", "40", "--seed", "20261121", "--pause", "0.8", "--writes", "200"]
     command += ["--json", str(out), "--folder", str(tmp_path / "run")]
     done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=400, check=False)
     with capsys.disabled():
