@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Any
 
 from agent_memory.errors import Forbidden, StartupError, Unauthenticated
@@ -48,7 +49,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def principal_of_request(settings: Settings, request: Mapping[str, Any]) -> Principal:
+def principal_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Principal:
     """Who asks in an ASGI request. Raises Unauthenticated when the settings ask for credentials and nobody has checked any."""
     principal: Principal | None = request.get(PRINCIPAL)
     if principal is not None:
@@ -58,7 +59,7 @@ def principal_of_request(settings: Settings, request: Mapping[str, Any]) -> Prin
     return EVERYBODY
 
 
-def scope_of_request(settings: Settings, request: Mapping[str, Any]) -> Scope:
+def scope_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Scope:
     """What the caller of an ASGI request may see. Raises Unauthenticated as `principal_of_request`."""
     return scope_of(principal_of_request(settings, request))
 

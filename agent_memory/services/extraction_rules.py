@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from agent_memory.blocklist import Blocklist
 from agent_memory.errors import BadInput
 from agent_memory.scope import Scope, SessionRef
-from agent_memory.services.access import place_of
+from agent_memory.services.access import place_of, writing
 from agent_memory.storage.rules import RuleStore
 from agent_memory.timewords import zone_of
 from agent_memory_client.models import AckResponse, ExtractionCategory, ExtractionRules, MemoryStrategyConfig
@@ -121,12 +121,12 @@ class ExtractionRulesService:
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
         """Replaces the rules of a place. Raises BadInput for a zone that does not exist, and Forbidden."""
         _check_zone(rules.timezone, "timezone")
-        await self._store.save(scope, *place_of(scope, namespace, user_id), rules)
+        await self._store.save(scope, *place_of(writing(scope), namespace, user_id), rules)
         return rules
 
     async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
         """Forgets the rules of a place; none there is no error. Raises Forbidden."""
-        await self._store.save(scope, *place_of(scope, namespace, user_id), None)
+        await self._store.save(scope, *place_of(writing(scope), namespace, user_id), None)
         return AckResponse(status="ok")
 
     async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from agent_memory.errors import Conflict, NotFound
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.access import writing
 from agent_memory.storage.operations import Mark, OperationStore, parse_operation_id
 from agent_memory.storage.working import SessionStore
 from agent_memory.tasks import DueKind
@@ -56,13 +57,13 @@ class OperationService:
 
     async def replay(self, scope: Scope, operation_id: str) -> OperationRecord:
         """Tries a dead operation again. Raises NotFound, Conflict when it is not dead."""
-        mark, _ = await self._find_dead(scope, operation_id)
+        mark, _ = await self._find_dead(writing(scope), operation_id)
         await self._store.replay(mark)
         return await self.get(scope, operation_id)
 
     async def drop(self, scope: Scope, operation_id: str) -> None:
         """Forgets a dead operation; what it worked on stays. Raises NotFound, Conflict when it is not dead."""
-        mark, operation = await self._find_dead(scope, operation_id)
+        mark, operation = await self._find_dead(writing(scope), operation_id)
         if mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self._sessions.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
         else:
@@ -92,7 +93,7 @@ class OperationService:
 
     async def flush(self, scope: Scope, ref: SessionRef) -> None:
         """Makes the work that waits on a session due now rather than when the session has been quiet for a while."""
-        await self._store.hasten(self.session_marks(scope, ref))
+        await self._store.hasten(self.session_marks(writing(scope), ref))
 
     async def _find_dead(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark, operation = await self._find(scope, operation_id)

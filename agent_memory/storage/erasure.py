@@ -17,6 +17,7 @@ from agent_memory.storage.indexes import memory_index_name
 from agent_memory.storage.keys import Keys, digest, tag
 from agent_memory.storage.lua import Script
 from agent_memory.storage.memories import parse_hits
+from agent_memory.storage.reach import permit_session
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryRecord, Namespace, SessionId, UserId
 
@@ -64,11 +65,12 @@ class ErasureStore:
         self._finish = Script(client, _FINISH, flags="allow-oom")
 
     async def order(self, scope: Scope, what: Erasure) -> str:
-        """Writes an order down and marks it due, in one step; returns its name.
+        """Writes an order down and marks it due, in one step; returns its name. Raises Forbidden for what is out of reach.
 
         The same deletion is one order, so that of a request and its repetition none is left over to delete what came after. Ordered again
         while it is carried out, it is carried out once more.
         """
+        permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
         name = digest("erasure", scope.tenant, what.namespace, what.user_id, what.session_id)
         body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID())}
         with redis_errors():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -184,6 +185,8 @@ def where(scope: Scope, filters: Any = None) -> str:
         parts.append(_any_of("ns", [tag(v) for v in sorted(scope.namespaces)] or ["none"]))
     if scope.users is not None:
         parts.append(_any_of("u", [tag(v) for v in sorted(scope.users)] or ["none"]))
+    if scope.agents is not None:
+        parts.append(_any_of("ag", [tag(v) for v in sorted(scope.agents)] or ["none"]))
     parts += _fields(filters)
     joined = getattr(filters, "filter", None)
     if joined is not None:
@@ -196,7 +199,8 @@ def where(scope: Scope, filters: Any = None) -> str:
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
     """The same for the index of sessions: exact identities only."""
-    parts = [where(scope)]
+    # Sessions have no agent.
+    parts = [where(scope if scope.agents is None else replace(scope, agents=None))]
     for field, value in (("s", session_id), ("ns", namespace), ("u", user_id)):
         if value is not None:
             parts.append(_any_of(field, [tag(value)]))

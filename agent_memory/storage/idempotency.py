@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 
@@ -80,9 +81,14 @@ class IdempotencyStore:
         self._keep = Script(client, _KEEP)
         self._free = Script(client, _FREE)
 
+    def _name(self, scope: Scope, key: str) -> str:
+        """Callers who reach different things never share an answer: the same request may mean something else to them."""
+        limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
+        return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
+
     async def claim(self, scope: Scope, key: str, request: str) -> KeptAnswer | Claimed | str:
         """Takes a key for a request (its digest): then its seed, or the kept answer, "other" (it stood for another) or "underway"."""
-        name = self._keys.idempotency(scope.tenant, key)
+        name = self._name(scope, key)
         reply = await self._claim([name], [request, self._under_way, KEPT_SECONDS, str(ULID())])
         if reply[0] == b"done":
             return KeptAnswer(int(reply[1]), reply[2], reply[3])
@@ -90,10 +96,10 @@ class IdempotencyStore:
 
     async def keep(self, scope: Scope, key: str, request: str, answer: KeptAnswer) -> None:
         """Keeps the answer for a day."""
-        name = self._keys.idempotency(scope.tenant, key)
+        name = self._name(scope, key)
         await self._keep([name], [request, answer.status, answer.body, answer.headers, KEPT_SECONDS])
 
     async def free(self, scope: Scope, key: str, request: str) -> None:
         """Gives a key back whose request changed nothing."""
         with redis_errors():
-            await self._free([self._keys.idempotency(scope.tenant, key)], [request])
+            await self._free([self._name(scope, key)], [request])

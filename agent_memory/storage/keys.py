@@ -214,8 +214,8 @@ class Keys:
     def erasure(self, name: str) -> str:
         return f"{self.root}del:{name}"
 
-    def idempotency(self, tenant: str, key: str) -> str:
-        return f"{self.root}idem:{digest('idempotency', tenant, key)}"
+    def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
+        return f"{self.root}idem:{digest('idempotency', tenant, key, *limits)}"
 
     def token(self, digest: str) -> str:
         return f"{self.root}tok:{digest}"

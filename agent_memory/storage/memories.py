@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
+from agent_memory.errors import Conflict
 from agent_memory.scope import Scope
 from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import read
@@ -17,6 +19,7 @@ from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Scripts
 from agent_memory.storage.queries import Hit, Hits, MemoryQueries, parse_hits
+from agent_memory.storage.reach import permit_writing, within
 from agent_memory.storage.records import PAST, READ_FIELDS, Found, read_row
 from agent_memory.storage.steps import Fence, Steps, order_of
 from agent_memory.storage.usage import queue_usage, with_usage
@@ -76,6 +79,7 @@ class MemoryStore(MemoryQueries):
         slot: "slot <mid>". Both are for `services/settling.py` to decide. What is changed stays as a version. With a fence all of them
         and the cursor move in one step, and None is returned when the fence refused.
         """
+        permit_writing(scope, records)
         states: list[str] = []
         step = len(records) if fence else _WRITE_BATCH
         for start in range(0, len(records), step) if records else (0,):
@@ -91,6 +95,7 @@ class MemoryStore(MemoryQueries):
         Nothing that is here changes: a memory whose id is taken by other content is left out, as is one that was deleted here. Messages
         take their place in their session by `created_at`, before all that were said here.
         """
+        permit_writing(scope, records)
         ordered = sorted(range(len(records)), key=lambda place: records[place].created_at)
         states = [""] * len(records)
         for start in range(0, len(ordered), _WRITE_BATCH):
@@ -111,6 +116,7 @@ class MemoryStore(MemoryQueries):
     ) -> list[str] | None:
         if not records and fence is None:
             return []
+        expected = await self._expected(scope, records) if scope.limited else [None] * len(records)
         steps = Steps(self._keys, scope.tenant, atomic=False, fence=fence)
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
         for place, (record, order) in enumerate(zip(records, orders, strict=True)):
@@ -121,15 +127,30 @@ class MemoryStore(MemoryQueries):
                 near = [[records[i] for i in span if orders[i] == order] for span in spans]
             # With a fence there is no second step that could settle a slot.
             settled = past or fence is not None
-            steps.group(steps.put(record, before=near[0], after=near[1], late=late, dedupe=dedupe, settled=settled, past=past))
+            put = partial(steps.put, record, before=near[0], after=near[1], expect=expected[place])
+            steps.group(put(late=late, dedupe=dedupe, settled=settled, past=past))
         reply = await steps.run(self._scripts)
+        if scope.limited and "moved" in reply[1:]:
+            raise Conflict("a memory of this id was written by somebody else meanwhile; try again")
         return None if reply[0] == "fenced" else reply[1:]
+
+    async def _expected(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str | None]:
+        """The versions that must still be there when a caller of limited reach writes. Raises Conflict for an id that is another's.
+
+        An id is one memory's in its whole tenant: who does not reach that memory cannot write over it.
+        """
+        mids = [self._keys.mid(scope.tenant, record.id) for record in records]
+        found = await self._read(scope, mids, beyond=True)
+        if any(one is not None and not within(scope, one.record) for one in found):
+            raise Conflict("the id of a memory is taken: give another, or none")
+        return ["" if one is None or one.mid != mid else str(one.version) for mid, one in zip(mids, found, strict=True)]
 
     async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> bool:
         """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile.
 
         It leaves its old place among a session's messages when its session, user, namespace or type changed.
         """
+        permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = Steps(self._keys, scope.tenant, atomic=False)
         steps.group(steps.put(new, expect=str(version), settled=True, leave=before if before != after else None))
@@ -152,7 +173,7 @@ class MemoryStore(MemoryQueries):
         """
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
-    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[Found | None]:
+    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True, beyond: bool = False) -> list[Found | None]:
         if not mids:
             return []
 
@@ -169,13 +190,15 @@ class MemoryStore(MemoryQueries):
         for place, mid in enumerate(mids):
             current, over, alias = replies[3 * place : 3 * place + 3]
             one = read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over)
+            if one is not None and not beyond and not within(scope, one.record):
+                one = None
             found.append(one)
             if one is not None:
                 with_usage(one.record, usage[place])
             if found[-1] is None and alias is not None and follow:
                 others[place] = alias.split(b" ", 1)[0].decode()
         if others:
-            for place, one in zip(others, await self._read(scope, list(others.values()), follow=False), strict=True):
+            for place, one in zip(others, await self._read(scope, list(others.values()), follow=False, beyond=beyond), strict=True):
                 found[place] = one
         return found
 
@@ -201,7 +224,7 @@ class MemoryStore(MemoryQueries):
         for one, used in zip(found, usage, strict=True):
             if one is not None:
                 with_usage(one.record, used)
-        return found
+        return [one if one is not None and within(scope, one.record) else None for one in found]
 
     async def delete(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
         """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
@@ -209,6 +232,7 @@ class MemoryStore(MemoryQueries):
 
     async def drop(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
         """Deletes as `delete`, each only if it still has its version (None: any); says which were deleted."""
+        permit_writing(scope, [record for record, _ in items])
         keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
         args: list[Arg] = [self._keys.root, _TOMBSTONE_SECONDS, REACH]
         for record, version in items:

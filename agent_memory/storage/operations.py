@@ -141,7 +141,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
         about = None  # The server's own, not a caller's.
     else:
         about = _session(scope, mark, subject, extra)
-    if about is None:
+    if about is None or (scope.limited and not _reaches(scope, mark, about, subject)):
         return None
     failed, lease = (int(part) for part in (tries or b"0 0").split()[:2])
     if due is None:
@@ -159,6 +159,14 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
         due_at=None if due is None or state is OperationState.RUNNING else datetime.fromtimestamp(float(due) / 1000, UTC),
         **about,
     )
+
+
+def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
+    """Whether the work is on what a limited caller may see; an order counts when it was given within the same limits."""
+    if mark.kind is DueKind.ORDER:
+        order = decode_order(subject)
+        return (order.namespaces, order.users) == (scope.namespaces, scope.users)
+    return scope.reaches(about["namespace"], about["user_id"])
 
 
 def _memory(scope: Scope, subject: Sequence[bytes | None], has_vector: int) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from redis.asyncio import Redis
 
+from agent_memory.errors import Forbidden
 from agent_memory.scope import Scope
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keys import Keys, digest
@@ -43,7 +44,9 @@ class Order:
 
     @classmethod
     def of(cls, scope: Scope, errand: Errand, **arguments: str | None) -> Order:
-        """An order that may touch what its giver may."""
+        """An order that may touch what its giver may. Raises Forbidden for a giver who is limited to some agents: orders are not."""
+        if scope.agents is not None:
+            raise Forbidden("credentials that are limited to some agents order no work on memories")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)
 
     @property

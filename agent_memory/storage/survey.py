@@ -18,6 +18,7 @@ from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.indexes import VectorSpec, memory_index_name, vector_index_name
 from agent_memory.storage.keys import Keys, tag, untag
 from agent_memory.storage.memories import parse_hits
+from agent_memory.storage.reach import within
 from agent_memory.storage.records import Found
 from agent_memory.storage.usage import queue_usage, with_usage
 from agent_memory_client.models import (
@@ -145,11 +146,12 @@ class Survey:
 
         mine = tag(scope.tenant).encode()
         *rows, usage = await read(self._client, build)
-        return [
+        found = [
             Found(mid, int(version), with_usage(decode_memory(raw), used))
             for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
             if owner == mine and raw and version
         ]
+        return [one for one in found if within(scope, one.record)]
 
     async def newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[Found]]:
         """How many memories are meant, and the `limit` newest of them, newest first."""

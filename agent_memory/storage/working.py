@@ -19,6 +19,7 @@ from agent_memory.storage.keys import Keys, tag, untag
 from agent_memory.storage.lua import Arg, Scripts, Written, compact
 from agent_memory.storage.memories import Hit, parse_hits
 from agent_memory.storage.outbox_scripts import NEVER_ENDED
+from agent_memory.storage.reach import permit_session
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryMessage, MemoryStrategyConfig
 
@@ -115,9 +116,14 @@ class SessionStore:
         self._keys = keys
         self._scripts = scripts
 
+    def _sid(self, scope: Scope, ref: SessionRef, *, write: bool = False) -> str:
+        """The name of a session in keys. Raises Forbidden when it is out of the caller's reach."""
+        permit_session(scope, ref, write=write)
+        return self._keys.sid(scope.tenant, ref)
+
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> Written:
         """Replaces a session or appends to it, and marks the work that follows. Raises VersionMismatch, RedisUnavailable."""
-        sid = self._keys.sid(scope.tenant, ref)
+        sid = self._sid(scope, ref, write=True)
         k = self._keys.session(sid)
         args: list[Arg] = []
         for new in change.messages:
@@ -131,7 +137,7 @@ class SessionStore:
 
     def queue_read(self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None) -> Callable[[list[Any]], SessionState | None]:
         """Puts the read of a session with its last messages (None: all) on a pipeline; call the result with the next 3 replies."""
-        k = self._keys.session(self._keys.sid(scope.tenant, ref))
+        k = self._keys.session(self._sid(scope, ref))
         pipe.hgetall(k.meta)
         pipe.lrange(k.messages, -last if last else 0, -1)
         pipe.hmget(k.journal, ["jp", "je"])
@@ -161,17 +167,17 @@ class SessionStore:
 
     async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
         """Replaces `data` alone; the new version, or None when there is no such session. Raises VersionMismatch."""
-        meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
+        meta = self._keys.session(self._sid(scope, ref, write=True)).meta
         return await self._scripts.session_data(meta, if_match, compact(data), merge=False)
 
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
         """Merges a patch (RFC 7396: null removes) into `data` in Redis, so that patches at the same time all take effect. As `set_data`."""
-        meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
+        meta = self._keys.session(self._sid(scope, ref, write=True)).meta
         return await self._scripts.session_data(meta, if_match, compact(patch), merge=True)
 
     async def delete(self, scope: Scope, ref: SessionRef) -> bool:
         """Forgets a session and all pending work on it; what was promoted before stays. True when it was there."""
-        return await self._delete(scope, self._keys.sid(scope.tenant, ref), ref.user_id, "")
+        return await self._delete(scope, self._sid(scope, ref, write=True), ref.user_id, "")
 
     async def delete_life(self, scope: Scope, life: Life) -> bool:
         """Forgets a session as `delete` does, if it is still the one that was seen: one that began anew stays."""

@@ -88,7 +88,7 @@ async def delete_user(
     wait: WaitQuery = 0.0,
 ) -> Response:
     """Deletes all sessions and memories of a user, in one namespace or in all; X-Operation-Id names the work."""
-    if namespace is not None or scope.namespaces is not None:
+    if scope.namespaces is not None:
         namespace, _ = place_of(scope, namespace, user_id)
     mark = await runtime.longterm.erase(scope, Erasure(scope.tenant, namespace, user_id, None))
     done = await runtime.operations.wait(scope, [mark], wait)

@@ -1,0 +1,32 @@
+"""The last look before a record leaves or enters the store: whether it is within its caller's reach. Queries have been narrowed before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agent_memory.errors import Forbidden
+from agent_memory.scope import Scope, SessionRef
+from agent_memory_client.models import MemoryRecord
+
+
+def within(scope: Scope, record: MemoryRecord) -> bool:
+    """Whether a memory of the scope's tenant may be seen."""
+    if not scope.limited:
+        return True
+    return scope.reaches(record.namespace, record.user_id) and (scope.agents is None or record.agent_id in scope.agents)
+
+
+def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = ()) -> None:
+    """Raises Forbidden when the caller may only read, or when one of the memories is out of reach."""
+    if not scope.may_write:
+        raise Forbidden("these credentials may only read: use some with the role write")
+    if scope.limited and not all(within(scope, record) for record in records):
+        raise Forbidden("these credentials do not reach the namespace, user or agent of a memory")
+
+
+def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
+    """Raises Forbidden when a session is out of reach, or is to be changed by a caller who may only read."""
+    if write:
+        permit_writing(scope)
+    if scope.limited and not scope.reaches(ref.namespace, ref.user_id):
+        raise Forbidden("these credentials do not reach the namespace or user of this session")

@@ -1,0 +1,171 @@
+"""Requests with hostile ids and filters for every operation of the API: what a walk over OpenAPI and the tests of isolation share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from hypothesis import strategies as st
+
+TIME = "2026-01-01T00:00:00Z"
+
+HOSTILE = [
+    *("", " ", "\t", "\n", "*", "a*", "|", "ana|bo", "{}", "{*}", "}", '"', "'", "\\", "(", "-", "~", "%", "$", "#", "?", "[]"),
+    *("@t:{*}", "ana}) | (@t:{*", "*) | @u:{*", "..", "../ana", "a/b", "\x00", "ana\x00", "\u202eana", "\ud7ff", "\U0001f600"),
+    *("ANA", "Ana", "ana ", " ana", "caf\u00e9", "cafe\u0301", "\u00df", "ss", "\u0130", "A" * 513, "x" * 5000),
+    *("None", "null", "0", "-1", "default", "shared", "work"),
+]
+_TWINS = ["{}*", "*{}", "{}|x", " {}", "{}\x00"]
+
+hostile = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.text(max_size=40),
+    st.text(alphabet="*|{}@()~-\"'\\%$:;,.<>=[] \x00\n", min_size=1, max_size=20),
+    st.builds(
+        lambda text, form: form.format(text),
+        st.sampled_from(["ana", "shared", "work"]),
+        st.sampled_from(_TWINS),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The four values that one case uses, and the other tenant's ids that the server made."""
+
+    session: str
+    user: str
+    namespace: str
+    memory: str
+    view: str
+    task: str
+    operation: str
+    token: str
+
+    @property
+    def s(self) -> str:
+        return quote(self.session, safe="")
+
+    @property
+    def where(self) -> dict[str, str]:
+        return {"user_id": self.user, "namespace": self.namespace}
+
+
+Case = tuple[str, str, dict[str, Any], Any]
+
+
+def _say(i: Ids) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": "mine", "id": "x1", "created_at": TIME}], **i.where}
+
+
+def _filters(i: Ids) -> dict[str, Any]:
+    return {
+        "session_id": {"any": [i.session, "shared"]},
+        "user_id": {"eq": i.user},
+        "namespace": {"ne": i.namespace},
+        "topics": {"any": [i.user]},
+        "text": f"secret {i.user} tea",
+    }
+
+
+def _wide(i: Ids) -> dict[str, Any]:
+    return {"text": f"secret tea {i.memory}", "namespace": {"startswith": i.namespace}, "limit": 100}
+
+
+def _q(text: str) -> str:
+    return quote(text, safe="")
+
+
+SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/summary-views", "/v1/auth/tokens"
+
+CASES: dict[str, Callable[[Ids], list[Case]]] = {
+    "list_sessions_v1_working_memory__get": lambda i: [("GET", SESSIONS, i.where, None), ("GET", SESSIONS, {}, None)],
+    "append_messages_v1_working_memory__session_id__messages_post": lambda i: [("POST", f"{SESSIONS}{i.s}/messages", {}, _say(i))],
+    "update_data_v1_working_memory__session_id__data_patch": lambda i: [
+        ("PATCH", f"{SESSIONS}{i.s}/data", i.where, {"data": {"changed": True}}),
+        ("PATCH", f"{SESSIONS}shared/data", {}, {"data": {"changed": True}}),
+    ],
+    "get_working_memory_v1_working_memory__session_id__get": lambda i: [
+        ("GET", f"{SESSIONS}{i.s}", i.where, None),
+        ("GET", f"{SESSIONS}shared", {"user_id": i.user}, None),
+        ("GET", f"{SESSIONS}shared", {}, None),
+        ("GET", f"{SESSIONS}shared", {"user_id": "ana", "namespace": "work"}, None),
+    ],
+    "put_working_memory_v1_working_memory__session_id__put": lambda i: [("PUT", f"{SESSIONS}{i.s}", i.where, _say(i))],
+    "delete_working_memory_v1_working_memory__session_id__delete": lambda i: [
+        ("DELETE", f"{SESSIONS}{i.s}", i.where, None),
+        ("DELETE", f"{SESSIONS}shared", {"memories": "true"}, None),
+    ],
+    "memory_prompt_v1_memory_prompt_post": lambda i: [
+        (
+            "POST",
+            "/v1/memory/prompt",
+            {},
+            {"query": "secret tea", "session": {"session_id": "shared", **i.where}, "long_term_search": _wide(i)},
+        ),
+        ("POST", "/v1/memory/prompt", {}, {"query": "secret tea", "session": {"session_id": i.session}, "long_term_search": True}),
+    ],
+    "search_long_term_memory_v1_long_term_memory_search_post": lambda i: [
+        ("POST", f"{MEMORIES}search", {}, _filters(i)),
+        ("POST", f"{MEMORIES}search", {}, _wide(i)),
+        ("POST", f"{MEMORIES}search", {}, {"text": "", "limit": 100}),
+    ],
+    "explain_long_term_memory": lambda i: [("POST", f"{MEMORIES}explain", {}, {"memory_id": i.memory, "search": _wide(i)})],
+    "create_long_term_memory_v1_long_term_memory__post": lambda i: [
+        ("POST", MEMORIES, {}, {"memories": [{"id": i.memory, "text": "mine", **i.where}]}),
+        ("POST", MEMORIES, {}, {"memories": [{"id": "m-shared", "text": "mine", **i.where}]}),
+    ],
+    "delete_long_term_memory_v1_long_term_memory_delete": lambda i: [("DELETE", MEMORIES, {"memory_ids": [i.memory, "m-shared"]}, None)],
+    "get_long_term_memory_v1_long_term_memory__memory_id__get": lambda i: [
+        ("GET", f"{MEMORIES}{_q(i.memory)}", {}, None),
+        ("GET", f"{MEMORIES}m-shared", {}, None),
+    ],
+    "update_long_term_memory_v1_long_term_memory__memory_id__patch": lambda i: [
+        ("PATCH", f"{MEMORIES}{_q(i.memory)}", {}, {"text": "changed"}),
+        ("PATCH", f"{MEMORIES}m-shared", {}, {"user_id": "eve"}),
+    ],
+    "forget_endpoint_v1_long_term_memory_forget_post": lambda i: [
+        ("POST", f"{MEMORIES}forget", {**i.where, "dry_run": "false"}, {"policy": {"max_age_days": 0}}),
+        ("POST", f"{MEMORIES}forget", {"dry_run": "false"}, {"policy": {"budget": 0}}),
+    ],
+    "compact_long_term_memories_endpoint_v1_long_term_memory_compact_post": lambda i: [("POST", f"{MEMORIES}compact", i.where, None)],
+    "list_summary_views_endpoint_v1_summary_views_get": lambda i: [("GET", VIEWS, {}, None)],
+    "create_summary_view_v1_summary_views_post": lambda i: [
+        ("POST", VIEWS, {}, {"name": i.user[:50], "source": "long_term", "group_by": ["user_id"], "filters": {"namespace": i.namespace}})
+    ],
+    "get_summary_view_v1_summary_views__view_id__get": lambda i: [("GET", f"{VIEWS}/{_q(i.view)}", {}, None)],
+    "delete_summary_view_endpoint_v1_summary_views__view_id__delete": lambda i: [("DELETE", f"{VIEWS}/{_q(i.view)}", {}, None)],
+    "run_summary_view_partition_v1_summary_views__view_id__partitions_run_post": lambda i: [
+        ("POST", f"{VIEWS}/{_q(i.view)}/partitions/run", {}, {"group": {"user_id": user}}) for user in (i.user, "ana")
+    ],
+    "list_summary_view_partitions_v1_summary_views__view_id__partitions_get": lambda i: [
+        ("GET", f"{VIEWS}/{_q(i.view)}/partitions", query, None) for query in ({}, i.where, {"user_id": "ana"})
+    ],
+    "run_summary_view_full_v1_summary_views__view_id__run_post": lambda i: [("POST", f"{VIEWS}/{_q(i.view)}/run", {}, {"task_id": i.task})],
+    "get_extraction_rules_v1_extraction_rules_get": lambda i: [
+        ("GET", "/v1/extraction-rules", query, None) for query in (i.where, {}, {"user_id": "ana"})
+    ],
+    "put_extraction_rules_v1_extraction_rules_put": lambda i: [("PUT", "/v1/extraction-rules", i.where, {})],
+    "delete_extraction_rules_v1_extraction_rules_delete": lambda i: [("DELETE", "/v1/extraction-rules", i.where, None)],
+    "get_task_status_v1_tasks__task_id__get": lambda i: [("GET", f"/v1/tasks/{_q(i.task)}", {}, None)],
+    "list_operations": lambda i: [("GET", "/v1/operations", {"limit": 100}, None)],
+    "get_operation": lambda i: [("GET", f"/v1/operations/{_q(i.operation)}", {}, None)],
+    "drop_operation": lambda i: [("DELETE", f"/v1/operations/{_q(i.operation)}", {}, None)],
+    "replay_operation": lambda i: [("POST", f"/v1/operations/{_q(i.operation)}/replay", {}, None)],
+    "flush_working_memory": lambda i: [("POST", f"{SESSIONS}{i.s}/flush", i.where, None)],
+    "delete_user": lambda i: [
+        ("DELETE", f"/v1/users/{_q(i.user)}", {"namespace": i.namespace}, None),
+        ("DELETE", "/v1/users/ana", {}, None),
+    ],
+    "list_tokens": lambda i: [("GET", TOKENS, {}, None)],
+    "create_token": lambda i: [("POST", TOKENS, {}, {"tenant": i.user, "users": [i.user]})],
+    "get_token": lambda i: [("GET", f"{TOKENS}/{_q(i.token)}", {}, None)],
+    "delete_token": lambda i: [("DELETE", f"{TOKENS}/{_q(i.token)}", {}, None)],
+    "rotate_token": lambda i: [("POST", f"{TOKENS}/{_q(i.token)}/rotate", {}, {})],
+    # These know of no tenant.
+    "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],
+    "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
+    "get_metrics_metrics_get": lambda i: [("GET", "/metrics", {}, None)],
+}
