@@ -64,6 +64,7 @@ from agent_memory.storage.rules import RuleStore
 from agent_memory.storage.survey import Survey
 from agent_memory.storage.timetable import Timetable
 from agent_memory.storage.tokens import TokenStore
+from agent_memory.storage.traces import TraceStore
 from agent_memory.storage.usage import UsageStore
 from agent_memory.storage.views import ViewStore
 from agent_memory.storage.working import SessionStore
@@ -121,6 +122,7 @@ class Runtime:
     views: ViewService
     carriers: CarrierGuard
     gate: Gate
+    traces: TraceStore
     tokens: TokenService
 
     @property
@@ -249,5 +251,6 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             views=ViewService(settings, view_store, orders, summarizer),
             carriers=CarrierGuard(client, keys),
             gate=gate,
+            traces=TraceStore(client, keys, memories, spec),
             tokens=TokenService(token_store, token_gate),
         )

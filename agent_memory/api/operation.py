@@ -23,6 +23,7 @@ from pydantic_core import SchemaValidator, from_json
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from agent_memory.api.deps import scope_of
 from agent_memory.api.errors import MAX_PROBLEMS, BodyTooLarge, UnsupportedMedia, broken_json, invalid
 from agent_memory.api.idempotency import answered_once, key_of
 from agent_memory.bounds import MAX_LIST_ITEMS, check_lists
@@ -30,6 +31,8 @@ from agent_memory.errors import BadInput
 
 MAX_QUERY_FIELDS = 2000
 MAX_EXPLAINED_BYTES = 256 * 1024
+# Computes a summary anew, whose text must not be kept beside the summary itself.
+_COMPUTED = frozenset({"run_summary_view_partition"})
 _MARKS = (params.Param, params.Body, params.Depends)
 
 
@@ -99,6 +102,9 @@ class _Plan:
                 raise TypeError(f"{endpoint.__name__}: parameter {name} does not say where it comes from")
         model = create_model(f"{endpoint.__name__}_inputs", __config__=ConfigDict(validate_by_name=True, validate_by_alias=False), **fields)
         self._inputs = model if fields else None
+        # Who only reads may ask twice; and what was read must not be kept where an erasure would not know of it.
+        reads = any(provide is scope_of for _, provide, _ in self._providers)
+        self._keeps = not reads and endpoint.__name__ not in _COMPUTED
 
     def _declare(self, name: str, hint: Any, source: params.Param) -> None:
         self._places[name] = place = source.in_.value
@@ -119,7 +125,7 @@ class _Plan:
             name, validator = self._body
             raw = await read_body(scope, request.receive)
             arguments[name] = parse_body(validator, raw)
-        key = key_of(scope)
+        key = key_of(scope) if self._keeps else None
         if key is None or "runtime" not in arguments:
             return await self._endpoint(**arguments)
         return await answered_once(arguments["runtime"], arguments["scope"], key, scope, raw, lambda: self._endpoint(**arguments))

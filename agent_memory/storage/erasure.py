@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from redis.asyncio import Redis
 from ulid import ULID
@@ -22,6 +23,7 @@ from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryRecord, Namespace, SessionId, UserId
 
 _PAGE = 500
+_RECEIPT_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class Ordered:
     raw: bytes
 
 
-# KEYS order; ARGV the order as it was carried out
-_FINISH = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+# KEYS order; ARGV the order as it was carried out, its receipt, seconds that this is kept
+_FINISH = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3]) end return 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,9 @@ class ErasureStore:
     async def load(self, name: str) -> Ordered | None:
         """The order of a name, None when it was carried out."""
         raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
-        if raw is None:
+        body = {} if raw is None else json.loads(raw)
+        if raw is None or "done" in body:
             return None
-        body = json.loads(raw)
         return Ordered(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"]), raw)
 
     async def stands(self, order: Ordered) -> bool:
@@ -98,27 +100,23 @@ class ErasureStore:
         """
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
-    async def finished(self, order: Ordered) -> None:
-        """Forgets an order that was carried out, unless it was given anew meanwhile."""
-        await self._finish([self._keys.erasure(order.name)], [order.raw])
+    async def finished(self, order: Ordered, counts: Mapping[str, int]) -> None:
+        """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was."""
+        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)})
+        await self._finish([self._keys.erasure(order.name)], [order.raw, receipt, _RECEIPT_SECONDS])
 
     async def page(self, scope: Scope, what: Erasure) -> Sequence[tuple[MemoryRecord, int | None]]:
         """Some memories that an order names, with their versions; none when all are gone.
 
         Exactly those: a session of this id of another user is not meant.
         """
-        selection = _Selection(
-            None if what.namespace is None else Namespace(eq=what.namespace),
-            None if what.user_id is None else UserId(eq=what.user_id),
-            None if what.session_id is None else SessionId(eq=what.session_id),
-        )
-        clause = filters.where(scope, selection)
+        clause = filters.where(scope, selection_of(what))
         index = memory_index_name(self._keys)
         offset = 0
         while True:
             command = ["FT.SEARCH", index, clause, "NOCONTENT", "LIMIT", offset, _PAGE, "DIALECT", 2]
             hits = parse_hits((await read(self._client, lambda pipe, c=command: pipe.execute_command(*c)))[0])
-            meant = [one for one in await self._versions(scope, [hit.mid for hit in hits.hits]) if _is_meant(what, one[0])]
+            meant = [one for one in await self._versions(scope, [hit.mid for hit in hits.hits]) if is_meant(what, one[0])]
             offset += _PAGE
             if meant or offset >= hits.total:
                 return meant
@@ -137,7 +135,17 @@ class ErasureStore:
         return None if what.session_id is None else SessionRef(what.session_id, what.namespace, what.user_id)
 
 
-def _is_meant(what: Erasure, record: MemoryRecord) -> bool:
+def selection_of(what: Erasure) -> Any:
+    """What a search filter looks at, for all that an order names."""
+    return _Selection(
+        None if what.namespace is None else Namespace(eq=what.namespace),
+        None if what.user_id is None else UserId(eq=what.user_id),
+        None if what.session_id is None else SessionId(eq=what.session_id),
+    )
+
+
+def is_meant(what: Erasure, record: MemoryRecord) -> bool:
+    """Whether a memory is what an order names: a session of this id of another user is not."""
     if what.session_id is None:
         return record.user_id == what.user_id and what.namespace in (None, record.namespace)
     return (record.session_id, record.namespace, record.user_id) == (what.session_id, what.namespace, what.user_id)

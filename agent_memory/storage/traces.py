@@ -1,0 +1,120 @@
+"""What remains of a user beside sessions and memories: kept answers, orders and versions. For erasing alone.
+
+These are found by looking at all of them, which only a worker may do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.scope import Scope
+from agent_memory.storage import filters
+from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.erasure import Erasure, is_meant, selection_of
+from agent_memory.storage.indexes import VectorSpec, history_index_name
+from agent_memory.storage.keys import Keys
+from agent_memory.storage.memories import MemoryStore, parse_hits
+from agent_memory.storage.records import PAST
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import MemoryRecord
+
+_COUNT = 500
+
+
+class TraceStore:
+    """Finds and deletes what remains of a user."""
+
+    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore, spec: VectorSpec) -> None:
+        self._client = client
+        self._keys = keys
+        self._memories = memories
+        self._history = history_index_name(keys, spec)
+
+    async def forget_past(self, scope: Scope, what: Erasure) -> int:
+        """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since."""
+        clause = filters.where(scope, selection_of(what))
+        gone, offset = 0, 0
+        while True:
+            command = ["FT.SEARCH", self._history, clause, "NOCONTENT", "LIMIT", offset, _COUNT, "DIALECT", 2]
+            hits = parse_hits((await read(self._client, lambda pipe, c=command: pipe.execute_command(*c)))[0])
+            names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
+            found = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
+            meant = [(name, one) for name, one in zip(names, found, strict=True) if one is not None and is_meant(what, one)]
+            if meant:
+                await self._forget_versions(scope, meant)
+                gone, offset = gone + len(meant), 0
+            elif (offset := offset + _COUNT) >= hits.total:
+                return gone
+
+    async def _forget_versions(self, scope: Scope, meant: Sequence[tuple[str, MemoryRecord]]) -> None:
+        mids = [name.partition(".")[0] for name, _ in meant]
+        current = await self._memories.fetch(scope, mids)
+        over = await self._memories.fetch(scope, [PAST + mid for mid in mids])
+        whole = [
+            record
+            for (name, record), now, ended in zip(meant, current, over, strict=True)
+            # Of what somebody else has now, only the versions go.
+            if now is None and (ended is None or "." not in name)
+        ]
+        await self._memories.delete(scope, whole)
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                for mid, (name, _) in zip(mids, meant, strict=True):
+                    pipe.delete(self._keys.history(name))
+                    pipe.zrem(self._keys.ledger(mid), name.partition(".")[2])
+                    pipe.srem(self._keys.bare, name)
+                await pipe.execute()
+
+    async def forget_answers(self, user_id: str) -> int:
+        """Answers kept under Idempotency-Keys that name the user; of any tenant, since they do not say whose they are."""
+        spelled = {json.dumps(user_id).encode(), json.dumps(user_id, ensure_ascii=False).encode()}
+        gone: list[bytes] = []
+        async for key in self._each("idem:*"):
+            with redis_errors():
+                body: Any = await self._client.hget(key, "b")  # pyright: ignore[reportGeneralTypeIssues]
+            if body is not None and any(name in body for name in spelled):
+                gone.append(key)
+        return await self._delete(gone)
+
+    async def forget_orders(self, scope: Scope, user_id: str) -> int:
+        """Orders of the tenant that were given for the user, or by somebody limited to the user, with their marks."""
+        gone = 0
+        async for key in self._each("ord:*"):
+            with redis_errors():
+                raw: Any = await self._client.get(key)
+            body = {} if raw is None else json.loads(raw)
+            if body.get("tn") != scope.tenant or (body["args"].get("user_id") != user_id and user_id not in (body["uss"] or ())):
+                continue
+            name = key.decode().rpartition(":")[2]
+            with redis_errors():
+                async with self._client.pipeline(transaction=True) as pipe:
+                    pipe.delete(key)
+                    for marks in (self._keys.due, self._keys.dead):
+                        pipe.zrem(marks(DueKind.ORDER), name)
+                    for fields in (self._keys.tries, self._keys.why):
+                        pipe.hdel(fields(DueKind.ORDER), name)
+                    await pipe.execute()
+            gone += 1
+        return gone
+
+    async def rewrite_log(self) -> None:
+        """Asks Redis to write its append-only file anew, without what was deleted. One that does not let us does so in its own time."""
+        try:
+            await self._client.bgrewriteaof()
+        except Exception:  # noqa: BLE001 - the data is gone from the database in any case; a managed Redis forbids this, or one is under way
+            return
+
+    async def _each(self, pattern: str) -> AsyncIterator[bytes]:
+        with redis_errors():
+            async for key in self._client.scan_iter(match=self._keys.root.replace("{", "\\{") + pattern, count=_COUNT):
+                yield key
+
+    async def _delete(self, keys: list[bytes]) -> int:
+        if not keys:
+            return 0
+        with redis_errors():
+            return int(await self._client.delete(*keys))

@@ -1,0 +1,150 @@
+"""The right to be forgotten: nothing in the whole of Redis says that the user was ever there (row S8)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Generator
+from typing import Any
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+
+from agent_memory.settings import load_settings
+from agent_memory.storage.keys import digest, tag
+from tests.support.lookalike import Lookalike
+from tests.support.stack import stack
+from tests.support.waiting import wait_until
+
+USER, OTHER = "zoe.quastel@example.org", "bystander"
+WORD = "xylophonist"
+TIME = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def model() -> Generator[Lookalike]:
+    server = Lookalike().start()
+    yield server
+    server.stop()
+
+
+async def _values(redis: Any, key: bytes) -> list[Any]:
+    kind = await redis.type(key)
+    if kind == b"string":
+        return [await redis.get(key)]
+    if kind == b"hash":
+        return [part for item in (await redis.hgetall(key)).items() for part in item]
+    if kind == b"list":
+        return await redis.lrange(key, 0, -1)
+    if kind == b"set":
+        return list(await redis.smembers(key))
+    if kind == b"zset":
+        return [member for member, _ in await redis.zrange(key, 0, -1, withscores=True)]
+    if kind == b"none":  # gone meanwhile
+        return []
+    assert kind == b"stream", (key, kind)
+    return [json.dumps([str(entry) for entry in await redis.xrange(key)]).encode()]
+
+
+async def traces(url: str, prefix: str, *signs: str) -> list[tuple[bytes, str]]:
+    """Every key of a prefix that has one of the signs in its name or in what it holds."""
+    found: list[tuple[bytes, str]] = []
+    async with Redis.from_url(url) as redis:
+        async for key in redis.scan_iter(match=f"{prefix}:*", count=1000):
+            whole = b"\0".join([key, *(value if isinstance(value, bytes) else str(value).encode() for value in await _values(redis, key))])
+            found += [(key, sign) for sign in signs if sign.encode() in whole]
+    return found
+
+
+def _said(n: int, user: str, who: str) -> dict[str, Any]:
+    return {"user_id": user, "messages": [{"role": "user", "content": f"I am a {who} number {n} and play at night.", "created_at": TIME}]}
+
+
+async def test_an_erasure_during_writes_leaves_nothing(redis_url: str, model: Lookalike) -> None:
+    """Done when 4 of the issue."""
+    prefix = "auth-erase"
+    settings = load_settings(
+        KEY_PREFIX=prefix,
+        EMBEDDING_PROVIDER="local",
+        OPENAI_BASE_URL=model.url,
+        OPENAI_API_KEY="sk-test-0000",
+        EXTRACTION_DEBOUNCE_SECONDS=0.05,
+        AUTH_MODE="token",
+        AUTH_ADMIN_TOKEN="the-operator-of-this-server",
+    )
+    signs = (USER, tag(USER), json.dumps(USER)[1:-1], WORD, tag(WORD), digest("waiting", "default", USER))
+    async with (
+        stack(settings, redis_url) as url,
+        httpx.AsyncClient(base_url=url, timeout=30, headers={"x-api-key": "the-operator-of-this-server"}) as client,
+    ):
+
+        async def ok(method: str, path: str, **more: Any) -> Any:
+            answer = await client.request(method, path, **more)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        key = await ok("POST", "/v1/auth/tokens", json={"users": [USER], "description": "hers"})
+        shared = await ok("POST", "/v1/auth/tokens", json={"users": [USER, OTHER]})
+        await ok("PUT", "/v1/extraction-rules", params={"user_id": USER}, json={"timezone": "Europe/Lisbon"})
+        record = {"id": "m1", "text": f"A {WORD} by trade", "user_id": USER, "namespace": "n1"}
+        await ok("POST", "/v1/long-term-memory/", json={"memories": [record]}, headers={"idempotency-key": "k1"})
+        await ok("PATCH", "/v1/long-term-memory/m1", json={"text": f"A {WORD} by heart"})
+        given_away = {"id": "m2", "text": f"{WORD} too", "user_id": USER}
+        await ok("POST", "/v1/long-term-memory/", json={"memories": [given_away]})
+        await ok("PATCH", "/v1/long-term-memory/m2", json={"text": "a drummer", "user_id": OTHER})
+        headers = {"idempotency-key": "k2"}
+        await ok("POST", "/v1/working-memory/s0/messages", json=_said(0, USER, WORD), headers=headers)
+        await ok("POST", "/v1/memory/prompt", json={"query": WORD, "session": {"session_id": "s0", "user_id": USER}}, headers=headers)
+        for group_by, filters in ((["user_id"], {}), ([], {}), (["namespace"], {"user_id": USER})):
+            view = await ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": group_by, "filters": filters})
+            group = {"user_id": USER, "namespace": "n1"}
+            body = {"group": {name: group[name] for name in group_by}}
+            await ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json=body, headers={"idempotency-key": f"v{view['id']}"})
+            await ok("POST", f"/v1/summary-views/{view['id']}/run", json={})
+        await ok("POST", "/v1/long-term-memory/compact", params={"user_id": USER})
+        await ok("POST", "/v1/working-memory/s1/messages", json=_said(0, OTHER, "drummer"))
+        assert {sign for _, sign in await traces(redis_url, prefix, *signs)} >= {USER, tag(USER), WORD}
+
+        stop = asyncio.Event()
+
+        async def write(session: str) -> None:
+            n = 0
+            while not stop.is_set():
+                n += 1
+                await ok("POST", f"/v1/working-memory/{session}/messages", json=_said(n, USER, WORD))
+
+        writers = [asyncio.create_task(write(f"s{n}")) for n in range(3)]
+
+        async def written() -> bool:
+            return (await ok("GET", "/v1/working-memory/", params={"user_id": USER}))["total"] >= 3
+
+        await wait_until(written, "the writers run")
+        first = await client.delete("/v1/users/" + USER)
+        assert first.status_code == 200
+        stop.set()
+        await asyncio.gather(*writers)
+        answer = await client.delete("/v1/users/" + USER, params={"wait": "20"})
+        assert answer.json()["status"] == "ok", answer.text
+
+        async def quiet() -> bool:
+            work = (await ok("GET", "/v1/ready"))["checks"]["work"]
+            return not any(kind["pending"] for kind in work.values())
+
+        await wait_until(quiet, "the queue is empty", seconds=30)
+        assert await traces(redis_url, prefix, *signs) == []
+        receipt = await ok("GET", f"/v1/operations/{first.headers['x-operation-id']}")
+        assert receipt["state"] == "done"
+        assert receipt["user_id"] is None
+        later = await ok("GET", f"/v1/operations/{answer.headers['x-operation-id']}")
+        counted = {name: receipt["stages"].get(name, 0) + later["stages"].get(name, 0) for name in receipt["stages"] | later["stages"]}
+        assert {"sessions", "memories", "versions", "views", "summaries", "keys", "rules", "orders", "answers"} >= counted.keys()
+        assert counted["sessions"] >= 3
+        assert counted["memories"] >= 1
+        assert min(counted["views"], counted["rules"]) == 1
+        assert counted["keys"] >= 2
+        hers = await client.get("/v1/working-memory/", headers={"x-api-key": key["token"]})
+        both = await client.get("/v1/working-memory/", headers={"x-api-key": shared["token"]})
+        assert (hers.status_code, both.json()["sessions"]) == (401, ["s1"])
+        assert (await ok("GET", "/v1/long-term-memory/m2"))["text"] == "a drummer"
+        assert (await client.get("/v1/long-term-memory/m1")).status_code == 404
