@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from agent_memory import __version__
-from agent_memory.cli import admin
+from agent_memory.cli import admin, token_commands
 from agent_memory.errors import StartupError
 
 app = typer.Typer(
@@ -317,6 +317,7 @@ def version() -> None:
 
 
 admin.register(app)
+token_commands.register(app)
 
 
 def _given(**values: str | None) -> dict[str, str]:

@@ -1,0 +1,85 @@
+"""The commands of `agent-memory token`. Nothing heavy is imported at the top of this file, as in `app.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Format = Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")]
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="a running server, asked with AUTH_ADMIN_TOKEN (else Redis)")]
+Folder = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="of the embedded Redis [env: DATA_DIR]")]
+Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the begin of that")]
+
+app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def register(root: typer.Typer) -> None:
+    """Adds the group."""
+    root.add_typer(app, name="token")
+
+
+@app.command()
+def add(
+    description: Annotated[str, typer.Option("--description", "-d", help="what it is for")],
+    expires_days: Annotated[int | None, typer.Option("--expires-days", "-e", min=1, help="days until it ends (never)")] = None,
+    token: Annotated[str | None, typer.Option("--token", help="a secret of your own, of 16 characters or more (a new one)")] = None,
+    role: Annotated[Literal["read", "write", "admin"], typer.Option(help="what it may do")] = "write",
+    tenant: Annotated[str | None, typer.Option(help="whose data it opens (default)")] = None,
+    namespace: Annotated[list[str] | None, typer.Option(help="only this namespace; may be repeated")] = None,
+    user: Annotated[list[str] | None, typer.Option(help="only this user; may be repeated")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="only this agent; may be repeated")] = None,
+    url: Url = None,
+    data_dir: Folder = None,
+    form: Format = "text",
+) -> None:
+    """Make an API key; its secret is shown this once."""
+    from agent_memory.cli import tokens
+
+    request = {"description": description, "expires_days": expires_days, "token": token, "role": role, "tenant": tenant}
+    request |= {"namespaces": namespace or None, "users": user or None, "agents": agent or None}
+    tokens.add(tokens.Place(url, data_dir), request, form)
+
+
+@app.command(name="list")
+def listing(url: Url = None, data_dir: Folder = None, form: Format = "text") -> None:
+    """List the API keys of all tenants, without their secrets."""
+    from agent_memory.cli import tokens
+
+    tokens.listing(tokens.Place(url, data_dir), form)
+
+
+@app.command()
+def show(name: Name, url: Url = None, data_dir: Folder = None, form: Format = "text") -> None:
+    """Show an API key, without its secret."""
+    from agent_memory.cli import tokens
+
+    tokens.show(tokens.Place(url, data_dir), name, form)
+
+
+@app.command()
+def remove(
+    name: Name,
+    force: Annotated[bool, typer.Option("--force", "-f", help="do not ask")] = False,
+    url: Url = None,
+    data_dir: Folder = None,
+) -> None:
+    """Revoke an API key: when this returns, no process accepts it."""
+    from agent_memory.cli import tokens
+
+    tokens.remove(tokens.Place(url, data_dir), name, force=force)
+
+
+@app.command()
+def rotate(
+    name: Name,
+    grace_seconds: Annotated[float, typer.Option(min=0, help="seconds for which the former secret counts")] = 3600.0,
+    url: Url = None,
+    data_dir: Folder = None,
+    form: Format = "text",
+) -> None:
+    """Give an API key another secret."""
+    from agent_memory.cli import tokens
+
+    tokens.rotate(tokens.Place(url, data_dir), name, grace_seconds, form)

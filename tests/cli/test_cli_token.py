@@ -1,0 +1,57 @@
+"""`agent-memory token`, as the archived server has it, and what it left undone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from typer.testing import CliRunner
+
+from agent_memory.cli.app import app
+from agent_memory.errors import StartupError
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def token(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs `agent-memory token …` against the tests' Redis; its output."""
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    monkeypatch.setenv("KEY_PREFIX", "cli-token")
+
+    async def run(*arguments: str, code: int = 0) -> str:
+        result = await asyncio.to_thread(RUNNER.invoke, app, ["token", *arguments])
+        if isinstance(result.exception, StartupError):
+            return f"error: {result.exception.message}"
+        assert result.exit_code == code, result.output
+        return result.stdout
+
+    return run
+
+
+async def test_keys_are_made_listed_shown_rotated_and_revoked(token: Any, redis_url: str) -> None:
+    made = json.loads(await token("add", "-d", "for the tests", "-e", "30", "--user", "ana", "--format", "json"))
+    assert {"token", "description", "created_at", "expires_at", "hash"} <= made.keys()
+    assert (made["role"], made["users"], made["tenant"]) == ("write", ["ana"], "default")
+    second = await token("add", "--description", "two", "--token", "a-secret-of-my-own-0123", "--role", "admin")
+    assert "a-secret-of-my-own-0123" in second
+    # The archived server's `token list` emptied the list, and its look-up by a prefix crashed (defect 33).
+    for _ in range(2):
+        listed = json.loads(await token("list", "--format", "json"))
+        assert [one["description"] for one in listed] == ["for the tests", "two"]
+    assert made["token"] not in await token("list")
+    shown = json.loads(await token("show", made["hash"][:10], "--format", "json"))
+    assert shown["id"] == made["id"]
+    assert "token" not in shown
+    rotated = json.loads(await token("rotate", made["id"], "--grace-seconds", "60", "--format", "json"))
+    assert rotated["token"] != made["token"]
+    assert await token("remove", rotated["hash"][:10], "-f") == "revoked\n"
+    assert await token("remove", rotated["hash"], "-f") == "error: there is no such API key"
+    assert (await token("add", "-d", "x", "--token", "short")).startswith("error: token: String should have at least 16 characters")
+    async with Redis.from_url(redis_url) as redis:
+        keys = [key async for key in redis.scan_iter(match="cli-token:*")]
+        assert len(keys) == 3, keys  # the names, the secret of the digests, and the one key that is left
+        await redis.delete(*keys)
