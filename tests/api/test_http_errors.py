@@ -26,6 +26,7 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.Forbidden("not yours"), 403, "forbidden"),
     (errors.TooMany("slow down", retry_after=3), 429, "too_many"),
     (errors.Unavailable("later"), 503, "unavailable"),
+    (errors.Overloaded("full"), 503, "overloaded"),
     (errors.RedisUnavailable("Redis does not answer", retry_after=5), 503, "redis_unavailable"),
     (errors.ModelUnavailable("no model"), 503, "model_unavailable"),
     (errors.ModelAnswerInvalid("nonsense", reason="html"), 502, "model_answer_invalid"),
@@ -52,7 +53,7 @@ def test_no_error_is_left_out() -> None:
         return {kind}.union(*(family(child) for child in kind.__subclasses__() if child.__module__ == errors.__name__))
 
     tested = {type(error) for error, _, _ in CASES}
-    assert family(errors.AgentMemoryError) - tested == {errors.BadInput, errors.StartupError}
+    assert family(errors.AgentMemoryError) - tested == {errors.BadInput, errors.StartupError, errors.UnknownWork}
 
 
 async def test_bad_input_found_by_a_service_looks_like_any_other(api: httpx.AsyncClient, recorded: Recorded) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +27,8 @@ class Guarded:
 
     def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
         """A client with this API key; not to be closed."""
-        sent = headers | ({} if key is None else {"authorization": f"Bearer {key}"})
-        return httpx.AsyncClient(transport=self.transport, base_url="http://api", headers=sent)
+        sent = {"accept": "application/json, text/event-stream"} | headers | ({} if key is None else {"authorization": f"Bearer {key}"})
+        return httpx.AsyncClient(transport=self.transport, base_url="http://127.0.0.1", headers=sent)
 
     async def key(self, tenant: str = "default", role: str = "write", **more: Any) -> dict[str, Any]:
         """A new API key."""
@@ -50,6 +51,19 @@ async def guarded(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenera
         KEY_PREFIX=prefix, MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN
     )
     async with open_runtime(settings, redis_url) as runtime:
-        transport = httpx.ASGITransport(create_app(settings, runtime))
-        operator = httpx.AsyncClient(transport=transport, base_url="http://api", headers={"x-api-key": ADMIN})
+        app = create_app(settings, runtime)
+        transport = httpx.ASGITransport(app)
+        operator = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers={"x-api-key": ADMIN})
+        began, end = asyncio.Event(), asyncio.Event()
+
+        async def live() -> None:
+            # What MCP opens must be closed by the task that opened it, which a fixture's two halves are not.
+            async with app.router.lifespan_context(app):
+                began.set()
+                await end.wait()
+
+        living = asyncio.create_task(live())
+        await began.wait()
         yield Guarded(runtime, transport, operator)
+        end.set()
+        await living

@@ -169,3 +169,35 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
     "get_metrics_metrics_get": lambda i: [("GET", "/metrics", {}, None)],
 }
+
+
+def _tool(name: str, **arguments: Any) -> Case:
+    return "POST", "/mcp", {}, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
+    "get_current_datetime": lambda i: [_tool("get_current_datetime")],
+    "create_long_term_memories": lambda i: [
+        _tool("create_long_term_memories", memories=[{"id": name, "text": "mine", "memory_type": "semantic", **i.where}])
+        for name in (i.memory, "m-shared")
+    ],
+    "search_long_term_memory": lambda i: [
+        _tool("search_long_term_memory", **_filters(i)),
+        _tool("search_long_term_memory", text="secret tea", namespace={"startswith": i.namespace}),
+    ],
+    "memory_prompt": lambda i: [
+        _tool("memory_prompt", query="secret tea", session_id={"eq": i.session}, namespace={"eq": i.namespace}),
+        _tool("memory_prompt", query="secret tea", session_id={"eq": "shared"}, user_id={"eq": "ana"}),
+        _tool("memory_prompt", query="secret tea"),
+    ],
+    "set_working_memory": lambda i: [_tool("set_working_memory", session_id=i.session, **_say(i))],
+    "get_working_memory": lambda i: [
+        _tool("get_working_memory", session_id=i.session, **i.where),
+        _tool("get_working_memory", session_id="shared", user_id="ana", namespace="work"),
+        _tool("get_working_memory", session_id="shared"),
+    ],
+    "get_long_term_memory": lambda i: [_tool("get_long_term_memory", memory_id=name) for name in (i.memory, "m-shared")],
+    "edit_long_term_memory": lambda i: [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")],
+    "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
+    "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
+}

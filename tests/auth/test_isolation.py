@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 
 from agent_memory.api.app import create_app
 from agent_memory.api.routes import compaction
+from agent_memory.mcp import tools as mcp_tools
+from agent_memory.mcp.tools import TOOLS
 from agent_memory.settings import load_settings
 from tests.auth.conftest import Guarded
-from tests.auth.hostile import CASES, HOSTILE, TIME, Ids, hostile
+from tests.auth.hostile import CASES, HOSTILE, TIME, TOOL_CASES, Ids, hostile
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
+ALL = CASES | TOOL_CASES
 WHERE = {"user_id": "ana", "namespace": "work"}
 
 
@@ -45,6 +48,7 @@ def _ok(answer: httpx.Response) -> Any:
 async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     patch = pytest.MonkeyPatch()
     patch.setattr(compaction, "MAX_WAIT_SECONDS", 0.0)
+    patch.setattr(mcp_tools, "MAX_WAIT_SECONDS", 0.0)
     key = await guarded.key("victim", "admin", description=MARK)
     victim = guarded.client(key["token"])
     said = {"messages": [{"role": "user", "content": f"{MARK} is my secret", "id": "x1", "created_at": TIME}], "data": {"kept": MARK}}
@@ -94,7 +98,7 @@ async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: 
     session, user, namespace, memory = values
     ids = Ids(session, user, namespace, memory, **field.ids)
     count = 0
-    for method, path, params, body in CASES[name](ids):
+    for method, path, params, body in ALL[name](ids):
         try:
             answer = await attacker.request(method, path, params=params, json=body)
         except (httpx.InvalidURL, UnicodeEncodeError):
@@ -110,17 +114,18 @@ async def test_every_operation_is_attacked() -> None:
     document = create_app(load_settings()).openapi()
     known = {found["operationId"] for methods in document["paths"].values() for found in methods.values()}
     assert known == set(CASES)
+    assert set(TOOLS) == set(TOOL_CASES)
 
 
 async def test_nothing_of_another_is_seen_or_changed(field: Field) -> None:
     before = await _state(field)
     choose = random.Random(7)
     count = 0
-    for at, name in enumerate(CASES):
+    for at, name in enumerate(ALL):
         for attacker in field.attackers:
-            for value in HOSTILE[at % 8 :: 8]:
+            for value in HOSTILE[at % 10 :: 10]:
                 count += await _attack(field, attacker, name, [value, *(choose.choice([value, "ana", "work", "shared"]) for _ in range(3))])
-    assert count > 1000
+    assert count > 800
     assert await _state(field) == before
 
 
@@ -136,7 +141,7 @@ async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Fie
         cases.append(values)
 
     draw()
-    names = list(CASES)
+    names = list(ALL)
     for values in cases:
         await _attack(field, choose.choice(field.attackers), choose.choice(names), values)
     assert len(cases) >= EXAMPLES
@@ -154,3 +159,9 @@ async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
         assert MARK in (await friend.post("/v1/long-term-memory/search", json={"text": "secret tea"})).text
         assert MARK in (await friend.post("/v1/memory/prompt", json={"query": "secret tea", "long_term_search": True})).text
         assert (await friend.get("/v1/working-memory/")).json()["sessions"] == ["shared"]
+        call = {"name": "get_long_term_memory", "arguments": {"memory_id": "m-shared"}}
+        over_mcp = await friend.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        assert MARK in over_mcp.text
+        call = {"name": "delete_long_term_memories", "arguments": {"memory_ids": ["m-shared"]}}
+        refused = await friend.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        assert "may only read" in refused.text
