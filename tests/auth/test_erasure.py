@@ -144,6 +144,6 @@ async def test_an_erasure_during_writes_leaves_nothing(redis_url: str, model: Lo
         answer = await client.delete("/v1/users/" + USER, params={"wait": "20"})
         receipt = await ok("GET", f"/v1/operations/{answer.headers['x-operation-id']}")
         assert (receipt["state"], receipt["user_id"]) == ("done", None)
-        assert receipt["stages"].items() >= {"sessions": 1, "rules": 1}.items()
+        assert receipt["stages"]["sessions"] == 1
         await wait_until(quiet, "the queue is empty again", seconds=30)
         assert await traces(redis_url, prefix, *signs) == []
