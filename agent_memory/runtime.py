@@ -21,6 +21,7 @@ from agent_memory.services.credentials import Gate
 from agent_memory.services.explain import ExplainService
 from agent_memory.services.extraction_rules import ExtractionRulesService
 from agent_memory.services.forgetting import ForgettingService
+from agent_memory.services.history import HistoryService
 from agent_memory.services.idempotency import IdempotencyService
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.oauth import JwtGate, KeySet, fetching
@@ -37,6 +38,7 @@ from agent_memory.services.views import ViewService
 from agent_memory.services.working import WorkingMemoryService
 from agent_memory.settings import Settings
 from agent_memory.storage.carrier import CarrierGuard
+from agent_memory.storage.changes import ChangeStore
 from agent_memory.storage.connection import Reader, check_engine, connect, fsync_always, redis_errors
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.erasure import ErasureStore
@@ -110,6 +112,8 @@ class Runtime:
     merges: MergeStore
     decisions: DecisionStore
     neighbours: NeighbourStore
+    changes: ChangeStore
+    history: HistoryService
     orders: OrderStore
     timetable: Timetable
     usage: UsageLog
@@ -195,6 +199,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         sessions = SessionStore(client, keys, scripts)
         memories = MemoryStore(client, keys, scripts, spec)
         decisions = DecisionStore(keys, scripts)
+        changes = ChangeStore(client, keys, scripts)
         operations = OperationService(OperationStore(client, keys), sessions)
         erasures = ErasureStore(client, keys)
         survey = Survey(client, keys, spec)
@@ -209,7 +214,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         usage_store = UsageStore(client, keys)
         usage = UsageLog(usage_store)
         stack.push_async_callback(usage.close)
-        long_term = LongTermService(settings, memories, erasures, usage)
+        long_term = LongTermService(settings, memories, decisions, erasures, usage)
         queries = QueryReader(settings, Reader(client), memories, embedder, Rewriter(settings, models.chat))
         ordering = Ordering(settings, memories, models.reranker)
         search = SearchService(settings, Reader(client), memories, queries, ordering, usage)
@@ -239,6 +244,8 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             merges=MergeStore(client, keys, decisions),
             decisions=decisions,
             neighbours=NeighbourStore(client, keys, memories),
+            changes=changes,
+            history=HistoryService(memories, changes, decisions),
             orders=orders,
             timetable=Timetable(client, keys),
             usage=usage,
@@ -246,7 +253,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             view_store=view_store,
             summarizer=summarizer,
             extraction_rules=ExtractionRulesService(RuleStore(client, keys)),
-            forgetting=ForgettingService(survey, memories),
+            forgetting=ForgettingService(survey, decisions),
             compaction=CompactionService(orders, survey),
             views=ViewService(settings, view_store, orders, summarizer),
             carriers=CarrierGuard(client, keys),

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from ulid import ULID
+
 from agent_memory.errors import BadInput
 from agent_memory.scope import Scope
 from agent_memory.services.ranking import RecencyWeights, recency_score
-from agent_memory.storage.memories import MemoryStore
+from agent_memory.storage.decisions import DecisionStore, Origin
 from agent_memory.storage.survey import Found, Selection, Survey
 from agent_memory_client.models import CreatedAt, ForgetRequest, ForgetResponse, LastAccessed, MemoryRecord
 
@@ -161,9 +163,9 @@ def _days_before(now: datetime, days: float) -> datetime:
 class ForgettingService:
     """Forgets by a policy."""
 
-    def __init__(self, survey: Survey, store: MemoryStore) -> None:
+    def __init__(self, survey: Survey, decisions: DecisionStore) -> None:
         self._survey = survey
-        self._store = store
+        self._decisions = decisions
 
     async def request(self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool) -> ForgetResponse:
         """Forgets as a request asks. Raises BadInput for a policy that cannot be meant."""
@@ -191,9 +193,10 @@ class ForgettingService:
         return ForgetResponse(scanned=scanned, deleted=len(ids), deleted_ids=ids, dry_run=dry_run)
 
     async def _drop(self, scope: Scope, chosen: list[Found]) -> list[Found]:
-        gone: list[Found] = []
+        """Forgets as recorded changes of one batch, which can be undone; what changed meanwhile stays."""
+        batch, gone = str(ULID()), list[Found]()
+        origin = Origin("forgetting", "past the policy's age or budget")
         for start in range(0, len(chosen), _BATCH):
             some = chosen[start : start + _BATCH]
-            done = await self._store.drop(scope, [(found.record, found.version) for found in some])
-            gone += [found for found, dropped in zip(some, done, strict=True) if dropped]
+            gone += await self._decisions.forget(scope, some, origin, batch=batch)
         return gone

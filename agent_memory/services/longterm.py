@@ -12,9 +12,11 @@ from ulid import ULID
 from agent_memory.errors import Conflict, NotFound, Refused
 from agent_memory.redaction import redact
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.settling import store_settled
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import StoredMessage
+from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.erasure import Erasure, ErasureStore
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.operations import Mark
@@ -91,9 +93,10 @@ def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> 
 class LongTermService:
     """Long-term memories as the API offers them."""
 
-    def __init__(self, settings: Settings, store: MemoryStore, erasures: ErasureStore, usage: UsageLog) -> None:
+    def __init__(self, settings: Settings, store: MemoryStore, decisions: DecisionStore, erasures: ErasureStore, usage: UsageLog) -> None:
         self._settings = settings
         self._store = store
+        self._decisions = decisions
         self._erasures = erasures
         self._usage = usage
 
@@ -109,26 +112,32 @@ class LongTermService:
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
         """Stores memories durably; found by words at once, by vector when a worker has embedded them."""
         self.require()
-        await self.store(scope, body.memories)
+        await self.store(scope, body.memories, dedupe=body.deduplicate)
         return AckResponse(status="ok")
 
-    async def store(self, scope: Scope, records: Sequence[MemoryRecord]) -> None:
-        """Stores records as they are, with their hash; of records with the same id the last one wins."""
+    async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
+        """Stores records as they are, with their hash; of records with the same id the last one wins.
+
+        One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
+        """
         unique = {record.id: self._clean(record) for record in records}
         prepared = [
             record.model_copy(update={"persisted_at": None, "memory_hash": record.memory_hash or content_hash(record)})
             for record in unique.values()
         ]
-        await self._store.write(scope, prepared)
+        await store_settled(self._store, self._decisions, scope, prepared, dedupe=dedupe)
 
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """A memory, whose reading is counted. Raises NotFound."""
         self.require()
-        record = (await self._store.get(scope, [memory_id]))[0]
-        if record is None:
+        found = (await self._store.find(scope, [memory_id]))[0]
+        if found is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
-        self._usage.read([(self._store.mid(scope, memory_id), record.access_count)])
-        return record
+        self._usage.read([(found.mid, found.record.access_count)])
+        # By whatever of its ids it is asked for: that one stays valid.
+        found.record.id = memory_id
+        found.record.recorded_at = None  # `…/history` says when each version was recorded.
+        return found.record
 
     async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest) -> MemoryRecord:
         """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound."""

@@ -22,7 +22,7 @@ from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.lua import Scripts, compact
 from agent_memory.storage.records import Found
 from agent_memory.storage.steps import Fence, Step, Steps
-from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, MemoryTypeEnum
 
 
 class ChangeKind(StrEnum):
@@ -185,6 +185,25 @@ class DecisionStore:
             at += count
         kept = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
         return Outcome(batch=batch, states=states, changes=kept)
+
+    async def forget(self, scope: Scope, found: Sequence[Found], origin: Origin, *, batch: str) -> list[Found]:
+        """Forgets those memories that are still as they were read, each a change of its own; returns them."""
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        for one in found:
+            check(Forget(one))
+            steps.group(steps.retire(one), change=self._change(scope, steps, Forget(one), origin, batch, False))
+        states = (await steps.run(self._scripts))[1:] if found else []
+        return [one for one, state in zip(found, states, strict=True) if state == "done"]
+
+    async def approve(self, scope: Scope, change_id: str, old: Sequence[Found], record: Any) -> bool:
+        """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on."""
+        decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER))
+        steps = Steps(self._keys, scope.tenant, atomic=True)
+        claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
+        mids = [*(found.mid for found in old), steps.mid(decision.record.id)]
+        change = {"id": change_id, "fields": ["st", tag("applied")], "mids": mids}
+        steps.group(claim, *self._steps(steps, decision, late=False), change=change)
+        return (await steps.run(self._scripts))[0] == "ok"
 
     def _steps(self, steps: Steps, decision: Decision, late: bool) -> list[Step]:
         match decision:

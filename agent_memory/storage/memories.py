@@ -14,7 +14,7 @@ from redis.asyncio.client import Pipeline
 from agent_memory.errors import Conflict
 from agent_memory.scope import Scope
 from agent_memory.storage.codec import decode_memory
-from agent_memory.storage.connection import read
+from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Scripts
@@ -173,6 +173,10 @@ class MemoryStore(MemoryQueries):
         """
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
+    async def find_mids(self, scope: Scope, mids: Sequence[str]) -> list[Found | None]:
+        """As `find`, by their names in keys; other names of a memory are not followed."""
+        return await self._read(scope, mids, follow=False)
+
     async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True, beyond: bool = False) -> list[Found | None]:
         if not mids:
             return []
@@ -248,6 +252,27 @@ class MemoryStore(MemoryQueries):
         return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
     # For background work.
+
+    async def ended(self, limit: int) -> list[str]:
+        """Some memories (mids, of all tenants) whose end has come, and that stand among the current ones still."""
+        seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
+        clause = f"@z:[-inf {seconds + micros / 1e6!r}]"
+        command = ["FT.SEARCH", self._words, clause, "NOCONTENT", "LIMIT", 0, limit, "DIALECT", 2]
+        return [hit.mid for hit in parse_hits((await read(self._client, lambda pipe: pipe.execute_command(*command)))[0]).hits]
+
+    async def sweep(self, mids: Sequence[str]) -> int:
+        """Moves memories whose end has come out of the current ones; returns how many."""
+        keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
+        return await self._scripts.memory_sweep(keys, [self._keys.root, *mids])
+
+    async def bare(self, limit: int) -> list[str]:
+        """Some versions that were retired before they had a vector."""
+        return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
+
+    async def no_longer_bare(self, names: Sequence[str]) -> None:
+        """These versions have their vector, or are gone."""
+        with redis_errors():
+            await self._client.srem(self._keys.bare, *names)
 
     async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
         """What must be known to index these memories (three round trips at most), and the names of those that are gone."""

@@ -38,6 +38,13 @@ local function version(mid)
   local key = home(mid)
   return key and redis.call('HGET', key, 'n') or ''
 end
+-- Whether a version is the current one, or what an undo made of it.
+local function stands(mid, wanted)
+  local key = home(mid)
+  if not key then return wanted == '' end
+  local at = redis.call('HMGET', key, 'n', 'of')
+  return at[1] == wanted or at[2] == wanted
+end
 local function taken(s, name)
   if not name then return nil end
   local other = redis.call('HGET', R .. 'by:' .. s.sc, name)
@@ -65,9 +72,8 @@ local function against(s)
     local other = taken(s, s.slot)
     if other then return 'slot ' .. other end
   elseif s.op == 'restore' then
-    if version(s.mid) ~= s.to then return 'moved' end
+    if not stands(s.mid, s.to) then return 'moved' end
     if s.from ~= '' and redis.call('EXISTS', hk(s.mid .. '.' .. s.from)) == 0 then return 'moved' end
-    if s.from ~= '' and s.to == '' and redis.call('EXISTS', R .. 'mt:' .. s.mid) == 1 then return 'moved' end
   elseif s.op == 'claim' then
     if redis.call('HGET', R .. 'ch:' .. s.id, 'st') ~= s.state then return 'moved' end
   elseif s.expect and version(s.mid) ~= s.expect then
@@ -124,7 +130,7 @@ function does.put(s)
     before, bk = archive(mid, from)
     unlink(mid, bk)
     if from == key then
-      redis.call('HDEL', key, 'k', 'ro', 'bk', unpack(MIRRORED))
+      redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', unpack(MIRRORED))
     else
       redis.call('RENAME', from, key)
       local fields = whole(mid, key)
@@ -179,12 +185,16 @@ function does.retire(s)
       end
     end
     alias(s.mid, s.alias, given)
+  else
+    -- Forgotten: background work does not bring it back, an undo does.
+    redis.call('SET', R .. 'mt:' .. s.mid, '1', 'EX', 2592000)
   end
   return 'done'
 end
 function does.restore(s)
   local mid, before = s.mid, '-'
   local key = home(mid)
+  redis.call('DEL', R .. 'mt:' .. mid)
   if key then before = retire(mid, s.order, h.reach) end
   if s.from ~= '' then
     local flat = redis.call('HGETALL', hk(mid .. '.' .. s.from))
@@ -199,7 +209,7 @@ function does.restore(s)
     end
     local order, score = fields['ok'], fields['os']
     -- Shown as recorded when it was; known again from now on.
-    fields['ro'] = fields['ro'] or fields['ra']
+    fields['ro'], fields['of'] = fields['ro'] or fields['ra'], fields['of'] or fields['n']
     fields['ra'], fields['rt'], fields['ok'], fields['os'] = NOW, nil, nil, nil
     fields['n'] = string.format('%.0f', stamp)
     stamp = stamp + 1
@@ -231,6 +241,8 @@ function does.check()
   return 'done'
 end
 function does.unalias(s)
+  local target = redis.call('GET', R .. 'al:' .. s.alias)
+  if target then log[#log + 1] = 'u ' .. s.alias .. ' ' .. target end
   unalias(s.alias)
   return 'done'
 end
@@ -247,6 +259,7 @@ local function remember(change)
 end
 for g, group in ipairs(h.groups) do
   log = {}
+  local some = false
   for i, s in ipairs(group.steps) do
     local why = verdicts[g][i]
     if not h.atomic then why = against(s) end
@@ -256,10 +269,10 @@ for g, group in ipairs(h.groups) do
       out[#out + 1] = 'skipped'
     else
       out[#out + 1] = does[s.op](s)
-      dirty = true
+      dirty, some = true, true
     end
   end
-  if group.change and not skipped[g] then remember(group.change) end
+  if group.change and (some or #group.steps == 0) then remember(group.change) end
 end
 if dirty then wake(KEYS[5]) end
 if f then

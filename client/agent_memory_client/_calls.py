@@ -373,6 +373,18 @@ class Calls:
     def get_task(self, task_id: str) -> Call:
         return Call("GET", f"/v1/tasks/{_segment('task_id', task_id)}")
 
+    def memory_part(self, memory_id: str, part: str) -> Call:
+        return Call("GET", f"/v1/long-term-memory/{_segment('memory_id', memory_id)}/{part}")
+
+    def list_changes(self, **filters: Any) -> Call:
+        return Call("GET", "/v1/changes", _query(**filters))
+
+    def get_change(self, change_id: str) -> Call:
+        return Call("GET", f"/v1/changes/{_segment('change_id', change_id)}")
+
+    def end_change(self, name: str, how: str, among: str = "") -> Call:
+        return Call("POST", f"/v1/changes/{among}{_segment('change_id', name)}/{how}", headers=_once())
+
     def list_operations(self, state: str | None, kind: str | None, limit: int, offset: int) -> Call:
         return Call("GET", "/v1/operations", _query(state=state, kind=kind, limit=limit, offset=offset))
 

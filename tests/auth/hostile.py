@@ -78,6 +78,7 @@ def _q(text: str) -> str:
     return quote(text, safe="")
 
 
+CHANGES = "/v1/changes"
 SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/summary-views", "/v1/auth/tokens"
 
 CASES: dict[str, Callable[[Ids], list[Case]]] = {
@@ -126,6 +127,18 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("PATCH", f"{MEMORIES}{_q(i.memory)}", {}, {"text": "changed"}),
         ("PATCH", f"{MEMORIES}m-shared", {}, {"user_id": "eve"}),
     ],
+    "get_memory_evidence": lambda i: [("GET", f"{MEMORIES}{_q(name)}/evidence", {}, None) for name in (i.memory, "m-shared")],
+    "get_memory_history": lambda i: [("GET", f"{MEMORIES}{_q(name)}/history", {}, None) for name in (i.memory, "m-shared")],
+    "list_changes": lambda i: [
+        ("GET", CHANGES, {"limit": "100"}, None),
+        ("GET", CHANGES, {"memory_id": "m-shared"}, None),
+        ("GET", CHANGES, {"batch_id": i.memory, **i.where}, None),
+    ],
+    "get_change": lambda i: [("GET", f"{CHANGES}/{_q(i.memory)}", {}, None)],
+    **{
+        f"{how}_change": lambda i, how=how: [("POST", f"{CHANGES}/{_q(i.memory)}/{how}", {}, None)] for how in ("undo", "approve", "reject")
+    },
+    "undo_batch": lambda i: [("POST", f"{CHANGES}/batches/{_q(i.memory)}/undo", {}, None)],
     "forget_endpoint_v1_long_term_memory_forget_post": lambda i: [
         ("POST", f"{MEMORIES}forget", {**i.where, "dry_run": "false"}, {"policy": {"max_age_days": 0}}),
         ("POST", f"{MEMORIES}forget", {"dry_run": "false"}, {"policy": {"budget": 0}}),

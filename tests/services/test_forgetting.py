@@ -185,13 +185,13 @@ async def test_only_what_is_meant_is_looked_at(rig: Rig) -> None:
 
 async def test_what_is_pinned_while_we_look_stays(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.rt.memories.write(SCOPE, [record("a", created_at=days_ago(50)), record("b", created_at=days_ago(50))])
-    drop = rig.rt.memories.drop
+    forget_them = rig.rt.decisions.forget
 
-    async def pinned_before(scope: Any, items: Any) -> Any:
+    async def pinned_before(*arguments: Any, **more: Any) -> Any:
         await rig.rt.memories.write(SCOPE, [record("a", created_at=days_ago(50), pinned=True)])
-        return await drop(scope, items)
+        return await forget_them(*arguments, **more)
 
-    monkeypatch.setattr(type(rig.rt.memories), "drop", lambda _, scope, items: pinned_before(scope, items))
+    monkeypatch.setattr(type(rig.rt.decisions), "forget", lambda _, *arguments, **more: pinned_before(*arguments, **more))
     answer = await forget(rig, {"max_age_days": 30})
     assert (answer.deleted, answer.deleted_ids) == (1, ["b"])
 

@@ -14,6 +14,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.settings import Settings
 from agent_memory_worker.compact import compact_changed
 from agent_memory_worker.forget import forget_by_settings
+from agent_memory_worker.sweep import sweep
 from agent_memory_worker.views import order_refreshes
 
 log = logging.getLogger(__name__)
@@ -21,11 +22,17 @@ log = logging.getLogger(__name__)
 # What failed is tried again after this long, or after its period if that is shorter.
 _RETRY_SECONDS = 300.0
 
+
+async def _keep_up(runtime: Runtime) -> int:
+    """Brings the index up to what was read and what has ended since. Neither is waited for by any read."""
+    return await runtime.usage_store.fold() + await sweep(runtime)
+
+
 _JOBS: dict[str, Callable[[Runtime], Awaitable[int]]] = {
     "compact": compact_changed,
     "forget": forget_by_settings,
     "views": order_refreshes,
-    "usage": lambda runtime: runtime.usage_store.fold(),
+    "usage": _keep_up,
 }
 
 

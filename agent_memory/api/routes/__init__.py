@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from agent_memory.api.routes import compaction, forgetting, memories, operations, ops, prompt, rules, search, tasks, tokens, views, working
+from agent_memory.api.routes import (
+    changes,
+    compaction,
+    forgetting,
+    memories,
+    operations,
+    ops,
+    prompt,
+    rules,
+    search,
+    tasks,
+    tokens,
+    views,
+    working,
+)
 
 ROUTERS = (
     working.router,
     prompt.router,
     search.router,
+    changes.router,
     memories.router,
     forgetting.router,
     compaction.router,

@@ -9,10 +9,16 @@ from agent_memory_client._async.connection import Connection
 from agent_memory_client._calls import Wait
 from agent_memory_client.models import (
     AckResponse,
+    Change,
+    ChangeKindEnum,
+    ChangeListResponse,
+    ChangeStateEnum,
     CreateSummaryViewRequest,
     ExtractionRules,
     ForgetPolicy,
     ForgetResponse,
+    MemoryEvidence,
+    MemoryHistory,
     OperationKind,
     OperationListResponse,
     OperationRecord,
@@ -131,3 +137,56 @@ class Administration(Connection):
     async def drop_operation(self, operation_id: str) -> AckResponse:
         """Forgets work that was given up. Raises MemoryNotFoundError, MemoryConflictError when it is not dead."""
         return parse(AckResponse, await self._send(self._calls.drop_operation(operation_id)))
+
+    async def get_memory_evidence(self, memory_id: str) -> MemoryEvidence:
+        """What a memory rests on, with the messages that still exist. Raises MemoryNotFoundError."""
+        return parse(MemoryEvidence, await self._send(self._calls.memory_part(memory_id, "evidence")))
+
+    async def get_memory_history(self, memory_id: str) -> MemoryHistory:
+        """All versions of a memory, the newest first, and its changes. Raises MemoryNotFoundError."""
+        return parse(MemoryHistory, await self._send(self._calls.memory_part(memory_id, "history")))
+
+    async def list_changes(
+        self,
+        memory_id: str | None = None,
+        *,
+        kind: ChangeKindEnum | str | None = None,
+        state: ChangeStateEnum | str | None = None,
+        batch_id: str | None = None,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> ChangeListResponse:
+        """A page of recorded changes, the newest first; with state "proposed" those that wait for `approve_change`."""
+        call = self._calls.list_changes(
+            memory_id=memory_id,
+            kind=kind,
+            state=state,
+            batch_id=batch_id,
+            namespace=namespace,
+            user_id=user_id,
+            limit=limit,
+            offset=offset,
+        )
+        return parse(ChangeListResponse, await self._send(call))
+
+    async def get_change(self, change_id: str) -> Change:
+        """One change, with what was before and after. Raises MemoryNotFoundError."""
+        return parse(Change, await self._send(self._calls.get_change(change_id)))
+
+    async def undo_change(self, change_id: str) -> Change:
+        """Brings back what was before a change. Raises MemoryNotFoundError, MemoryConflictError."""
+        return parse(Change, await self._send(self._calls.end_change(change_id, "undo")))
+
+    async def approve_change(self, change_id: str) -> Change:
+        """Carries a proposal out. Raises MemoryNotFoundError, MemoryConflictError."""
+        return parse(Change, await self._send(self._calls.end_change(change_id, "approve")))
+
+    async def reject_change(self, change_id: str) -> Change:
+        """Ends a proposal. Raises MemoryNotFoundError, MemoryConflictError."""
+        return parse(Change, await self._send(self._calls.end_change(change_id, "reject")))
+
+    async def undo_change_batch(self, batch_id: str) -> ChangeListResponse:
+        """Undoes all applied changes of a batch, the last one first. Raises MemoryNotFoundError, MemoryConflictError."""
+        return parse(ChangeListResponse, await self._send(self._calls.end_change(batch_id, "undo", "batches/")))

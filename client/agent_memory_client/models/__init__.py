@@ -20,6 +20,17 @@ from agent_memory_client.models._types import (
     WindowTokens,
     new_id,
 )
+from agent_memory_client.models.changes import (
+    Change,
+    ChangedMemory,
+    ChangeKindEnum,
+    ChangeListResponse,
+    ChangeStateEnum,
+    EvidenceItem,
+    MemoryEvidence,
+    MemoryHistory,
+    MemoryVersion,
+)
 from agent_memory_client.models.conditions import Condition, MetadataFilter
 from agent_memory_client.models.explain import ExplainRequest, Explanation
 from agent_memory_client.models.extraction import MAX_PHRASES, ExtractionCategory, ExtractionRules
@@ -137,6 +148,11 @@ __all__ = [
     "AppendMessagesResponse",
     "AudioContent",
     "BlobResourceContents",
+    "Change",
+    "ChangeKindEnum",
+    "ChangeListResponse",
+    "ChangeStateEnum",
+    "ChangedMemory",
     "ClientMemoryRecord",
     "Condition",
     "CreateMemoryRecordRequest",
@@ -153,6 +169,7 @@ __all__ = [
     "ErrorResponse",
     "EventDate",
     "Evidence",
+    "EvidenceItem",
     "ExplainRequest",
     "Explanation",
     "ExtractedMemoryRecord",
@@ -171,6 +188,8 @@ __all__ = [
     "Instant",
     "JSONTypes",
     "LastAccessed",
+    "MemoryEvidence",
+    "MemoryHistory",
     "MemoryMessage",
     "MemoryPromptRequest",
     "MemoryPromptResponse",
@@ -181,6 +200,7 @@ __all__ = [
     "MemoryStrategyConfig",
     "MemoryType",
     "MemoryTypeEnum",
+    "MemoryVersion",
     "Message",
     "MetadataFilter",
     "ModelNameLiteral",

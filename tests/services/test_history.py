@@ -1,0 +1,229 @@
+"""Facts in time: what was true and known when, what became of them, and undoing it to the letter."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.errors import Conflict, NotFound
+from agent_memory.services.forgetting import Policy
+from agent_memory.storage.decisions import Merge, Origin, Supersede, Update
+from agent_memory.storage.records import Found
+from agent_memory.storage.survey import Selection
+from agent_memory_client.models import (
+    Condition,
+    CreateMemoryRecordRequest,
+    ExtractedMemoryRecord,
+    MemoryPromptRequest,
+    MetadataFilter,
+    SearchRequest,
+)
+from agent_memory_worker.sweep import sweep
+from tests.support.rig import SCOPE, Rig, record
+
+BY = Origin("tests")
+
+
+def fact(text: str, name: str, **more: Any) -> ExtractedMemoryRecord:
+    return ExtractedMemoryRecord(id=name, text=text, user_id="ada", **more)
+
+
+async def create(rig: Rig, *records: ExtractedMemoryRecord, dedupe: bool = True) -> None:
+    await rig.rt.longterm.create(SCOPE, CreateMemoryRecordRequest(memories=list(records), deduplicate=dedupe))
+
+
+async def found(rig: Rig, name: str) -> Found:
+    (one,) = await rig.rt.memories.find(SCOPE, [name])
+    assert one is not None
+    return one
+
+
+async def listed(rig: Rig, **request: Any) -> list[str]:
+    return sorted(one.id for one in (await rig.rt.search.search(SCOPE, SearchRequest(**request))).memories)
+
+
+async def everything(rig: Rig, *names: str) -> list[Any]:
+    """What search, get and prompt answer."""
+    texts = ["Where does Ada live?", "What does Ada drink?"]
+    fixed: dict[str, Any] = {"recency_boost": False, "reference_time": datetime(2025, 1, 1, tzinfo=UTC)}
+    answers: list[Any] = [await rig.rt.search.search(SCOPE, SearchRequest(text=text, limit=20, **fixed)) for text in texts]
+    answers += [await rig.rt.search.search(SCOPE, SearchRequest(limit=20))]
+    search = SearchRequest(limit=20, **fixed)
+    answers += [await rig.rt.recall.prompt(SCOPE, MemoryPromptRequest(query=texts[0], long_term_search=search))]
+    for name in names:
+        one = (await rig.rt.memories.find(SCOPE, [name]))[0]
+        answers.append(None if one is None else one.record)
+    # BM25 counts what RediSearch has not collected yet, so the figure of a score may move; the order and all else may not.
+    dumped = [None if answer is None else answer.model_dump(mode="json") for answer in answers]
+    for answer in dumped:
+        for one in (answer or {}).get("memories") or (answer or {}).get("long_term_memories") or ():
+            one.pop("score", None)
+    return dumped
+
+
+DAYS = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=365 * n) for n in range(6)]
+
+
+async def test_a_timeline_of_what_was_true_and_when_it_was_known(rig: Rig) -> None:
+    """Lived in Turin from 2020; Oslo from 2022, learned at once; Rome 2018-2019, learned late; Turin's words corrected later."""
+    await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], created_at=DAYS[0]))
+    first = (await found(rig, "turin")).record.recorded_at
+    await create(rig, fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2], created_at=DAYS[2]))
+    moved = (await found(rig, "oslo")).record.recorded_at
+    early = DAYS[0] - timedelta(days=700)
+    await create(rig, fact("Ada lives in Rome", "rome", slot="home_city", valid_from=early, created_at=DAYS[3]))
+    turin = await found(rig, "turin")
+    await rig.rt.decisions.commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Torino"}))], BY)
+    await rig.index()
+    await sweep(rig.rt)
+    assert await listed(rig) == ["oslo"]
+    assert await listed(rig, as_of=DAYS[1]) == ["turin"]
+    assert await listed(rig, as_of=DAYS[3]) == ["oslo"]
+    assert await listed(rig, as_of=DAYS[0] - timedelta(days=300)) == ["rome"]
+    assert await listed(rig, as_of=DAYS[3], known_at=first) == ["turin"], "nobody knew of the move"
+    assert await listed(rig, as_of=DAYS[1], known_at=moved) == ["turin"]
+    assert await listed(rig, as_of=DAYS[0] - timedelta(days=300), known_at=moved) == [], "Rome was learned later"
+    assert await listed(rig, as_of=early - timedelta(days=1)) == []
+    assert await listed(rig, history=True) == ["oslo", "rome", "turin", "turin", "turin"]
+    words = {"text": "Ada lives in", "search_mode": "keyword", "recency_boost": False}
+    for more in ({}, {"search_mode": "keyword"}, {"search_mode": "semantic"}):
+        asked = {**words, **more}
+        texts = [one.text for one in (await rig.rt.search.search(SCOPE, SearchRequest(**asked, as_of=DAYS[1]))).memories]
+        assert texts == ["Ada lives in Torino"], more
+        texts = [one.text for one in (await rig.rt.search.search(SCOPE, SearchRequest(**asked, as_of=DAYS[1], known_at=moved))).memories]
+        assert texts == ["Ada lives in Turin"], more
+    assert (await rig.rt.history.at(SCOPE, "turin", DAYS[1], moved)).text == "Ada lives in Turin"
+    with pytest.raises(NotFound):
+        await rig.rt.history.at(SCOPE, "turin", DAYS[3], None)
+    versions = (await rig.rt.history.history(SCOPE, "turin")).versions
+    assert [sorted(one.diff) for one in versions] == [["text"], ["superseded_by", "valid_to"], []]
+
+
+async def test_what_expires_is_hidden_at_once_and_readable_by_id(rig: Rig) -> None:
+    now = datetime.now(UTC)
+    await create(rig, fact("Ada sprained her ankle", "ankle", expires_at=now + timedelta(days=1)), fact("Ada swims", "swims"))
+    assert await listed(rig) == ["ankle", "swims"]
+    await rig.rt.longterm.patch(SCOPE, "ankle", _edit(expires_at=now - timedelta(seconds=1)))
+    assert await listed(rig) == ["swims"]
+    assert (await rig.rt.longterm.get(SCOPE, "ankle")).expires_at is not None
+    assert await listed(rig, as_of=now - timedelta(seconds=2)) == []  # It was made after that.
+    await create(rig, fact("Ada will move", "later", valid_from=now + timedelta(days=9)))
+    assert await listed(rig) == ["swims"]
+    assert await listed(rig, as_of=now + timedelta(days=10)) == ["later", "swims"]
+
+
+def _edit(**fields: Any) -> Any:
+    from agent_memory_client.models import EditMemoryRecordRequest
+
+    return EditMemoryRecordRequest(**fields)
+
+
+async def test_the_same_text_twice_is_one_memory_with_two_pieces_of_evidence(rig: Rig) -> None:
+    await create(rig, fact("Ada likes tea", "one", topics=["tea"]))
+    await create(rig, fact("ada likes tea.", "two", topics=["drinks"], metadata={"k": 1}), fact("Ada likes tea", "three"))
+    await create(rig, fact("Ada likes tea", "three"))
+    assert await listed(rig) == ["one"]
+    for name in ("one", "two", "three"):
+        one = await rig.rt.longterm.get(SCOPE, name)
+        assert (one.id, one.topics, one.metadata) == (name, ["tea", "drinks"], {"k": 1})
+    pieces = (await rig.rt.history.evidence(SCOPE, "two")).evidence
+    assert sorted(str(piece.memory_id) for piece in pieces) == ["one", "three", "two"]
+    await create(rig, fact("Ada likes tea", "other", metadata={"k": 2}), fact("Ada likes tea", "pinned", pinned=True))
+    assert await listed(rig) == ["one", "other", "pinned"], "what contradicts it, or says more, is a memory of its own"
+    await create(rig, fact("Ada likes tea", "apart"), dedupe=False)
+    assert "apart" in await listed(rig)
+
+
+async def test_undoing_a_supersession_a_merge_and_a_forgetting_restores_every_answer(rig: Rig) -> None:
+    await create(
+        rig,
+        fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], metadata={"a": 1}, topics=["home"]),
+        fact("Ada drinks green tea", "tea", created_at=DAYS[1], last_accessed=DAYS[1]),
+        fact("Ada drinks tea that is green", "green", created_at=DAYS[2], last_accessed=DAYS[2], extracted_from=["m"]),
+        fact("Ada climbs", "climbs", pinned=True, created_at=DAYS[0], last_accessed=DAYS[0]),
+    )
+    await rig.index()
+    names = ("turin", "oslo", "tea", "green", "climbs")
+    before = await everything(rig, *names)
+    oslo = fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2])
+    superseded = await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
+    tea, green = await found(rig, "tea"), await found(rig, "green")
+    mixed = tea.record.model_copy(update={"topics": ["drinks"]})
+    merged = await rig.rt.decisions.commit(SCOPE, [Merge(tea, mixed, [green])], BY)
+    await rig.index()
+    assert (await found(rig, "green")).record.id == "tea"
+    after = await everything(rig, *names)
+    assert after != before
+    gone = await rig.rt.forgetting.forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
+    assert "climbs" not in gone.deleted_ids
+    assert gone.deleted
+    (forgotten,) = {one.batch_id for one in (await rig.rt.history.changes(SCOPE, {"kd": "forget"}, None, 0, 50)).changes}
+    await rig.rt.history.undo_batch(SCOPE, forgotten)
+    assert await everything(rig, *names) == after, "forgetting"
+    assert merged.changes[0]
+    assert superseded.changes[0]
+    undone = await rig.rt.history.undo(SCOPE, merged.changes[0])
+    with pytest.raises(Conflict, match="undone"):
+        await rig.rt.history.undo(SCOPE, merged.changes[0])
+    await rig.rt.history.undo(SCOPE, superseded.changes[0])
+    assert await everything(rig, *names) == before, "a merge and a supersession"
+    await rig.rt.history.undo(SCOPE, undone.id)
+    assert (await found(rig, "green")).record.id == "tea", "an undo can be undone"
+
+
+async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
+    await create(rig, fact("Ada lives in Turin", "turin"))
+    turin = await found(rig, "turin")
+    done = await rig.rt.decisions.commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Rome"}))], BY)
+    await rig.rt.longterm.patch(SCOPE, "turin", _edit(text="Ada lives in Bari"))
+    assert done.changes[0]
+    with pytest.raises(Conflict, match="changed since"):
+        await rig.rt.history.undo(SCOPE, done.changes[0])
+    assert (await found(rig, "turin")).record.text == "Ada lives in Bari"
+
+
+async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
+    await create(rig, fact("Ada lives in Turin", "turin", slot="home_city"))
+    oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city")
+    for end in ("reject", "approve"):
+        held = await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
+        assert held.states == ["proposed"]
+        assert await listed(rig) == ["turin"]
+        (waiting,) = (await rig.rt.history.changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
+        assert [one.memory_id for one in waiting.memories] == ["oslo"]
+        await getattr(rig.rt.history, end)(SCOPE, waiting.id)
+        assert (await rig.rt.history.changes(SCOPE, {"st": "proposed"}, None, 0, 10)).total == 0
+    assert await listed(rig) == ["oslo"]
+    assert (await found(rig, "turin")).record.superseded_by == "oslo"
+
+
+async def test_filters_reach_metadata_and_join(rig: Rig) -> None:
+    await create(
+        rig,
+        fact("a", "a", agent_id="bot", metadata={"level": 3, "team": "red", "since": "2024-05-01", "on": True}),
+        fact("b", "b", agent_id="bot", metadata={"level": -1.5, "team": "blue) | @t:{x"}),
+        fact("c", "c", metadata={"level": 12, "tags": ["x", "y"], "since": "2023-01-01T00:00:00Z"}),
+    )
+
+    async def where(**filters: dict[str, Any]) -> list[str]:
+        return await listed(rig, metadata={name: MetadataFilter(**value) for name, value in filters.items()})
+
+    assert await where(level={"gt": 3}) == ["c"]
+    assert await where(level={"gte": 3}) == ["a", "c"]
+    assert await where(level={"lt": 0}) == ["b"]
+    assert await where(level={"gte": -1.5, "lte": 3}) == ["a", "b"]
+    assert await where(level={"eq": 3}) == ["a"]
+    assert await where(level={"eq": "3"}) == []
+    assert await where(team={"ne": "red"}) == ["b", "c"]
+    assert await where(team={"eq": "blue) | @t:{x"}) == ["b"]
+    assert await where(tags={"any": ["y", "z"]}) == ["c"]
+    assert await where(since={"gte": "2024-01-01"}) == ["a"]
+    assert await where(on={"eq": True}) == ["a"]
+    assert await where(team={"exists": False}) == ["c"]
+    either = Condition.model_validate({"or": [{"agent_id": {"eq": "bot"}}, {"metadata": {"level": {"gt": 10}}}]})
+    assert await listed(rig, filter=either) == ["a", "b", "c"]
+    neither = Condition.model_validate({"and": [{"not": {"metadata": {"team": {"eq": "red"}}}}, {"agent_id": {"eq": "bot"}}]})
+    assert await listed(rig, filter=neither) == ["b"]
+    assert await listed(rig, text="b", search_mode="keyword", filter=neither) == ["b"]
