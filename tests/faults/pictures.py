@@ -34,6 +34,11 @@ async def picture(rig: Rig) -> dict[str, Any]:
             seen[name] = sorted(await client.hkeys(key))
         elif kind == "j":
             seen[name] = await _fields(rig, key, ("sid", "sq", "jb", "jp", "je"))
+        elif kind in ("h", "hv"):
+            # A version is named by its time: here by its place among the memory's.
+            memory = f"{kind}:{rest.partition('.')[0]}"
+            place = sum(other.startswith(f"{memory}.") for other in seen)
+            seen[f"{memory}.{place}"] = sorted(await client.hkeys(key))
         elif kind == "m":
             seen[name] = await _fields(rig, key, ("t", "u", "ns", "s", "ty", "st", "k", "tp"))
         elif kind == "v":
