@@ -35,6 +35,7 @@ check: dev
 	.venv/bin/basedpyright
 	.venv/bin/lint-imports
 	.venv/bin/python scripts/check_sizes.py
+	.venv/bin/python client/scripts/make_sync.py --check
 
 format: dev
 	.venv/bin/ruff check --fix .

@@ -13,12 +13,11 @@ from agent_memory.settings import load_settings, variables
 from tests.support.cli import ROOT
 
 CONTRACT = json.loads((ROOT / "tests" / "contract" / "contract.json").read_text())["env_settings"]
-UNDER_WAY = {"MCP_HOST", "MCP_PORT", "DEFAULT_MCP_USER_ID", "DEFAULT_MCP_NAMESPACE"}
 
 
 @pytest.mark.parametrize("name", CONTRACT)
 def test_each_is_read_or_retired_with_a_reason(name: str) -> None:
-    assert (name in variables()) + (name in RETIRED) + (name in UNDER_WAY and name not in variables()) == 1
+    assert (name in variables()) + (name in RETIRED) == 1
     assert name not in RETIRED or len(RETIRED[name]) > 15
 
 
@@ -28,7 +27,7 @@ def test_nothing_else_is_called_retired() -> None:
 
 def test_what_a_reason_names_is_read() -> None:
     words = {word.strip("(),:;`.") for reason in RETIRED.values() for word in reason.split()}
-    assert {word for word in words if "_" in word and word.isupper()} <= set(variables()) | UNDER_WAY
+    assert {word for word in words if "_" in word and word.isupper()} <= set(variables())
 
 
 def test_the_old_values_fit() -> None:
