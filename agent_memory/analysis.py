@@ -18,6 +18,7 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 _CHUNK = re.compile(r"\S+")
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
 _INNER = re.compile(r"[^\w\s'’]")
+_QUOTED = re.compile(r'"([^"]*)"')
 _EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
 _COMBINING = re.compile("[\u0300-\u036f]")
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f\U00020000-\U0002fa1f"
@@ -96,6 +97,25 @@ def terms(text: str) -> list[str]:
 def query_terms(text: str, limit: int = 64) -> list[str]:
     """The different index terms that a query asks for, in order; empty for stop words and punctuation alone."""
     return list(dict.fromkeys(terms(text)))[:limit]
+
+
+def phrases(text: str, limit: int = 8) -> list[str]:
+    """What a query holds between double quotes, as clauses on the index terms: these words in a row, stop words aside.
+
+    Scripts that write no blanks are indexed by characters and pairs, which do not stand in a row: there all of them must be in the text.
+    """
+    found: list[str] = []
+    for quoted in _QUOTED.findall(fold(text)):
+        kept = [word for word in _WORD.findall(quoted) if word not in STOP_WORDS]
+        row = " ".join(_term(piece) for word in kept for piece in _pieces(word))
+        if row:
+            found.append(f"({row})" if _CJK.search(quoted) else f'"{row}"')
+    return list(dict.fromkeys(found))[:limit]
+
+
+def loose_terms(text: str, limit: int = 64) -> list[str]:
+    """The different index terms of a query outside its quoted phrases."""
+    return query_terms(_QUOTED.sub(" ", text), limit)
 
 
 def without(text: str, dropped: frozenset[str] | set[str]) -> str:

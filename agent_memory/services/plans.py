@@ -44,6 +44,9 @@ class Plan:
     scorer: str = "BM25STD"
     rewritten: bool = False
     muted: Collection[str] = ()
+    phrases: Sequence[str] = ()
+    """Clauses of the phrases that the query quotes, of `analysis.phrases`; by words alone one of them or a loose term is enough."""
+    loose: Sequence[str] = ()
     past: str | None = None
     """The clause for history, where that is asked, too."""
 

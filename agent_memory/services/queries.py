@@ -85,6 +85,8 @@ class QueryReader:
                 notices.append("the embedding model does not answer: searched by words alone")
         elif len(terms) > 1:
             known = await self._known(scope, request, terms)
+        # A search that names no mode is one by meaning in the contract, where quotes say nothing.
+        quoted = mode is not SearchModeEnum.SEMANTIC and "search_mode" in request.model_fields_set
         degraded = vector is None and mode is not SearchModeEnum.KEYWORD
         if not terms and (vector is None or mode is not SearchModeEnum.SEMANTIC):
             return Plan(mode, clause, request, depth=depth, empty=True, degraded=degraded, notices=notices)
@@ -104,6 +106,8 @@ class QueryReader:
             rewritten=rewritten,
             past=past,
             muted=_overrated(terms, known),
+            phrases=analysis.phrases(text) if quoted else (),
+            loose=analysis.loose_terms(text) if quoted else (),
         )
 
     async def _known(self, scope: Scope, request: SearchRequest, terms: Sequence[str], *, settle: bool = False) -> _Known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent_memory.scope import Scope
@@ -126,8 +127,11 @@ class SearchService:
         if plan.empty:
             return 0
         times = () if plan.weights is None else ("c", "la") if asks_for_recency(request) else ("c",)
+        phrase = filters.quoting(plan.phrases, plan.loose, every=plan.mode is SearchModeEnum.HYBRID)
+        words = partial(store.queue_words, pipe, terms=plan.terms, limit=plan.depth, scorer=plan.scorer)
+        words = partial(words, fields=times, past=past, mute=plan.muted, phrase=phrase)
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
-            store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past, mute=plan.muted)
+            words(clause)
             return 1
         if plan.mode is SearchModeEnum.SEMANTIC and request.distance_threshold is not None:
             store.queue_within(pipe, clause, plan.vector, request.distance_threshold, plan.depth, times, past=past)
@@ -136,13 +140,13 @@ class SearchService:
         store.queue_count(pipe, clause, past=past)
         if plan.mode is SearchModeEnum.SEMANTIC:
             return 2
-        store.queue_words(pipe, clause, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past, mute=plan.muted)
+        words(clause)
         if plan.span is None:
             return 3
         # What belongs to the time may be far down in the other lists, so it has lists of its own.
         within = filters.during(clause, plan.span.start, plan.span.end)
         store.queue_nearest(pipe, within, plan.vector, plan.depth, times, past=past)
-        store.queue_words(pipe, within, plan.terms, plan.depth, scorer=plan.scorer, fields=times, past=past, mute=plan.muted)
+        words(within)
         return 5
 
     async def ranking(self, scope: Scope, plan: Plan, replies: Sequence[Any]) -> Ranking:
@@ -177,7 +181,11 @@ class SearchService:
             in_time = frozenset(timely[0]) | frozenset(timely[1])
             near |= {mid: 1.0 - distance for mid, distance in timely[0].items()}
             words |= timely[1]
-        fused = self._fused(plan, near, words, in_time, answers[1].total, last_word)
+        total = answers[1].total
+        if plan.phrases:
+            # Only the index of words knows phrases, and a hybrid search must have them.
+            near, total = {mid: alike for mid, alike in near.items() if mid in words}, answers[2].total
+        fused = self._fused(plan, near, words, in_time, total, last_word)
         return replace(fused, ranked=[_timed(hit, times) for hit in fused.ranked]) if times else fused
 
     def _fused(

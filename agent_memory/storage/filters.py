@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -231,6 +231,13 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
     # rewritten document brings about) hugely wrong: an unsigned difference wraps around. So the clause filters and does not score.
     # The order matters: with the weighted clause first, the parser applies its weight to the words as well.
     return f"@k:({(' ' if every else '|').join(found)}) ({clause})=>{{$weight: 0.0}}"
+
+
+def quoting(phrases: Sequence[str], loose: Iterable[str], *, every: bool) -> str:
+    """A clause of quoted phrases (of `agent_memory.analysis`): every one of them, or any of them or of the loose terms; "" without any."""
+    if not phrases:
+        return ""
+    return " ".join(f"@k:{phrase}" for phrase in phrases) if every else f"@k:({'|'.join([*phrases, *loose])})"
 
 
 def clauses(scope: Scope, request: Any) -> tuple[str, str | None]:

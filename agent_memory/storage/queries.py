@@ -105,9 +105,13 @@ class MemoryQueries:
         fields: Sequence[str] = (),
         past: bool = False,
         mute: Collection[str] = (),
+        phrase: str = "",
     ) -> None:
-        """The best matches of any of some index terms; hits carry scores, best first. Words of `mute` match and do not score."""
-        query = scoring(clause, terms, mute)
+        """The best matches of any of some index terms; hits carry scores, best first. Words of `mute` match and do not score.
+
+        With `phrase`, a clause of `filters.quoting`, only what it allows is a match.
+        """
+        query = scoring(clause if not phrase else f"({clause}) {phrase}", terms, mute)
         limit = min(limit, _MOST_RESULTS)
         content = ["RETURN", len(fields), *fields] if fields else ["NOCONTENT"]
         index = self._history if past else self._words

@@ -216,3 +216,23 @@ async def test_30_any_model_name_is_accepted(space: Space, model: str) -> None:
     asked = {"query": "x", "session": {"session_id": space.name, "namespace": space.name, "model_name": model}}
     prompt = await space.client.post("/v1/memory/prompt", json=asked)
     assert [message["role"] for message in prompt.json()["messages"]] == ["user", "user"]
+
+
+async def test_quoted_phrases_are_kept_as_phrases(space: Space) -> None:
+    await space.store({"Carol paints boats in blue": {}, "Boats paints and tea": {}, "Dan cooks the soup.": {}, "The boats sail.": {}})
+    one, turned, soup, _ = names = ["Carol paints boats in blue", "Boats paints and tea", "Dan cooks the soup.", "The boats sail."]
+    for query, found in (
+        ('"paints boats"', {one}),
+        ('"Boats paints"', {turned}),
+        ('"paints boats" soup', {one, soup}),
+        ('"cooks soup" "paints boats"', {one, soup}),
+        ("paints boats", {one, turned, "The boats sail."}),
+        ('"the" soup', {soup}),
+        ('"boats', {one, turned, "The boats sail."}),
+    ):
+        assert set(await space.names(text=query, search_mode="keyword")) == found, query
+    answer = await space.search(text='where does "paints boats" stand, tea?', search_mode="hybrid")
+    assert (space.short(answer["memories"]), answer["total"]) == ([one], 1)
+    # By meaning quotes say nothing, and neither do they where no mode is named.
+    assert set(await space.names(text='"paints boats"', search_mode="semantic")) == set(names)
+    assert {one, turned} <= set(await space.names(text='"paints boats"'))
