@@ -20,7 +20,9 @@ async def copies(client: httpx.AsyncClient, namespace: str, groups: int, each: i
         for group in range(groups)
         for copy in range(each)
     ]
-    assert (await client.post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
+    # Copies that are made on purpose: by default the second is settled at once.
+    body = {"memories": memories, "deduplicate": False}
+    assert (await client.post("/v1/long-term-memory/", json=body)).status_code == 200
 
 
 async def test_copies_are_merged_and_the_rest_is_counted(worked: httpx.AsyncClient) -> None:

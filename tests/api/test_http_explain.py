@@ -39,7 +39,7 @@ async def client(redis_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
             for i, text in enumerate(TEXTS)
         ]
         memories += [{"id": f"r{i}", "text": text, "user_id": REPEATED} for i, text in enumerate(REPEATS)]
-        answer = await http.post("/v1/long-term-memory/", json={"memories": memories}, params={"wait": 15})
+        answer = await http.post("/v1/long-term-memory/", json={"memories": memories, "deduplicate": False}, params={"wait": 15})
         assert answer.headers["x-searchable"] == "true"
         yield http
 

@@ -17,7 +17,7 @@ def days_ago(days: float) -> str:
 
 
 async def remember(live: httpx.AsyncClient, namespace: str, *memories: dict[str, Any]) -> None:
-    body = {"memories": [{"namespace": namespace, "text": "a fact", **one} for one in memories]}
+    body = {"memories": [{"namespace": namespace, "text": "a fact", **one} for one in memories], "deduplicate": False}
     assert (await live.post("/v1/long-term-memory/", json=body)).status_code == 200
 
 
