@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 
 from agent_memory import __version__
-from agent_memory.api import errors
+from agent_memory.api import documentation, errors
 from agent_memory.api.admission import Admission
 from agent_memory.api.authentication import Authentication
 from agent_memory.api.deps import scope_of
@@ -24,6 +25,9 @@ DESCRIPTION = """The self-hosted memory server for AI agents: working memory per
 
 A path may be written with or without a trailing slash. Times go out in UTC; naive times are read as UTC, numbers as epoch seconds.
 Errors are JSON: `detail` says what is wrong and how to put it right, `code` is a stable word for programs."""
+
+# What a page of another origin may read of an answer, beside its body.
+_EXPOSED = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending")
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
@@ -61,8 +65,8 @@ def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[Bas
         description=DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
-        docs_url="/docs" if settings.server.docs else None,
-        redoc_url="/redoc" if settings.server.docs else None,
+        docs_url=None,  # its pages come with a content policy
+        redoc_url=None,
         openapi_url="/openapi.json" if settings.server.docs else None,
         # Asked for anew in every request, and Edge measures already.
         telemetry={"tracing": False, "metrics": False, "logs": False},
@@ -76,7 +80,13 @@ def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[Bas
         app.add_middleware(Authentication, gate=lambda: None if app.state.runtime is None else app.state.runtime.gate)
     # Within Edge, so that a refusal has its id and is counted, too.
     app.add_middleware(Admission, most=settings.server.max_concurrent_requests)
+    if settings.server.cors_allowed_origins:
+        # Before credentials are asked for: browsers send none with the question whether they may ask.
+        origins = [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED)
     app.add_middleware(Edge, timeout=settings.server.request_timeout_seconds)
+    if settings.server.docs:
+        app.router.routes += documentation.pages(app.title, "/openapi.json")
     # Before the routes of the documentation, since the order is that of matching.
     app.router.routes[:0] = [*routes, *(mcp.routes if mcp is not None else ())]
     return app

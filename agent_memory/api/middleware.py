@@ -10,6 +10,7 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent_memory.api.documentation import CONTENT_POLICY
 from agent_memory.api.errors import internal_error, render, template_of
 from agent_memory.errors import Unavailable
 from agent_memory.mcp.http import DEADLINE
@@ -19,7 +20,10 @@ log = logging.getLogger(__name__)
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _METHODS = frozenset({"GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-_NOSNIFF = (b"x-content-type-options", b"nosniff")
+# No answer but the documentation's is a page: nothing in it is to be loaded, run, guessed at or framed.
+_POLICY = b"content-security-policy"
+_DATA_POLICY = (_POLICY, b"default-src 'none'; frame-ancestors 'none'")
+_GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
 
 
 class Edge:
@@ -42,7 +46,8 @@ class Edge:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id), _NOSNIFF]
+                policy = (_POLICY, scope[CONTENT_POLICY]) if CONTENT_POLICY in scope else _DATA_POLICY
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id), policy, *_GUARDS]
             await send(message)
 
         scope[DEADLINE] = deadline = asyncio.timeout(self._timeout)
