@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -12,7 +13,7 @@ from starlette.routing import BaseRoute
 from agent_memory import __version__
 from agent_memory.api import documentation, errors
 from agent_memory.api.admission import Admission
-from agent_memory.api.authentication import Authentication
+from agent_memory.api.authentication import Authentication, describe
 from agent_memory.api.deps import scope_of
 from agent_memory.api.middleware import Edge
 from agent_memory.api.routes import ROUTERS, ops
@@ -28,6 +29,17 @@ Errors are JSON: `detail` says what is wrong and how to put it right, `code` is 
 
 # What a page of another origin may read of an answer, beside its body.
 _EXPOSED = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending")
+
+
+class _App(FastAPI):
+    """FastAPI, whose document also says who must send credentials."""
+
+    def openapi(self) -> dict[str, Any]:
+        made = self.openapi_schema is not None
+        document = super().openapi()
+        if not made:
+            describe(document, required=self.state.settings.auth.required)
+        return document
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
@@ -59,7 +71,7 @@ def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[Bas
                 await stack.enter_async_context(mcp.running(app.state.runtime))
             yield
 
-    app = FastAPI(
+    app = _App(
         title="agent-memory",
         version=__version__,
         description=DESCRIPTION,

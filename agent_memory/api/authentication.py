@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -15,6 +16,22 @@ from agent_memory.services.credentials import Gate, credential_of
 OPEN_PATHS = frozenset({"/v1/health", "/docs", "/redoc", "/openapi.json"})
 # Answered without credentials too, but then in fewer words.
 TERSE_PATHS = frozenset({"/v1/ready"})
+
+SCHEMES: dict[str, dict[str, str]] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT of the issuer that the server trusts."},
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, as some clients send it."},
+}
+"""How credentials may be sent, in OpenAPI's words."""
+
+
+def describe(document: dict[str, Any], *, required: bool) -> None:
+    """Says in an OpenAPI document which operations ask for credentials; where they are not `required`, each does without them, too."""
+    document.setdefault("components", {})["securitySchemes"] = SCHEMES
+    given: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
+    for path, methods in document["paths"].items():
+        if path not in OPEN_PATHS:
+            for operation in methods.values():
+                operation["security"] = given if required and path not in TERSE_PATHS else [{}, *given]
 
 
 class Authentication:

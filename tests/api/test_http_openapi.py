@@ -11,8 +11,10 @@ import pytest
 from fastapi import Query, Request
 from fastapi.routing import APIRoute
 
+from agent_memory.api.app import create_app
 from agent_memory.api.operation import Operation
 from agent_memory.api.routes import ROUTERS
+from agent_memory.settings import load_settings
 
 CONTRACT = json.loads((Path(__file__).parents[1] / "contract" / "contract.json").read_text("utf-8"))
 
@@ -50,6 +52,18 @@ async def test_every_operation_says_what_it_does_answers_and_refuses(document: d
 async def test_validation_problems_have_the_name_of_the_contract(document: dict[str, Any]) -> None:
     refused = document["paths"]["/v1/memory/prompt"]["post"]["responses"]["422"]
     assert refused["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/HTTPValidationError"}
+
+
+@pytest.mark.parametrize("mode", ["disabled", "token", "oauth2"])
+def test_who_must_send_credentials_is_said(mode: str) -> None:
+    settings = load_settings(AUTH_MODE=mode, **({"OAUTH2_ISSUER_URL": "https://issuer.example"} if mode == "oauth2" else {}))
+    document = create_app(settings).openapi()
+    schemes = document["components"]["securitySchemes"]
+    assert [(one["type"], one.get("scheme") or one["name"]) for one in schemes.values()] == [("http", "bearer"), ("apiKey", "X-API-Key")]
+    for (method, path), found in _operations(document).items():
+        security = found.get("security", [])
+        assert [name for one in security for name in one] == ([] if path == "/v1/health" else list(schemes)), (method, path)
+        assert ({} in security) == (path == "/v1/ready" or (mode == "disabled" and path != "/v1/health")), (method, path)
 
 
 def test_all_routes_are_operations() -> None:

@@ -39,6 +39,7 @@ def _differences(document: Schema) -> Iterator[str]:
             yield f"{place}: missing"
         else:
             yield from _of_operation(place, wanted, found)
+            yield from _compared(f"{place}: auth", wanted["auth"], _auth_of(document, found))
     schemas = document["components"]["schemas"]
     sent = _reachable_from_requests(document)
     for name, wanted in CONTRACT["schemas"].items():
@@ -49,6 +50,15 @@ def _differences(document: Schema) -> Iterator[str]:
             yield from _compared(f"{name}: enum", sorted(wanted["values"]), sorted(found.get("enum", ())))
         else:
             yield from _of_object(name, wanted, found, name in sent)
+
+
+def _auth_of(document: Schema, operation: Schema) -> str:
+    """`bearer` where the contract's credentials are taken, asked for or not; `none` where no credentials are spoken of."""
+    offered = [document["components"]["securitySchemes"][name] for one in operation.get("security", ()) for name in one]
+    if not offered:
+        return "none"
+    kinds = {f"{one['type']} {one['scheme']}" for one in offered if "scheme" in one}
+    return "bearer" if CONTRACT["auth"]["scheme"] in kinds else "other"
 
 
 def _of_operation(place: str, wanted: Schema, found: Schema) -> Iterator[str]:
