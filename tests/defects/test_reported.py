@@ -6,6 +6,13 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+from click.testing import Result
+from redis.asyncio import Redis
+from typer.testing import CliRunner
+
+from agent_memory.cli.app import app
+from agent_memory.errors import StartupError
 from agent_memory.mcp.server import LISTED
 from agent_memory_client.models import EditMemoryRecordRequest, SearchRequest, UpdateWorkingMemory
 from tests.defects.conftest import Space
@@ -54,6 +61,30 @@ async def test_33_json_on_stdout_is_json_and_nothing_else(space: Space, tmp_path
     done = await asyncio.to_thread(agent_memory, "search", "tea", *options, cwd=tmp_path, LOG_LEVEL="DEBUG")
     assert done.returncode == 0, done.stderr
     assert "Ada drinks tea." in json.dumps(json.loads(done.stdout))
+
+
+async def test_33_listing_tokens_leaves_them_and_the_begin_of_a_hash_finds_one(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    monkeypatch.setenv("KEY_PREFIX", "defect-33")
+
+    async def token(*arguments: str) -> Result:
+        return await asyncio.to_thread(CliRunner().invoke, app, ["token", *arguments])
+
+    made = [json.loads((await token("add", "-d", name, "--format", "json")).stdout) for name in ("one", "two", "three")]
+    for _ in range(2):
+        assert [one["description"] for one in json.loads((await token("list", "--format", "json")).stdout)] == ["one", "two", "three"]
+    for one in made:
+        for name in (one["hash"], one["hash"][:12], one["id"]):
+            assert json.loads((await token("show", name, "--format", "json")).stdout)["description"] == one["description"]
+    for unknown in ("z" * 12, "", "*"):
+        refused = await token("show", unknown)
+        assert refused.exit_code != 0, unknown
+        assert refused.stdout == "", unknown
+        assert isinstance(refused.exception, StartupError | SystemExit), unknown
+    assert (await token("remove", made[0]["hash"][:12], "-f")).exit_code == 0
+    assert [one["description"] for one in json.loads((await token("list", "--format", "json")).stdout)] == ["two", "three"]
+    async with Redis.from_url(redis_url) as redis:
+        await redis.delete(*[key async for key in redis.scan_iter(match="defect-33:*")])
 
 
 def test_35_a_tool_has_the_parameters_and_defaults_of_its_request() -> None:
