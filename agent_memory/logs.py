@@ -94,6 +94,7 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
     root.setLevel(libraries)
     for name in _OURS:
         logging.getLogger(name).setLevel(level)
+    logging.getLogger("audit").setLevel(logging.INFO)  # switched on by itself, whatever else is logged
     for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi"):
         _hand_over(name, libraries)
     _hand_over("uvicorn.access", logging.INFO if access_log else logging.WARNING)

@@ -36,6 +36,7 @@ class ServerSettings(_Group):
     max_concurrent_requests: int = _env(256, "MAX_CONCURRENT_REQUESTS", ge=1)
     shutdown_grace_seconds: int = _env(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
     docs: bool = _env(True, "DOCS_ENABLED")
+    audit_log: bool = _env(False, "AUDIT_LOG")
     cors_allowed_origins: str = _env("", "CORS_ALLOWED_ORIGINS")
 
 

@@ -120,6 +120,7 @@ MEANINGS = {
     "MCP_ALLOWED_HOSTS": "host names, with commas between, under which MCP may be reached; none given: those of this machine, or any when "
     "listening on more than this machine",
     "DOCS_ENABLED": "whether `/docs`, `/redoc` and `/openapi.json` are served",
+    "AUDIT_LOG": "whether the log says of each request and MCP call who made it and which ids it named, never what was said",
     "CORS_ALLOWED_ORIGINS": "origins, as `https://app.example.com`, with commas between, whose pages may call the API; none if not given",
     "AUTH_MODE": "who may ask: everybody who reaches the port, those with an API key, or those with a JWT of a login provider",
     "DISABLE_AUTH": "`true` beats AUTH_MODE: nobody is asked; a name of the archived server's",

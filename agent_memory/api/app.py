@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from agent_memory import __version__
 from agent_memory.api import documentation, errors
 from agent_memory.api.admission import Admission
+from agent_memory.api.auditing import Auditing
 from agent_memory.api.authentication import Authentication, describe
 from agent_memory.api.deps import scope_of
 from agent_memory.api.middleware import Edge
@@ -92,6 +93,8 @@ def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[Bas
         app.add_middleware(Authentication, gate=lambda: None if app.state.runtime is None else app.state.runtime.gate)
     # Within Edge, so that a refusal has its id and is counted, too.
     app.add_middleware(Admission, most=settings.server.max_concurrent_requests)
+    if settings.server.audit_log:
+        app.add_middleware(Auditing, required=settings.auth.required)
     if settings.server.cors_allowed_origins:
         # Before credentials are asked for: browsers send none with the question whether they may ask.
         origins = [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]

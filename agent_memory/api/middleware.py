@@ -39,7 +39,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         begun = perf_counter()
-        request_id = _request_id(scope)
+        scope["agent_memory.request_id"] = request_id = _request_id(scope)
         status = 0
 
         async def send_marked(message: Message) -> None:

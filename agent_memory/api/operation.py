@@ -29,6 +29,8 @@ from agent_memory.api.idempotency import answered_once, key_of
 from agent_memory.bounds import MAX_LIST_ITEMS, check_lists
 from agent_memory.errors import BadInput
 
+ARGUMENTS = "agent_memory.arguments"
+"""Where an ASGI scope holds the arguments of the operation that runs."""
 MAX_QUERY_FIELDS = 2000
 MAX_EXPLAINED_BYTES = 256 * 1024
 # Computes a summary anew, whose text must not be kept beside the summary itself.
@@ -125,6 +127,7 @@ class _Plan:
             name, validator = self._body
             raw = await read_body(scope, request.receive)
             arguments[name] = parse_body(validator, raw)
+        scope[ARGUMENTS] = arguments
         key = key_of(scope) if self._keeps else None
         if key is None or "runtime" not in arguments:
             return await self._endpoint(**arguments)

@@ -27,6 +27,7 @@ from agent_memory.errors import AgentMemoryError, BadInput, TooMany, Unavailable
 from agent_memory.mcp.schemas import schema_of
 from agent_memory.mcp.tools import TOOLS, Caller, InvalidArguments, Tool, read
 from agent_memory.runtime import Runtime
+from agent_memory.services import audit
 from agent_memory.services.access import writing
 from agent_memory.settings import Settings
 
@@ -60,7 +61,10 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
             return _failure(404, f"there is no tool {params.name!r}: use one of {', '.join(TOOLS)}")
         try:
             async with asyncio.timeout(seconds):
-                return await _call(runtime, tool, params.arguments or {}, await who(context.request))
+                caller = await who(context.request)
+                if settings.server.audit_log:
+                    _tell(tool, params.arguments or {}, caller)
+                return await _call(runtime, tool, params.arguments or {}, caller)
         except InvalidArguments as error:
             return _failure(422, _problems(error.reason))
         except AgentMemoryError as error:
@@ -74,6 +78,13 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
             return _failure(500, "Internal Server Error")
 
     return Server(NAME, version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _tell(tool: Tool, arguments: dict[str, Any], caller: Caller) -> None:
+    """Tells the audit trail of a call; when it came over HTTP, the request's own event says how it ended."""
+    ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
+    scope = caller.scope
+    audit.record(operation=f"tool {tool.name}", status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None)
 
 
 async def _call(runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller: Caller) -> CallToolResult:

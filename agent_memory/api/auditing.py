@@ -1,0 +1,47 @@
+"""Tells the audit trail of every request that was given to an operation or refused for want of credentials."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_memory.api.errors import template_of
+from agent_memory.api.operation import ARGUMENTS
+from agent_memory.scope import Principal
+from agent_memory.services import audit
+from agent_memory.services.access import EVERYBODY, PRINCIPAL
+
+_UNTOLD = frozenset({"/v1/health", "/v1/ready", "/metrics", "/docs", "/redoc", "/openapi.json"})
+
+
+class Auditing:
+    """Pure ASGI, installed with AUDIT_LOG only. `required` says whether the server asks for credentials."""
+
+    def __init__(self, app: ASGIApp, *, required: bool) -> None:
+        self._app = app
+        self._nobody = None if required else EVERYBODY
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].rstrip("/") in _UNTOLD:
+            await self._app(scope, receive, send)
+            return
+        status = 500
+
+        async def send_seen(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_seen)
+        finally:
+            caller: Principal | None = scope.get(PRINCIPAL, self._nobody)
+            given = scope.get(ARGUMENTS, scope.get("path_params", {}))
+            audit.record(
+                operation=f"{scope['method']} {template_of(scope)}",
+                status=status,
+                tenant=caller.tenant if caller else None,
+                actor=caller.subject if caller else None,
+                ids=audit.ids_of(given, given.get("body")),
+                request_id=scope["agent_memory.request_id"].decode(),
+            )

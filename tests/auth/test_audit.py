@@ -1,0 +1,93 @@
+"""The audit trail says who did what; no secret and nothing that was said is in logs, metrics or errors (row S9)."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Generator
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import structlog
+
+from agent_memory.api.app import create_app
+from agent_memory.logs import configure_logging
+from agent_memory.runtime import open_runtime
+from agent_memory.settings import load_settings
+
+ADMIN, MODEL_KEY, SAID = "planted-operator-0001", "sk-planted-model-0002", "planted words of ana"
+
+
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> Generator[io.StringIO]:
+    root = logging.getLogger()
+    kept, level = root.handlers[:], root.level
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stderr", out)
+    configure_logging(load_settings(LOG_FORMAT="json", LOG_LEVEL="DEBUG").server)
+    yield out
+    structlog.reset_defaults()
+    root.handlers[:] = kept
+    root.setLevel(level)
+
+
+async def test_who_did_what_is_told_and_no_secret_is(redis_url: str, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"MODEL_PROVIDER": "openai", "OPENAI_API_KEY": MODEL_KEY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    settings = load_settings(
+        KEY_PREFIX="auth-audit", EMBEDDING_PROVIDER="local", AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN, AUDIT_LOG=True, **given
+    )
+    password = urlsplit(redis_url).password
+    assert password
+    async with open_runtime(settings, redis_url) as runtime:
+        app = create_app(settings, runtime)
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost", headers={"x-api-key": ADMIN}) as http,
+        ):
+            made = (await http.post("/v1/auth/tokens", json={"users": ["ana"]})).json()
+            key = {"x-api-key": made["token"]}
+            message = {"role": "user", "content": SAID, "created_at": "2026-01-02T03:04:05Z"}
+            put = await http.put("/v1/working-memory/s1", json={"messages": [message], "user_id": "ana"}, headers=key)
+            memory = {"id": "m1", "text": SAID, "user_id": "ana"}
+            wrote = await http.post("/v1/long-term-memory/", json={"memories": [memory]}, headers=key)
+            found = await http.post("/v1/long-term-memory/search", json={"text": SAID, "user_id": {"eq": "ana"}}, headers=key)
+            assert [put.status_code, wrote.status_code, found.status_code] == [200, 200, 200], (put.text, wrote.text, found.text)
+            refused = [
+                await http.get("/v1/working-memory/s1", headers={"x-api-key": made["token"] + "x"}),
+                await http.get("/v1/working-memory/s1", params={"user_id": "bob"}, headers=key),
+                await http.post("/v1/long-term-memory/", json={"memories": [{**memory, "topics": SAID}]}, headers=key),
+                await http.put("/v1/working-memory/s1", content=SAID, headers={**key, "content-type": "application/json"}),
+            ]
+
+            async def broken(*_: object, **__: object) -> None:
+                raise RuntimeError(f"no connection to redis://:{password}@host/0 with Bearer {made['token']}")
+
+            monkeypatch.setattr(runtime.working, "get", broken)
+            refused.append(await http.get("/v1/working-memory/s1", params={"user_id": "ana"}, headers=key))
+            assert [answer.status_code for answer in refused] == [401, 403, 422, 422, 500]
+            answers = "".join(f"{answer.text} {answer.headers}" for answer in refused)
+            call = {"name": "search_long_term_memory", "arguments": {"text": SAID, "namespace": "work"}}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            await http.post("/mcp", json=body, headers={"accept": "application/json, text/event-stream"})
+            metrics = (await http.get("/metrics")).text
+    lines = [json.loads(line) for line in logged.getvalue().splitlines()]
+    events = [line for line in lines if line["logger"] == "audit"]
+    tool, *_ = [event for event in events if event["operation"].startswith("tool ")]
+    assert (tool["operation"], tool["tenant"], tool["ids"]["namespace"]) == ("tool search_long_term_memory", "default", "work")
+    assert [event["status"] for event in events][:9] == [200, 200, 200, 200, 401, 403, 422, 422, 500]
+    assert events[0]["ids"] == {}
+    assert events[1]["ids"] == {"session_id": "s1", "user_id": "ana"}
+    assert (events[2]["ids"]["memory_ids"], events[2]["ids"]["memories"]) == (["m1"], 1)
+    assert events[3]["ids"] == {"user_id": {"eq": "ana"}}
+    assert (events[4]["tenant"], events[4]["actor"]) == (None, None)
+    assert {event["tenant"] for event in events if event["status"] != 401} == {"default"}
+    assert events[1]["actor"] == events[5]["actor"] != events[0]["actor"]
+    for where in (logged.getvalue(), answers, metrics):
+        for secret in (ADMIN, MODEL_KEY, password, SAID, made["token"]):
+            assert secret not in where
+    assert "ana" not in metrics
+    assert "no connection" in logged.getvalue()
