@@ -29,14 +29,17 @@ def key_of(scope: AsgiScope) -> str | None:
 
 
 async def answered_once(
-    runtime: Runtime, who: Scope, key: str, asgi: AsgiScope, body: bytes, answer: Callable[[], Awaitable[Response]]
+    runtime: Runtime, who: Scope, key: str, asgi: AsgiScope, body: bytes, answer: Callable[[], Awaitable[Response]], *, keeps: bool
 ) -> Response:
-    """The first answer to this request, kept or new. Only what succeeded is kept: a refused request may be corrected under its key."""
+    """The first answer to this request, kept or new. Only what succeeded is kept: a refused request may be corrected under its key.
+
+    Without `keeps` it is only kept that the key stands for this request, and the same request is answered anew.
+    """
     service = runtime.idempotency
     request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)
     found = await service.begin(who, key, request)
     if isinstance(found, KeptAnswer):
-        return _replayed(found)
+        return _replayed(found) if keeps else await answer()
     try:
         with identity.repeatable(found.seed):
             response = await answer()
@@ -46,6 +49,9 @@ async def answered_once(
         except RedisUnavailable as error:
             log.warning("an idempotency key stays taken for a minute: %s", error)
         raise
+    if not keeps:
+        await service.finish(who, key, request, KeptAnswer(response.status_code, b"", b""))
+        return response
     headers = b"\n".join(name + b": " + value for name, value in response.raw_headers if name in _KEPT_HEADERS)
     await service.finish(who, key, request, KeptAnswer(response.status_code, bytes(response.body), headers))
     return response

@@ -104,7 +104,7 @@ class _Plan:
                 raise TypeError(f"{endpoint.__name__}: parameter {name} does not say where it comes from")
         model = create_model(f"{endpoint.__name__}_inputs", __config__=ConfigDict(validate_by_name=True, validate_by_alias=False), **fields)
         self._inputs = model if fields else None
-        # Who only reads may ask twice; and what was read must not be kept where an erasure would not know of it.
+        # What was read must not be kept where an erasure would not know of it: the same read under its key is read again.
         reads = any(provide is scope_of for _, provide, _ in self._providers)
         self._keeps = not reads and endpoint.__name__ not in _COMPUTED
 
@@ -128,10 +128,11 @@ class _Plan:
             raw = await read_body(scope, request.receive)
             arguments[name] = parse_body(validator, raw)
         scope[ARGUMENTS] = arguments
-        key = key_of(scope) if self._keeps else None
+        key = key_of(scope)
         if key is None or "runtime" not in arguments:
             return await self._endpoint(**arguments)
-        return await answered_once(arguments["runtime"], arguments["scope"], key, scope, raw, lambda: self._endpoint(**arguments))
+        runtime, who, keeps = arguments["runtime"], arguments["scope"], self._keeps
+        return await answered_once(runtime, who, key, scope, raw, lambda: self._endpoint(**arguments), keeps=keeps)
 
     def _read_inputs(self, scope: Scope) -> dict[str, Any]:
         values: dict[str, Any] = dict(scope["path_params"])

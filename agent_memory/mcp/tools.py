@@ -17,6 +17,7 @@ from agent_memory.scope import Scope
 from agent_memory.services.operations import MAX_WAIT_SECONDS
 from agent_memory_client.models import (
     AckResponse,
+    AnswerExplanation,
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
     MemoryPromptRequest,
@@ -64,6 +65,7 @@ class MemoryPrompt(BaseModel):
     messages: list[dict[str, Any]]
     long_term_memories: list[MemoryRecordResult] | None = None
     notices: list[str] | None = None
+    explanation: AnswerExplanation | None = None
 
 
 class StoredSession(WorkingMemoryResponse):
@@ -171,7 +173,8 @@ async def memory_prompt(runtime: Runtime, caller: Caller, given: takes.PromptArg
     prompt = await runtime.recall.prompt(caller.scope, read(MemoryPromptRequest, values), optimize_query=given.optimize_query)
     # The archived server's tool names the blocks' `_meta` as Python does, `meta`, unlike its REST API.
     messages = [message.model_dump(mode="json", by_alias=False) for message in prompt.messages]
-    return MemoryPrompt.model_construct(messages=messages, long_term_memories=prompt.long_term_memories, notices=prompt.notices)
+    rest = {name: getattr(prompt, name) for name in MemoryPrompt.model_fields if name != "messages"}
+    return MemoryPrompt.model_construct(messages=messages, **rest)
 
 
 @_tool(takes.SetWorkingMemory, StoredSession, writes=True, destroys=True)
