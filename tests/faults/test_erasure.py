@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -39,7 +40,9 @@ async def test_a_deletion_that_is_asked_for_again_is_one_piece_of_work(make_rig:
         assert not await rig.rt.outbox.done(DueKind.DELETION, claim), "ordered anew meanwhile"
         await rig.work(DueKind.DELETION)
         assert (await there(rig), await rig.marks(DueKind.DELETION)) == ([], {})
-        assert not [key for key in await rig.raw_keys() if key.startswith("del:")]
+        (left,) = [key for key in await rig.raw_keys() if key.startswith("del:")]
+        kept = json.loads(await rig.rt.client.get(rig.keys.root + left) or b"{}")
+        assert kept.keys() == {"tn", "done"}, "a receipt, and nothing that is still to be carried out"
 
 
 @pytest.mark.parametrize("looks", [1, 2])

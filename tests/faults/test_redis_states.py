@@ -30,7 +30,7 @@ _WRITES: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/v1/working-memory/s/messages", {"json": _MORE}),
     ("PUT", "/v1/working-memory/s", {"json": _BODY}),
     ("PATCH", "/v1/working-memory/s/data", {"json": {"data": {"k": 2}}}),
-    ("POST", "/v1/long-term-memory/", {"json": {"memories": [{"id": "f2", "text": "Ana sails"}]}}),
+    ("POST", "/v1/long-term-memory/", {"json": {"memories": [{"id": "f2", "text": "Ana sings"}]}}),
     ("PATCH", "/v1/long-term-memory/f1", {"json": {"text": "Ana sails a boat"}}),
 ]
 _READS: list[tuple[str, str, dict[str, Any]]] = [
@@ -106,7 +106,7 @@ async def test_writes_are_refused_with_a_reason_and_reads_go_on(
         await served(http, _WRITES)
         await finished(rig)
         assert sorted(one.text for one in await rig.stored()) == [
-            *("Ana sails", "Ana sails a boat", "I moved to Lisbon in May", "Now I live in Porto")
+            *("Ana sails a boat", "Ana sings", "I moved to Lisbon in May", "Now I live in Porto")
         ]
 
 
