@@ -61,9 +61,8 @@ class ErasedActor(Actor):
 
     async def act(self) -> None:
         session = self.rng.choice(self.sessions)
-        await self.choose(
-            {session.append: 10, session.put: 2, session.read: 1, self._remember: 3, self._erase_user: 1, self._erase_session: 1}
-        )()
+        options = {session.append: 10, session.put: 2, self._remember: 3, self._erase_user: 1, self._erase_session: 1}
+        await self.choose({**options, session.read: 1} if session.alive else options)()
 
     async def _remember(self) -> None:
         name = self.fresh("e")
