@@ -23,9 +23,15 @@ def test_a_minute_of_everything_at_once(tmp_path: Path, capsys: pytest.CaptureFi
     with capsys.disabled():
         print(f"\n{done.stdout}")
     figures = json.loads(out.read_text()) if out.exists() else {}
-    assert done.returncode == 0, f"{figures.get('violations')}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    assert done.returncode == 0, f"{figures.get('violations')}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}\n{_tracebacks(tmp_path)}"
     assert figures["faults injected"] >= 20
     assert figures["writes acknowledged"] >= 200
     assert (figures["lost"], figures["duplicated"], figures["resurrected"], figures["wrong"]) == (0, 0, 0, 0)
     assert figures["given up"] == []
     assert not [code for code in figures["5xx by code"] if not code.startswith("503 ")]
+
+
+def _tracebacks(folder: Path) -> str:
+    """What the API processes said of errors that nobody expected: the folder may be gone when somebody looks for them."""
+    logs = [log.read_text("utf-8", "replace") for log in sorted((folder / "run").glob("api*.log"))]
+    return "\n".join(text[max(at - 500, 0) : at + 3000] for text in logs if (at := text.find("Traceback")) >= 0)
