@@ -95,7 +95,8 @@ async def test_an_erasure_during_writes_leaves_nothing(redis_url: str, model: Lo
         await ok("PATCH", "/v1/long-term-memory/m2", json={"text": "a drummer", "user_id": OTHER})
         headers = {"idempotency-key": "k2"}
         await ok("POST", "/v1/working-memory/s0/messages", json=_said(0, USER, WORD), headers=headers)
-        await ok("POST", "/v1/memory/prompt", json={"query": WORD, "session": {"session_id": "s0", "user_id": USER}}, headers=headers)
+        asked = {"query": WORD, "session": {"session_id": "s0", "user_id": USER}}
+        await ok("POST", "/v1/memory/prompt", json=asked, headers={"idempotency-key": "k3"})
         for group_by, filters in ((["user_id"], {}), ([], {}), (["namespace"], {"user_id": USER})):
             view = await ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": group_by, "filters": filters})
             group = {"user_id": USER, "namespace": "n1"}
