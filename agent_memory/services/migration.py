@@ -76,6 +76,7 @@ class _Progress(BaseModel):
     """Where a move stands, as it is kept in Redis."""
 
     run_id: str
+    done: list[OldKind] = Field(default_factory=list[OldKind])
     kind: OldKind = OldKind.MEMORY
     cursor: int = 0
     report: Report
@@ -130,7 +131,9 @@ class MigrationService:
         progress = await self._begin(options)
         report = progress.report
         kinds = [kind for kind in OldKind if kind is not OldKind.TOKEN]
-        for kind in kinds[kinds.index(progress.kind) :]:
+        for kind in kinds:
+            if kind in progress.done:
+                continue
             if kind is not progress.kind:
                 progress.kind, progress.cursor = kind, 0
             total, seen = await self._old.count(kind), 0
@@ -140,6 +143,8 @@ class MigrationService:
                 page = await self._old.page(kind, progress.cursor, options.page or _PAGES[kind])
                 brought = await self._page(scope, kind, page.items, report, options)
                 progress.cursor = page.cursor
+                if page.cursor == 0:  # Said in the same write as the counts: a kind that was read whole is not counted again.
+                    progress.done.append(kind)
                 if page.items and not options.dry_run:
                     await self._moves.save(self._old.source, progress.model_dump_json(), brought)
                 seen += len(page.items)

@@ -118,15 +118,18 @@ async def test_twice_is_once(old_redis: OldRedis, make_rig: MakeRig, whole: tupl
         assert await content_of(old_redis.url) == before, "the source is never changed"
 
 
-@pytest.mark.parametrize("calls", [[3, 2], [9, 4, 5], [21], [24, 2]])
+@pytest.mark.parametrize(
+    ("calls", "page"),
+    [([3, 2], 10), ([9, 4, 5], 10), ([21], 10), ([24, 2], 10), pytest.param([2], None, id="between the last memory and the first session")],
+)
 async def test_killed_and_taken_up_is_the_same(
-    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], calls: list[int]
+    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], calls: list[int], page: int | None
 ) -> None:
     _, first, wanted = whole
     for number in calls:
         with pytest.raises(Killed):
-            await move(rig, old_redis.url, killer(number), page=10)
-    report = await move(rig, old_redis.url, page=10)
+            await move(rig, old_redis.url, killer(number), page=page)
+    report = await move(rig, old_redis.url, page=page)
     assert report.resumed
     assert differences(await picture(rig), wanted) == []
     assert {kind: one.written + one.there for kind, one in report.counts.items()} == {
