@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from redis.asyncio.connection import AbstractConnection
 
 from agent_memory.scope import SessionRef
 from agent_memory.services.longterm import message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult
+from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
 
 _QUERY = "Which ferry goes to Bergen?"
@@ -76,17 +76,7 @@ async def test_what_is_deleted_is_not_found(rig: Rig) -> None:
 
 
 async def test_the_number_of_sessions_changes_neither_the_round_trips_nor_the_size(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[bytes] = []
-    send = AbstractConnection.send_packed_command
-    own = rig.settings.redis.key_prefix.encode()
-
-    async def counted(self: Any, command: Any, **more: Any) -> None:
-        packed = command if isinstance(command, bytes) else b"".join(command)
-        if own in packed:  # servers of other tests live in this process as well
-            sent.append(packed)
-        await send(self, command, **more)
-
-    monkeypatch.setattr(AbstractConnection, "send_packed_command", counted)
+    sent = commands_of(rig, monkeypatch)
     trips: list[int] = []
     for number in range(150):
         await says(rig, f"s{number}", f"The ferry number {number} to Bergen goes at nine. {'More of it. ' * 50}")

@@ -19,7 +19,7 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if name.upper() not in known}, **extra}
 
 
-def agent_memory(*arguments: str, cwd: Path, seconds: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
+def agent_memory(*arguments: str, cwd: Path, seconds: float = 180, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs `agent-memory ARGUMENTS` to its end in `cwd`."""
     return subprocess.run(
         [*COMMAND, *arguments],

@@ -9,6 +9,7 @@ from datetime import timedelta
 from docket import Docket, Worker
 from ulid import ULID
 
+from agent_memory.errors import RedisUnavailable
 from agent_memory.runtime import Runtime
 from agent_memory.settings import Settings
 from agent_memory.storage.carrier import Carrier
@@ -25,8 +26,7 @@ _RESTART_SECONDS = 1.0
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     """Works until `stop` is set, then finishes the tasks that run; what is left after the grace time is done by another worker."""
-    await runtime.reindexer.if_model_changed()
-    await runtime.timetable.ensure(periods(settings))
+    await _prepared(runtime, settings, stop)
     async with runtime.docket() as docket:
         tasks = Tasks(runtime)
         tasks.register(docket)
@@ -42,6 +42,19 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
                 if moved:
                     log.error("%d messages that no worker could read were set aside", moved)
                 await _pause(stop, _RESTART_SECONDS)
+
+
+async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
+    """Notes what has to be done once and in periods; a Redis that is slow or away for a moment is waited for."""
+    while not stop.is_set():
+        try:
+            await runtime.reindexer.if_model_changed()
+            await runtime.timetable.ensure(periods(settings))
+        except RedisUnavailable as error:
+            log.warning("the worker waits for Redis: %s", error)
+            await _pause(stop, _RESTART_SECONDS)
+        else:
+            return
 
 
 def _worker(docket: Docket, tasks: Tasks, settings: Settings) -> Worker:

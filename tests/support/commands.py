@@ -1,0 +1,26 @@
+"""What a rig's own store sends to Redis: servers of other tests may live in the same process and talk to the same Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from redis.asyncio.connection import AbstractConnection
+
+from tests.support.rig import Rig
+
+
+def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """A list that grows with each packed command (a pipeline is one) that names a key of this rig."""
+    sent: list[bytes] = []
+    send = AbstractConnection.send_packed_command
+    own = rig.settings.redis.key_prefix.encode()
+
+    async def noted(self: Any, command: Any, **more: Any) -> None:
+        packed = command if isinstance(command, bytes) else b"".join(command)
+        if own in packed:
+            sent.append(packed)
+        await send(self, command, **more)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", noted)
+    return sent
