@@ -22,6 +22,7 @@ from pathlib import Path
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
 from agent_memory.embedded_engine import SEARCH_OPTIONS, Engine, connect, find_engine, forget_engine, last_words, quoted, spawn, stop
+from agent_memory.embedded_upkeep import Upkeep
 from agent_memory.errors import StartupError
 
 log = logging.getLogger(__name__)
@@ -327,11 +328,12 @@ async def _wait_ready(server: _Server) -> None:
 
 async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
     """Starts Redis again, on the same port, whenever it dies; waits longer after each try that fails."""
-    pause = 0.0
+    pause, upkeep = 0.0, Upkeep()
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         code = server.process.poll()
         if code is None:
+            await upkeep.look(server.process.pid, port=server.port, password=server.password)
             continue
         log.error("redis-server ended unexpectedly (exit code %d); starting it again, see %s", code, server.logfile)
         await asyncio.sleep(pause)
@@ -348,6 +350,6 @@ async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
         except RedisError as error:  # it answered and died at once: the next round sees it
             log.error("redis-server failed while starting again: %s", error)
             continue
-        pause = 0.0
+        pause, upkeep = 0.0, Upkeep()
         running.restarts += 1
         log.warning("redis-server runs again on port %d (start %d)", server.port, running.restarts + 1)

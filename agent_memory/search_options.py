@@ -9,9 +9,11 @@ REQUIRED: tuple[tuple[str, str], ...] = (
     ("MINPREFIX", "1"),
     ("MAXEXPANSIONS", "1000000"),
 )
-# Documents that were overwritten leave the word statistics within seconds; only an engine of our own is told.
+# Documents that were overwritten leave the word statistics within seconds; only an engine of our own is told, and of a large index the
+# collector runs less often (`embedded_upkeep.py`).
+COLLECTOR_SECONDS = "5"
 EMBEDDED: tuple[tuple[str, str], ...] = (
-    ("FORK_GC_RUN_INTERVAL", "5"),
+    ("FORK_GC_RUN_INTERVAL", COLLECTOR_SECONDS),
     ("FORK_GC_RETRY_INTERVAL", "5"),
     ("FORK_GC_CLEAN_THRESHOLD", "10"),
 )

@@ -132,7 +132,7 @@ class SearchSettings(_Group):
 
 
 class WorkerSettings(_Group):
-    """Background work."""
+    """Background work. `niceness`: by how much a worker process of its own gives way to the API and to Redis on the same machine."""
 
     docket_name: str = _env("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     concurrency: int = _env(40, "WORKER_CONCURRENCY", ge=1, le=1000)
@@ -142,6 +142,7 @@ class WorkerSettings(_Group):
     retry_base_seconds: float = _env(1.0, "WORKER_RETRY_BASE_SECONDS", gt=0)
     retry_max_seconds: float = _env(300.0, "WORKER_RETRY_MAX_SECONDS", gt=0)
     index_batch: int = _env(64, "WORKER_INDEX_BATCH", ge=1, le=1024)
+    niceness: int = _env(5, "WORKER_NICENESS", ge=0, le=19)
 
 
 class ForgettingSettings(_Group):

@@ -92,6 +92,7 @@ MEANINGS = {
     "WORKER_RETRY_BASE_SECONDS": "pause after the first failure; it doubles with each",
     "WORKER_RETRY_MAX_SECONDS": "longest pause between tries",
     "WORKER_INDEX_BATCH": "memories that are embedded together",
+    "WORKER_NICENESS": "by how much `agent-memory worker` gives way to the API and Redis on the same machine (0-19, as `nice`)",
     "FORGETTING_ENABLED": "whether workers forget memories by themselves, by the bounds below",
     "FORGETTING_EVERY_MINUTES": "how often",
     "FORGETTING_MAX_AGE_DAYS": "memories older than this are forgotten",

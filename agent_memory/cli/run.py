@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
+from agent_memory import collector
 from agent_memory.api.app import create_app, create_mcp_app
 from agent_memory.cli.signals import Shutdown, run_until_stopped
 from agent_memory.cli.sockets import listening, shown_address
@@ -51,6 +53,8 @@ def worker(given: dict[str, str]) -> None:
     """Only a worker."""
     settings = _settings(given)
     _require_redis(settings, "worker")
+    # Who waits for an answer goes first. Priorities only ever sink: one that was given to us from outside counts as well.
+    os.nice(settings.worker.niceness)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True, access_log=False))
 
 
@@ -261,6 +265,7 @@ async def _run_parts(
     stop_worker = asyncio.Event()
     parts: dict[str, asyncio.Task[None]] = {}
     asked = asyncio.create_task(shutdown.requested.wait())
+    collector.settle()
     try:
         if with_worker:
             parts["worker"] = asyncio.create_task(run_worker(runtime, settings, stop_worker))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import filecmp
 import os
 import signal
@@ -15,9 +16,10 @@ import pytest
 import redis.asyncio as redis
 from redis.exceptions import AuthenticationError, ConnectionError
 
-from agent_memory import embedded_engine
+from agent_memory import embedded_engine, embedded_upkeep
 from agent_memory.embedded_engine import Engine, examine_engines, find_engine
 from agent_memory.embedded_redis import embedded_redis
+from agent_memory.embedded_upkeep import Upkeep, collector_seconds
 from agent_memory.errors import StartupError
 from tests.support.cli import clean_environment
 from tests.support.waiting import wait_for, wait_until
@@ -25,7 +27,7 @@ from tests.support.waiting import wait_for, wait_until
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from agent_memory import embedded_engine
+from agent_memory import embedded_engine, embedded_upkeep
 from agent_memory.embedded_redis import embedded_redis
 
 if "leave-orphan" in sys.argv:
@@ -280,3 +282,30 @@ def test_words_of_the_configuration_are_quoted() -> None:
     assert embedded_engine.quoted('a "b" \\ \n ü') == rb'"a \x22b\x22 \x5c \x0a \xc3\xbc"'
     line = Engine("e", "/s", "/a b/redisearch.so").config_lines()[0]
     assert line.startswith(b'loadmodule "/a b/redisearch.so" TIMEOUT ')
+
+
+async def test_the_collector_of_a_large_index_runs_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [collector_seconds(documents) for documents in (0, 9_999, 100_000, 10**9)] == [5, 5, 50, 600]
+    monkeypatch.setattr(embedded_upkeep, "_DOCUMENTS_PER_SECOND", 1)
+    async with embedded_redis(tmp_path) as server, redis.Redis.from_url(server.url, protocol=2) as client:
+        await client.execute_command("FT.CREATE", "ix", "PREFIX", "1", "m:", "SCHEMA", "u", "TAG")
+        for number in range(7):
+            await client.hset(f"m:{number}", "u", "x")
+        password = server.url.split(":")[2].split("@")[0]
+        await Upkeep().look(server.pid, port=server.port, password=password)
+        assert (await client.execute_command("FT.CONFIG", "GET", "FORK_GC_RUN_INTERVAL"))[0][1] == b"7"
+        await Upkeep().look(server.pid, port=server.port, password="wrong")  # and goes on
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the children of a process")
+async def test_children_of_the_server_give_way() -> None:
+    parent = await asyncio.create_subprocess_exec("sh", "-c", "sleep 60 & echo $!; wait", stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    child = int(await parent.stdout.readline())
+    try:
+        await Upkeep().look(parent.pid, port=1, password="")
+        assert os.getpriority(os.PRIO_PROCESS, child) == 10
+        assert os.getpriority(os.PRIO_PROCESS, parent.pid) < 10
+    finally:
+        os.kill(child, signal.SIGKILL)
+        await parent.wait()
