@@ -17,8 +17,8 @@ _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _MONTH = r"(?P<month>" + "|".join(f"{m}|{m[:3]}" for m in _MONTHS) + r"|sept)\.?"
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
-_BEFORE = r"(?:(?:in|on|during|since|of|from|last|this|the) )*"
-_COUNT = r"(?P<count>\d{1,3}|" + "|".join(_NUMBERS) + r"|a couple of|a few)"
+_BEFORE = r"(?:(?:in|on|during|since|of|from|last|this|the|early|late|mid) |mid-)*"
+_COUNT = r"(?P<count>\d{1,3}|" + "|".join(_NUMBERS) + r"|(?:a )?couple of|(?:a )?few)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +41,114 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
-    """The first time that a text names, read in `zone` and relative to `now`; None when it names none."""
+    """The first time that a text names, read in `zone` and relative to `now`; None when it names none.
+
+    "Before", "after", "until" and "since" open the interval, "between" and "from" with a second time stretch it.
+    """
     today = now.astimezone(zone).date()
-    best: tuple[int, Span] | None = None
-    for pattern, read in _READERS:
-        found = pattern.search(text)
-        if found is None or (best is not None and best[0] <= found.start()):
-            continue
-        days = read(found, today)
-        if days is not None:
-            best = (found.start(), Span(_midnight(days[0], zone), _midnight(days[1], zone), found[0]))
-    return None if best is None else best[1]
+    found = _between(text, today) or _one_time(text, today)
+    if found is None or found[0][0] >= found[0][1]:
+        return None
+    days, start, end = found
+    return Span(_midnight(days[0], zone), _midnight(days[1], zone), text[start:end])
+
+
+def beside(text: str, span: Span) -> str:
+    """What a text says beside the time that it names."""
+    return " ".join(text.replace(span.words, " ", 1).split())
 
 
 Days = tuple[date, date]
 
 
+Place = tuple[Days, int, int]
+"""Days, and where the words that name them begin and end."""
+
+
+def _first(text: str, today: date) -> Place | None:
+    best: Place | None = None
+    for pattern, read in _READERS:
+        found = pattern.search(text)
+        if found is None or (best is not None and best[1] <= found.start()):
+            continue
+        days = read(found, today)
+        if days is not None:
+            best = (days, found.start(), found.end())
+    return best
+
+
+_RELATION = re.compile(
+    rf"\b(?:(?:(?:the|last) )?(?:{_COUNT} )?(?P<unit>day|week|weekend|month|year)s? )?(?P<how>before|after|until|till) (?:the )?$",
+    re.IGNORECASE,
+)
+_LENGTH = {"day": 1, "weekend": 7, "week": 7, "month": 31, "year": 366}
+
+
+def _one_time(text: str, today: date) -> Place | None:
+    """The first time, and what stands before it that says how it is meant."""
+    found = _first(text, today)
+    if found is None:
+        return None
+    days, start, end = found
+    if re.search(r"\bsince\b", text[start:end], re.IGNORECASE):
+        return (days[0], date.max), start, end
+    relation = _RELATION.search(text[:start])
+    return found if relation is None else (_related(relation, days), relation.start(), end)
+
+
+def _related(m: Match[str], days: Days) -> Days:
+    """The days before or after some days. With a length ("the week before 3 August") they end or begin with these, which count as well:
+    what was told on a day often happened in the week before it."""
+    how, unit = m["how"].lower(), m["unit"]
+    if unit is None or how in ("until", "till"):
+        return {"before": (date.min, days[0]), "after": (days[1], date.max)}.get(how, (date.min, days[1]))
+    length = timedelta(days=min(_LENGTH[unit.lower()] * _counted(m["count"] or "one"), 100_000))
+    if how == "before":
+        return max(days[0], date.min + length) - length, days[1]
+    return days[0], min(days[1], date.max - length) + length
+
+
+_BETWEEN = re.compile(
+    r"\b(?:between|from) (?:the )?(?P<first>\S.{1,28}?),? (?:and|to|until|till|through) (?:the )?(?P<second>\S.*)", re.IGNORECASE
+)
+
+
+def _between(text: str, today: date) -> Place | None:
+    """An interval with two ends; the first has the year of the second when it names none. None when either is no time."""
+    m = _BETWEEN.search(text)
+    if m is None:
+        return None
+    last = _beginning(m["second"], today)
+    if last is None:
+        return None
+    said = m["second"][: last[2]]
+    year = re.search(_YEAR, said)
+    dated = [] if year is None or re.search(_YEAR, m["first"]) else [f"{m['first']} {year['year']}"]
+    for words in (*dated, m["first"]):
+        first = _beginning(words, today)
+        if first is not None and first[2] == len(words) and first[0][0] < last[0][1]:
+            return (first[0][0], last[0][1]), m.start(), m.start("second") + last[2]
+    return None
+
+
+def _beginning(text: str, today: date) -> Place | None:
+    """The time that a text begins with, also one that needs a preposition elsewhere ("May", "2021", "Monday")."""
+    for preposition in ("", "in ", "on "):
+        found = _first(preposition + text, today)
+        if found is not None and found[1] == 0:
+            return found[0], 0, found[2] - len(preposition)
+    return None
+
+
+def _counted(said: str) -> int:
+    known = " ".join(said.lower().split())
+    return 2 if known.endswith("couple of") else 3 if known.endswith("few") else _NUMBERS.get(known) or int(known)
+
+
 def _midnight(day: date, zone: tzinfo) -> datetime:
-    return datetime.combine(day, time(), zone).astimezone(UTC)
+    # The first and the last of all days are as good as never; no zone may lead beyond them.
+    near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
+    return datetime.combine(near, time(), zone).astimezone(UTC)
 
 
 def _month_number(name: str) -> int:
@@ -108,11 +198,11 @@ def _last_month_named(m: Match[str], today: date) -> Days:
 
 
 def _relative(m: Match[str], today: date) -> Days:
-    """Last, past and this week, month and year. "Past" ends today, the others are calendar units (weeks from Monday)."""
+    """Last, past, this and next week, month and year. "Past" ends today, the others are calendar units (weeks from Monday)."""
     which, unit = m["which"].lower(), m["unit"].lower()
     if which == "past":
         return today - timedelta(days={"week": 7, "month": 31, "year": 366}[unit]), today + timedelta(days=1)
-    back = 1 if which in ("last", "previous") else 0
+    back = 1 if which in ("last", "previous") else -1 if which == "next" else 0
     if unit == "week":
         monday = today - timedelta(days=today.weekday() + 7 * back)
         return monday, monday + timedelta(days=7)
@@ -120,6 +210,30 @@ def _relative(m: Match[str], today: date) -> Days:
         first = _shifted(today, -back)
         return first, _shifted(first, 1)
     return date(today.year - back, 1, 1), date(today.year - back + 1, 1, 1)
+
+
+def _past_units(m: Match[str], today: date) -> Days:
+    """The last three days, weeks, months: up to and with today."""
+    length = {"day": 1, "week": 7, "month": 31, "year": 366}[m["unit"].lower()] * _counted(m["count"])
+    return max(today, date.min + timedelta(days=length)) - timedelta(days=length), today + timedelta(days=1)
+
+
+def _weekend(m: Match[str], today: date) -> Days:
+    """Saturday and Sunday: those of this week, or the last ones that are over. "The weekend" is the last one that has begun."""
+    saturday = today - timedelta(days=today.weekday()) + timedelta(days=5)
+    which = (m["which"] or "").lower()
+    if which == "next":
+        saturday += timedelta(days=7)
+    elif which in ("last", "past", "previous") or (not which and saturday > today):
+        saturday -= timedelta(days=7)
+    return saturday, saturday + timedelta(days=2)
+
+
+def _month_in_year(m: Match[str], today: date) -> Days:
+    """May of last year, last year in May; 2023-05."""
+    month = int(m["number"]) if "number" in m.re.groupindex else _month_number(m["month"])
+    year = int(m["year"]) if "year" in m.re.groupindex else today.year - (1 if m["which"].lower() == "last" else 0)
+    return _whole_month(year, month)
 
 
 def _season(m: Match[str], today: date) -> Days:
@@ -133,8 +247,7 @@ def _season(m: Match[str], today: date) -> Days:
 
 def _ago(m: Match[str], today: date) -> Days:
     """A span around the day: people round, the more the longer ago."""
-    said = m["count"].lower()
-    count = 2 if said == "a couple of" else 3 if said == "a few" else _NUMBERS.get(said) or int(said)
+    count = _counted(m["count"])
     unit = m["unit"].lower()
     if unit == "day":
         return today - timedelta(days=count), today - timedelta(days=count - 1)
@@ -155,7 +268,8 @@ def _weekday(m: Match[str], today: date) -> Days:
 
 
 def _near_day(m: Match[str], today: date) -> Days:
-    back = {"today": 0, "tonight": 0, "yesterday": 1, "last night": 1}.get(" ".join(m[0].lower().split()), 2)
+    said = " ".join(m[0].lower().split())
+    back = -1 if said == "tomorrow" else {"yesterday": 1, "last night": 1}.get(said, 2 if said.endswith("before yesterday") else 0)
     return today - timedelta(days=back), today - timedelta(days=back - 1)
 
 
@@ -166,17 +280,23 @@ def _compiled(*pairs: tuple[str, Callable[[Match[str], date], Days | None]]) -> 
 # Of two that begin at the same place the first here wins: the more exact ones come first.
 _READERS = _compiled(
     (rf"{_BEFORE}{_YEAR}-(?P<number>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])", _iso_date),
+    (rf"(?:(?:in|during|since|from|of) )?{_YEAR}-(?P<number>0[1-9]|1[0-2])(?![-\d])", _month_in_year),
     (rf"{_BEFORE}{_DAY}(?: of)? {_MONTH},? {_YEAR}", _full_date),
     (rf"{_BEFORE}{_MONTH} {_DAY},? {_YEAR}", _full_date),
     (rf"{_BEFORE}{_MONTH},?(?: of)? {_YEAR}", _month_of_year),
+    (rf"(?:in )?{_MONTH} (?:of )?(?P<which>last|this) year", _month_in_year),
+    (rf"(?P<which>last|this) year in {_MONTH}", _month_in_year),
     (rf"{_BEFORE}{_DAY}(?: of)? {_MONTH}", _day_of_month),
     (rf"{_BEFORE}{_MONTH} {_DAY}", _day_of_month),
-    (rf"(?P<which>last|this|in|during|since) (?!may (?:i|we|he|she|they|it|be)\b){_MONTH}", _last_month_named),
+    (rf"(?P<which>last|this|in|during|since) (?:early |late |mid[- ])?(?!may (?:i|we|he|she|they|it|be)\b){_MONTH}", _last_month_named),
     (rf"(?:last |this |in |during )?(?:the )?(?P<season>spring|summer|autumn|fall|winter) (?:of )?{_YEAR}", _season),
     (r"(?:last|this|in|during) (?:the )?(?P<season>spring|summer|autumn|fall|winter)(?P<year>)", _season),
-    (r"(?P<which>last|previous|past|this) (?P<unit>week|month|year)", _relative),
-    (rf"{_COUNT} (?P<unit>day|week|month|year)s? ago", _ago),
-    (r"(?:the day before yesterday|yesterday|today|tonight|last night)", _near_day),
+    (r"(?P<which>last|previous|past|this|next) (?P<unit>week|month|year)(?! before| after)", _relative),
+    (rf"(?:(?:in|over|during|within) )?(?:the )?(?:last|past|previous) {_COUNT} (?P<unit>day|week|month|year)s?", _past_units),
+    (r"(?:(?:on|over|at|during) the|(?P<which>last|past|previous|this|next)) weekend(?! before| after)", _weekend),
+    (rf"(?<!half ){_COUNT} (?P<unit>day|week|month|year)s? ago", _ago),
+    (r"half a year ago", lambda _, today: (_shifted(today, -7), _shifted(today, -4))),
+    (r"(?:(?:the )?day before yesterday|yesterday|today|tonight|tomorrow|last night|this (?:morning|afternoon|evening))", _near_day),
     (r"(?:last|on|this past) (?P<weekday>" + "|".join(_DAYS) + ")", _weekday),
     (rf"(?:in|during|since|of|from) {_YEAR}", lambda m, _: (date(int(m["year"]), 1, 1), date(int(m["year"]) + 1, 1, 1))),
 )

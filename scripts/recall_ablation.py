@@ -10,8 +10,9 @@ import asyncio
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +22,15 @@ from agent_memory.analysis import query_terms, terms, without
 from agent_memory.evaluation.datasets import ADVERSARIAL, Conversation, load
 from agent_memory.evaluation.metrics import Scores, mean, measure
 from agent_memory.llm.local import LocalEmbedder
+from agent_memory.services import ranking
+from agent_memory.services.plans import subject_of
 from agent_memory.settings import load_settings
+from agent_memory.timewords import named_time
 from agent_memory.units import day
 
 DEPTH = 100
 COMMON = 0.30
+HEAD = "| R@5 | R@10 | R@50 | MRR | R@10 answerable | MRR answerable |\n|" + "---|" * 7
 Vectors = NDArray[np.float32]
 Values = NDArray[np.float64]
 Rank = Callable[[int, int], list[int]]
@@ -104,8 +109,8 @@ def units(found: Conversation, own: Vectors, weights: Sequence[float]) -> Vector
 def rank_fusion(near: list[int], word: list[int], k: int, weight: float) -> list[int]:
     """Reciprocal rank fusion; `weight` is that of the words."""
     scores: dict[int, float] = defaultdict(float)
-    for ranking, factor in ((near, 1.0), (word, weight)):
-        for place, name in enumerate(ranking, start=1):
+    for listed, factor in ((near, 1.0), (word, weight)):
+        for place, name in enumerate(listed, start=1):
             scores[name] += factor / (k + place)
     return sorted(scores, key=lambda name: -scores[name])
 
@@ -135,13 +140,13 @@ class Bench:
         self.wanted = [[query_terms(question.text) for question in found.questions] for found in conversations]
         self.rows: dict[str, list[list[Scores]]] = {}
 
-    def line(self, name: str, rank: Rank) -> None:
-        """Ranks for every question, and prints a line of the table."""
+    def line(self, name: str, rank: Rank, only: Collection[tuple[int, int]] | None = None) -> None:
+        """Ranks for every question, or `only` for some, and prints a line of the table."""
         answerable: list[Scores] = []
         self.rows[name] = [[] for _ in self.conversations]
         for number, found in enumerate(self.conversations):
             for place, question in enumerate(found.questions):
-                if question.turns:
+                if question.turns and (only is None or (number, place) in only):
                     row = measure([found.turns[hit].id for hit in rank(number, place)], question.turns)
                     self.rows[name][number].append(row)
                     answerable += [row] if question.category != ADVERSARIAL else []
@@ -163,17 +168,16 @@ class Bench:
 
 def ladder(bench: Bench) -> None:
     """Prints all tables."""
-    head = "| R@5 | R@10 | R@50 | MRR | R@10 answerable | MRR answerable |\n|" + "---|" * 7
     talks = bench.conversations
     full = Words(talks, (2, 1, 1))
     raw, clean = bench.queries(None), bench.queries(full)
     vectors = [units(found, own, (0.3, 0.1)) for found, own in zip(talks, bench.own, strict=True)]
-    print(f"\n| by meaning {head}")
+    print(f"\n| by meaning {HEAD}")
     bench.line("turn alone, question as it is", lambda c, q: best(bench.own[c] @ raw[c][q]))
     bench.line("+ common words left out", lambda c, q: best(bench.own[c] @ clean[c][q]))
     bench.line("turn and neighbours, question as it is", lambda c, q: best(vectors[c] @ raw[c][q]))
     bench.line("+ common words left out", lambda c, q: best(vectors[c] @ clean[c][q]))
-    print(f"\n| by words {head}")
+    print(f"\n| by words {HEAD}")
     kinds: dict[str, Words] = {
         "turn alone": Words(talks, (1,), dated=False),
         "+ day": Words(talks, (1,)),
@@ -187,7 +191,7 @@ def ladder(bench: Bench) -> None:
     }
     for name, words in kinds.items():
         bench.line(name, lambda c, q, words=words: best(words.scores(c, bench.wanted[c][q]), positive=True))
-    print(f"\n| both {head}")
+    print(f"\n| both {HEAD}")
     near = [[vectors[c] @ query for query in clean[c]] for c in range(len(talks))]
     word = [[full.scores(c, wanted) for wanted in bench.wanted[c]] for c in range(len(talks))]
     for k in (5, 20, 60):
@@ -199,10 +203,76 @@ def ladder(bench: Bench) -> None:
     for name, alpha in chosen.items():
         bench.line(name, lambda c, q, alpha=alpha: score_fusion(near[c][q], word[c][q], alpha))
     leave_one_out(bench, list(chosen))
+    of_a_time(bench, full, near, word)
+    of_an_age(bench, near, word)
+
+
+def of_a_time(bench: Bench, full: Words, near: list[list[Vectors]], word: list[list[Values]]) -> None:
+    """The questions that name a time in which turns lie: what a bonus for these adds, and the order that the server makes."""
+    talks, now = bench.conversations, datetime.now(UTC)
+    spans = [[named_time(question.text, question.asked or now) for question in found.questions] for found in talks]
+    within: dict[tuple[int, int], frozenset[str]] = {}
+    subjects: dict[tuple[int, int], Sequence[str]] = {}
+    for c, found in enumerate(talks):
+        for q, span in enumerate(spans[c]):
+            there = frozenset(str(p) for p, turn in enumerate(found.turns) if span and span.start <= turn.when < span.end)
+            if span is not None and there:
+                within[c, q], subjects[c, q] = there, subject_of(found.questions[q].text, span)
+
+    def lists(near: Vectors, word: Values, there: Collection[str]) -> tuple[dict[str, float], dict[str, float], float]:
+        first, second = best(near), best(word, positive=True)
+        inside = [int(name) for name in there]
+        first += [p for p in sorted(inside, key=lambda p: -near[p])[:DEPTH] if p not in first]
+        second += [p for p in sorted(inside, key=lambda p: -word[p])[:DEPTH] if word[p] > 0 and p not in second]
+        last = float(word[second[DEPTH - 1]]) if len(second) >= DEPTH else 0.0
+        return {str(p): float(near[p]) for p in first}, {str(p): float(word[p]) for p in second}, last
+
+    def plain(c: int, q: int, bonus: float) -> list[int]:
+        names, words, last = lists(near[c][q], word[c][q], within[c, q])
+        fused = ranking.fuse(names, words, ranking.ALPHA, last_word=last)
+        raised = sorted(fused, key=lambda part: -part.score - (bonus if part.name in within[c, q] else 0.0))
+        return [int(part.name) for part in raised]
+
+    def served(c: int, q: int, fits: float) -> list[int]:
+        there, subject = within[c, q], subjects[c, q]
+        names, words, last = lists(near[c][q], word[c][q], there)
+        own = full.scores(c, subject or bench.wanted[c][q])
+        words = {name: value for name, value in words.items() if name not in there}
+        words |= {name: float(own[int(name)]) for name in there if own[int(name)] > 0}
+        fused = ranking.fuse(names, words, ranking.ALPHA, last_word=last, known=there)
+        return [int(part.name) for part in ranking.timed(fused, there, fits if subject else 0.0)]
+
+    print(f"\n{len(within)} questions name a time in which turns lie\n| time {HEAD}")
+    for bonus in (0.0, 0.1, 0.2, 0.3, 0.5, 1.0):
+        bench.line(f"words of time in the query, bonus {bonus}", lambda c, q, b=bonus: plain(c, q, b), within)
+    for fits in (0.0, ranking.FITS, 0.2, 0.3, 0.4):
+        bench.line(f"the date answers the words of time, first from a score of {fits} on", lambda c, q, f=fits: served(c, q, f), within)
+
+
+def of_an_age(bench: Bench, near: list[list[Vectors]], word: list[list[Values]]) -> None:
+    """What a weight on the newer memories costs when each conversation is asked about on the day after its end."""
+    ages: list[Values] = []
+    for found in bench.conversations:
+        asked = max(turn.when for turn in found.turns) + timedelta(days=1)
+        seconds = [(asked - turn.when).total_seconds() for turn in found.turns]
+        ages.append(np.array([ranking.recency(0.0, age, replace(ranking.RecencyWeights(), freshness=0.0, novelty=1.0)) for age in seconds]))
+
+    def aged(c: int, q: int, weight: float) -> list[int]:
+        first, second = best(near[c][q]), best(word[c][q], positive=True)
+        last = float(word[c][q][second[-1]]) if len(second) >= DEPTH else 0.0
+        names, words = {str(p): float(near[c][q][p]) for p in first}, {str(p): float(word[c][q][p]) for p in second}
+        fused = ranking.fuse(names, words, ranking.ALPHA, last_word=last)
+        return [int(part.name) for part in sorted(fused, key=lambda part: -part.score - weight * ages[c][int(part.name)])]
+
+    print(f"\n| weight of age {HEAD}")
+    chosen = {f"{weight}": weight for weight in (0.0, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1)}
+    for name, weight in chosen.items():
+        bench.line(name, lambda c, q, w=weight: aged(c, q, w))
+    leave_one_out(bench, list(chosen))
 
 
 def leave_one_out(bench: Bench, names: list[str]) -> None:
-    """Chooses alpha by R@10 + MRR on all conversations but one, and scores that one with it."""
+    """Chooses among lines by R@10 + MRR on all conversations but one, and scores that one with the choice."""
     held: list[Scores] = []
     for out in range(len(bench.conversations)):
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_memory.analysis import query_terms
 from agent_memory.errors import BadInput, Refused
 from agent_memory.services import ranking
-from agent_memory.timewords import Span, named_time, zone_of
+from agent_memory.timewords import Span, beside, named_time, zone_of
 from agent_memory_client.models import SearchModeEnum, SearchRequest
 
 # How deep each list goes before fusion; a later page goes deeper, in steps, so that pages of one search agree.
@@ -25,8 +26,9 @@ _AGE_DEPTH = 400
 class Plan:
     """A search that is ready for its round trip: what it asks of the index. `mode` None lists without a query.
 
-    `spoken` is the query as it is compared by meaning, `left_out` the words that it lost for that, `notices` what was not done as asked;
-    words that are `muted` match and do not score.
+    `subject` is what is left of the words beside the time that the query names, empty when nothing is; `spoken` is the query as it is
+    compared by meaning, `left_out` the words that it lost for that, `notices` what was not done as asked; words that are `muted` match and
+    do not score.
     """
 
     mode: SearchModeEnum | None
@@ -36,6 +38,7 @@ class Plan:
     vector: NDArray[np.float32] | None = None
     depth: int = 100
     span: Span | None = None
+    subject: Sequence[str] = ()
     empty: bool = False
     degraded: bool = False
     spoken: str | None = None
@@ -113,6 +116,21 @@ def span_of(request: SearchRequest, text: str) -> Span | None:
     except ValueError as error:
         raise BadInput(str(error), field="timezone") from error
     return named_time(text, request.reference_time or datetime.now(UTC), zone)
+
+
+# Words of questions that ask for a time and for nothing that a memory would say.
+_ANYTHING = frozenset(
+    query_terms(
+        "anything everything something thing things stuff happen happened happening event events news new go goes going went on up tell"
+        " told say said talk talked talking discuss discussed mention mentioned speak spoke chat remember recall know memory memories"
+        " list show all"
+    )
+)
+
+
+def subject_of(text: str, span: Span | None) -> Sequence[str]:
+    """The words that a query asks for beside the time that it names; none without a time, or when all that it asks is what was then."""
+    return () if span is None else tuple(term for term in query_terms(beside(text, span)) if term not in _ANYTHING)
 
 
 _WEIGHTS = {

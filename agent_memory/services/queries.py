@@ -16,7 +16,7 @@ from agent_memory import analysis
 from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable, Refused
 from agent_memory.llm.base import Embedder
 from agent_memory.scope import Scope
-from agent_memory.services.plans import Plan, depth_of, mode_of, span_of
+from agent_memory.services.plans import Plan, depth_of, mode_of, span_of, subject_of
 from agent_memory.services.rewriting import Rewriter
 from agent_memory.settings import Settings
 from agent_memory.storage import filters
@@ -61,6 +61,7 @@ class QueryReader:
         clause, past = filters.clauses(scope, request)
         text = (request.text or "").strip()
         span = span_of(request, text)
+        subject = subject_of(text, span)
         depth = depth_of(request)
         if not text:
             return Plan(None, clause, request, depth=depth, past=past)
@@ -79,7 +80,7 @@ class QueryReader:
                 notices += [notice] if notice else []
             asked = analysis.query_terms(spoken) if rewritten else terms
             known = await self._known(scope, request, [*dict.fromkeys([*terms, *asked])], settle=True)
-            spoken, left_out = _cleaned(spoken, asked, known)
+            spoken, left_out = _cleaned(spoken, asked, known, subject)
             vector = await self._query_vector(spoken)
             if vector is None:
                 notices.append("the embedding model does not answer: searched by words alone")
@@ -98,6 +99,7 @@ class QueryReader:
             vector,
             depth,
             span,
+            subject,
             degraded=degraded,
             spoken=spoken if vector is not None else None,
             left_out=left_out,
@@ -170,12 +172,14 @@ class _Known:
     words: Mapping[str, tuple[int, float]]
 
 
-def _cleaned(text: str, terms: Sequence[str], known: _Known) -> tuple[str, Sequence[str]]:
-    """The query without the words that most of the memories share, and these; as it is when nothing would be left."""
+def _cleaned(text: str, terms: Sequence[str], known: _Known, subject: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The query without the words that most of the memories share, and these; as it is when nothing would be left (of the `subject` of a
+    query that names a time, either: what only quotes that time would be nearest)."""
     if known.total < _ENOUGH or not known.words:
         return text, ()
     common = {term for term in terms if known.words[term][0] >= COMMON_SHARE * known.total}
-    cleaned = analysis.without(text, common) if len(common) < len(terms) else ""
+    nothing = common.issuperset(subject) if subject else len(common) == len(terms)
+    cleaned = "" if nothing else analysis.without(text, common)
     return (cleaned, sorted(common)) if cleaned else (text, ())
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 # The weight of meaning against words when the caller gives none; docs/recall.md has the measurements (0.35 to 0.55 are alike).
 ALPHA = 0.45
-# What belonging to the time that the query names adds to a fused score (0..1).
-TIME_BONUS = 0.5
+# A memory of the time that the query names comes before all others when its own score (0..1) is at least this: it is about what is asked.
+FITS = 0.1
+# What belonging to that time adds when it is not.
+TIME_BONUS = 0.3
 
 
 class Parts(NamedTuple):
@@ -29,15 +31,15 @@ def fuse(
     similarities: Mapping[str, float],
     words: Mapping[str, float],
     alpha: float,
-    in_time: frozenset[str] = frozenset(),
     *,
     last_word: float = 0.0,
+    known: Collection[str] = (),
 ) -> list[Parts]:
-    """Fuses by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1 without a time bonus.
+    """Fuses by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
 
     The convex combination with theoretical minimum (0 for both) of Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid
     Retrieval", ACM TOIS 2023. What the list of similarities lacks is at most as near as the last in it, and counts as that; so does what a
-    list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches).
+    list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches), but for those `known` to share no word.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
@@ -47,15 +49,30 @@ def fuse(
     fused: list[Parts] = []
     for name in dict.fromkeys([*similarities, *words]):
         near = max(similarities.get(name, least), 0.0) / nearest if nearest > 0 else 0.0
-        word = words.get(name, last_word) / best if best > 0 else 0.0
-        score = alpha * near + (1 - alpha) * word + (TIME_BONUS if name in in_time else 0.0)
-        fused.append(Parts(name, score, similarities.get(name), near_rank.get(name), words.get(name), word_rank.get(name), name in in_time))
-    return sorted(fused, key=lambda parts: (-parts.score, parts.name))
+        word = words.get(name, 0.0 if name in known else last_word) / best if best > 0 else 0.0
+        score = alpha * near + (1 - alpha) * word
+        fused.append(Parts(name, score, similarities.get(name), near_rank.get(name), words.get(name), word_rank.get(name)))
+    return _ordered(fused)
 
 
-def relevant(parts: Iterable[Parts], least_similarity: float) -> list[Parts]:
-    """Those that share a word with the query or are near enough to it: what is left out would be an answer for the answer's sake."""
-    return [part for part in parts if part.words is not None or (part.similarity or 0.0) >= least_similarity]
+def timed(fused: Iterable[Parts], in_time: Collection[str], fits: float = FITS) -> list[Parts]:
+    """Puts what belongs to the time that a query names first, in the order of the scores, and brings the scores back to 0..1.
+
+    A memory of that time whose score is less than `fits` says nothing of what is asked and gets a bonus only: who asks for the passport
+    of last week means the passport, also when it was spoken of the week before. With `fits` 0 the time is all that is asked.
+    """
+    found: list[Parts] = []
+    for part in fused:
+        there = part.name in in_time
+        raised = 1.0 if there and part.score >= fits else TIME_BONUS if there else 0.0
+        found.append(part._replace(score=(part.score + raised) / 2, in_time=there))
+    return _ordered(found)
+
+
+def relevant(parts: Iterable[Parts], least_similarity: float, also: Collection[str] = ()) -> list[Parts]:
+    """Those that share a word with the query or are near enough to it, and what else counts as an answer: what is left out would be one
+    for the answer's sake."""
+    return [part for part in parts if part.words is not None or (part.similarity or 0.0) >= least_similarity or part.name in also]
 
 
 def saturated(score: float) -> float:
@@ -91,6 +108,10 @@ def recency_score(similarity: float, accessed: datetime, created: datetime, now:
     """The contract's formula: semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
     recent = recency((now - accessed).total_seconds(), (now - created).total_seconds(), weights)
     return weights.semantic * similarity + weights.recency * recent
+
+
+def _ordered(parts: Iterable[Parts]) -> list[Parts]:
+    return sorted(parts, key=lambda part: (-part.score, part.name))
 
 
 def _order(scores: Mapping[str, float]) -> list[str]:

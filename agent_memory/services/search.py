@@ -128,10 +128,10 @@ class SearchService:
             return 0
         times = () if plan.weights is None else ("c", "la") if asks_for_recency(request) else ("c",)
         phrase = filters.quoting(plan.phrases, plan.loose, every=plan.mode is SearchModeEnum.HYBRID)
-        words = partial(store.queue_words, pipe, terms=plan.terms, limit=plan.depth, scorer=plan.scorer)
+        words = partial(store.queue_words, pipe, limit=plan.depth, scorer=plan.scorer)
         words = partial(words, fields=times, past=past, mute=plan.muted, phrase=phrase)
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
-            words(clause)
+            words(clause, terms=plan.terms)
             return 1
         if plan.mode is SearchModeEnum.SEMANTIC and request.distance_threshold is not None:
             store.queue_within(pipe, clause, plan.vector, request.distance_threshold, plan.depth, times, past=past)
@@ -140,13 +140,13 @@ class SearchService:
         store.queue_count(pipe, clause, past=past)
         if plan.mode is SearchModeEnum.SEMANTIC:
             return 2
-        words(clause)
+        words(clause, terms=plan.terms)
         if plan.span is None:
             return 3
-        # What belongs to the time may be far down in the other lists, so it has lists of its own.
+        # What belongs to the time may be far down in the other lists, so it has lists of its own. Its date answers the words of time.
         within = filters.during(clause, plan.span.start, plan.span.end)
         store.queue_nearest(pipe, within, plan.vector, plan.depth, times, past=past)
-        words(within)
+        words(within, terms=plan.subject or plan.terms)
         return 5
 
     async def ranking(self, scope: Scope, plan: Plan, replies: Sequence[Any]) -> Ranking:
@@ -175,26 +175,37 @@ class SearchService:
             return Ranking(total, [_timed(Ranked(mid, max(0.0, alike), 1.0 - alike), times) for mid, alike in near.items()])
         words = {hit.mid: hit.value for hit in answers[2].hits}
         last_word = min(words.values()) if len(words) >= plan.depth else 0.0
-        in_time: frozenset[str] = frozenset()
+        in_time, also = frozenset[str](), frozenset[str]()
         if plan.span is not None:
             timely = [{hit.mid: hit.value for hit in answer.hits} for answer in answers[3:5]]
             in_time = frozenset(timely[0]) | frozenset(timely[1])
             near |= {mid: 1.0 - distance for mid, distance in timely[0].items()}
-            words |= timely[1]
+            also = frozenset(words) if plan.subject else frozenset(words) | in_time
+            # Only what is asked beside the time tells which memories of that time fit.
+            words = {mid: value for mid, value in words.items() if mid not in in_time} | timely[1]
         total = answers[1].total
         if plan.phrases:
             # Only the index of words knows phrases, and a hybrid search must have them.
             near, total = {mid: alike for mid, alike in near.items() if mid in words}, answers[2].total
-        fused = self._fused(plan, near, words, in_time, total, last_word)
+        fused = self._fused(plan, near, words, total, last_word, in_time, also)
         return replace(fused, ranked=[_timed(hit, times) for hit in fused.ranked]) if times else fused
 
     def _fused(
-        self, plan: Plan, near: Mapping[str, float], words: Mapping[str, float], in_time: frozenset[str], total: int, last_word: float
+        self,
+        plan: Plan,
+        near: Mapping[str, float],
+        words: Mapping[str, float],
+        total: int,
+        last_word: float,
+        in_time: frozenset[str],
+        also: frozenset[str],
     ) -> Ranking:
         request = plan.request
         alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ranking.ALPHA
-        fused = ranking.fuse(near, words, alpha, in_time, last_word=last_word)
-        kept = ranking.relevant(fused, self._settings.search.min_similarity)
+        fused = ranking.fuse(near, words, alpha, last_word=last_word, known=in_time)
+        if in_time:
+            fused = ranking.timed(fused, in_time, ranking.FITS if plan.subject else 0.0)
+        kept = ranking.relevant(fused, self._settings.search.min_similarity, also)
         names = {parts.name for parts in kept}
         whole = len(near) < plan.depth
         return Ranking(
@@ -244,7 +255,7 @@ def _timed(hit: Ranked, times: Mapping[str, tuple[float, float | None]]) -> Rank
 
 def _placed(parts: ranking.Parts) -> Ranked:
     distance = 1.0 if parts.similarity is None else 1.0 - parts.similarity
-    return Ranked(parts.name, min(parts.score, 1.0), distance, parts)
+    return Ranked(parts.name, parts.score, distance, parts)
 
 
 def _joined(here: Hits, past: Hits, plan: Plan) -> Hits:

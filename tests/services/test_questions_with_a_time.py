@@ -50,6 +50,17 @@ CASES = [
     *(("With whom was the dinner last March?", zone, "Emil") for zone in (LA, BERLIN, TOKYO)),
     *(("dinners of May 2022", zone, "Oda") for zone in (LA, BERLIN, TOKYO)),
     *(("Who came to dinner two years ago?", zone, "Pia") for zone in (LA, BERLIN, TOKYO)),
+    # No word of the question but those of time is in the memories, or it asks for the time alone.
+    ("What did I eat yesterday?", LA, "Hal Jon"),
+    ("What did I eat yesterday?", BERLIN, "Ida Jon"),
+    ("What did I eat yesterday?", TOKYO, "Ida Jon"),
+    ("What happened last week?", LA, "Gus Lea"),
+    ("What happened last week?", BERLIN, "Gus"),
+    ("What happened last week?", TOKYO, "Gus Kim"),
+    ("my dinners between 8 May and 1 June 2023", LA, "Ben Cleo Dora Ned"),
+    ("my dinners between 8 May and 1 June 2023", BERLIN, "Ben Cleo Dora Mia Ned"),
+    ("my dinners between 8 May and 1 June 2023", TOKYO, "Ben Cleo Dora Mia Ned"),
+    *(("my dinners before May 2022", zone, "Fay Pia") for zone in (LA, BERLIN, TOKYO)),
 ]
 
 
@@ -61,14 +72,28 @@ async def dinners(module_rig: Rig) -> Rig:
         moment = datetime.fromisoformat(when).replace(tzinfo=UTC)
         dates = {"created_at": moment} if number % 2 else {"created_at": datetime(2025, 1, 1, tzinfo=UTC), "event_date": moment}
         records.append(record(f"Had dinner with {name} at the harbour", name, **dates))
-    # What fits the question better, and is of another time.
+    # What fits the question better, and is of another time; first what quotes its words of time, or all of its words.
     others = (
+        "In May I may have dinner",
+        "Dinner last week was mentioned",
+        "Whom to meet for dinner on 8 May 2023?",
+        "yesterday's dinner",
+        "Where was dinner yesterday? Yesterday's dinner, where was it?",
+        "Who did I have dinner with in May 2023?",
+        "In May 2023 dinner, in May 2023 dinner, in May 2023 dinner",
+        "dinner last week, dinner last week",
+        "With whom was the dinner last March? Last March the dinner was with whom?",
+        "dinners of May 2022, dinners of May 2022",
+        "Who came to dinner two years ago? To dinner two years ago came Zoe",
+        "what I ate yesterday",
+        "What I ate last week: what I ate last week",
+        "What happened last week is what happened",
         "Who did I have dinner with? With Zoe",
         "I had dinner",
         "Zoe came to dinner, we had the dinner at home",
         "Where the dinner was",
     )
-    records += [record(text, created_at=datetime(2020, 2, 2, tzinfo=UTC)) for text in others]
+    records += [record(text, created_at=datetime(2024, 2, 2, tzinfo=UTC)) for text in others]
     records += [record(f"Bought {n} plum trees", created_at=datetime(2019, 1, n, tzinfo=UTC)) for n in range(1, 21)]
     await module_rig.remember(*records)
     return module_rig
@@ -87,3 +112,21 @@ async def test_memories_of_the_time_come_first(dinners: Rig, question: str, zone
     found = await dinners.rt.search.search(SCOPE, SearchRequest.model_validate(wanted))
     names = [memory.id for memory in found.memories]
     assert set(names[: len(expected.split())]) == set(expected.split()), names
+
+
+async def test_what_is_asked_comes_before_what_is_only_of_the_time(dinners: Rig) -> None:
+    """Twenty memories of January 2019 tell nothing of a dinner: they stay behind those that do."""
+    wanted = {"text": "Who came to dinner in January 2019?", "reference_time": ASKED, "limit": 10}
+    found = await dinners.rt.search.search(SCOPE, SearchRequest.model_validate(wanted))
+    assert "dinner" in found.memories[0].text
+    assert not any(memory.text.startswith("Bought") for memory in found.memories[:5])
+
+
+async def test_who_asks_for_the_time_alone_gets_all_of_it(dinners: Rig) -> None:
+    wanted = {"text": "What happened in January 2019?", "reference_time": ASKED, "limit": 30, "explain": True}
+    found = await dinners.rt.search.search(SCOPE, SearchRequest.model_validate(wanted))
+    assert all(memory.text.startswith("Bought") for memory in found.memories[:20])
+    scores = [memory.score or 0.0 for memory in found.memories]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    assert [memory.explanation.in_time for memory in found.memories if memory.explanation] == [True] * 20 + [False] * (len(scores) - 20)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.services.ranking import RecencyWeights, fuse, recency_score, relevant, saturated
+from agent_memory.services.ranking import RecencyWeights, fuse, recency_score, relevant, saturated, timed
 
 
 def test_first_in_both_lists_scores_one() -> None:
@@ -31,9 +31,21 @@ def test_negative_similarities_and_empty_lists_are_harmless() -> None:
 
 
 def test_what_belongs_to_the_time_comes_first() -> None:
-    fused = fuse({"a": 0.9, "b": 0.5}, {"a": 9.0, "b": 5.0}, 0.5, frozenset({"b"}))
+    fused = timed(fuse({"a": 0.9, "b": 0.2}, {"a": 9.0, "b": 1.0}, 0.5), {"b"})
     assert [parts.name for parts in fused] == ["b", "a"]
-    assert fused[0].in_time
+    assert [parts.in_time for parts in fused] == [True, False]
+    assert 0 <= fused[1].score < fused[0].score <= 1
+
+
+def test_what_belongs_to_the_time_and_does_not_fit_stays_behind_what_fits() -> None:
+    plain = fuse({"a": 0.9, "b": 0.1, "c": 0.05}, {"a": 9.0}, 0.5)
+    assert [parts.name for parts in timed(plain, {"b"})] == ["a", "b", "c"]
+    assert [parts.name for parts in timed(plain, {"b"}, fits=0.0)] == ["b", "a", "c"]
+
+
+def test_of_what_is_known_in_full_no_score_is_supposed() -> None:
+    scores = {parts.name: parts.score for parts in fuse({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.0}, 0.0, last_word=4.0, known={"b"})}
+    assert scores == {"a": 1.0, "b": 0.0, "c": 0.5}
 
 
 def test_equal_scores_have_a_stable_order() -> None:
@@ -43,6 +55,7 @@ def test_equal_scores_have_a_stable_order() -> None:
 def test_what_is_neither_near_nor_shares_a_word_is_not_relevant() -> None:
     fused = fuse({"near": 0.6, "far": 0.1, "word": 0.1}, {"word": 2.0}, 0.5)
     assert {parts.name for parts in relevant(fused, 0.2)} == {"near", "word"}
+    assert {parts.name for parts in relevant(fused, 0.2, {"far"})} == {"near", "word", "far"}
 
 
 def test_saturation_is_monotonic_and_bounded() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.timewords import ago, named_time, zone_of
+from agent_memory.timewords import ago, beside, named_time, zone_of
 
 # A Thursday, half an hour before midnight in UTC.
 NOW = datetime(2023, 6, 15, 23, 30, tzinfo=UTC)
@@ -40,12 +40,57 @@ NOW = datetime(2023, 6, 15, 23, 30, tzinfo=UTC)
         ("summer of 2021", "2021-06-01", "2021-09-01"),
         ("last summer", "2022-06-01", "2022-09-01"),
         ("last winter", "2022-12-01", "2023-03-01"),
+        ("in early May", "2023-05-01", "2023-06-01"),
+        ("the course in mid-August 2022", "2022-08-01", "2022-09-01"),
+        ("the report of 2022-05", "2022-05-01", "2022-06-01"),
+        ("in May last year", "2022-05-01", "2022-06-01"),
+        ("last year in May", "2022-05-01", "2022-06-01"),
+        ("half a year ago", "2022-11-01", "2023-02-01"),
+        ("in the last two weeks", "2023-06-01", "2023-06-16"),
+        ("over the last few days", "2023-06-12", "2023-06-16"),
+        ("last weekend", "2023-06-10", "2023-06-12"),
+        ("over the weekend", "2023-06-10", "2023-06-12"),
+        ("this weekend", "2023-06-17", "2023-06-19"),
+        ("tomorrow", "2023-06-16", "2023-06-17"),
+        ("next week", "2023-06-19", "2023-06-26"),
+        ("this morning", "2023-06-15", "2023-06-16"),
+        ("between May and June 2022", "2022-05-01", "2022-07-01"),
+        ("from 11 May to 15 May 2022 in Rome", "2022-05-11", "2022-05-16"),
+        ("between Ana and Ben in May 2022", "2022-05-01", "2022-06-01"),
+        ("from Berlin to Paris in May", "2023-05-01", "2023-06-01"),
+        ("the week before 3 August 2022", "2022-07-27", "2022-08-04"),
+        ("two weeks before 11 August 2022", "2022-07-28", "2022-08-12"),
+        ("last weekend before 10 April 2022", "2022-04-03", "2022-04-11"),
+        ("the day after 8 May 2022", "2022-05-08", "2022-05-10"),
     ],
 )
 def test_a_named_time_is_an_interval(question: str, start: str, end: str) -> None:
     span = named_time(question, NOW)
     assert span is not None
     assert (span.start.date().isoformat(), span.end.date().isoformat()) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("question", "before", "within", "after"),
+    [
+        ("before May 2022", "", "1970-01-01 2022-04-30", "2022-05-01"),
+        ("until May 2022", "", "1970-01-01 2022-05-31", "2022-06-01"),
+        ("after 8 May 2022", "2022-05-08", "2022-05-09 2030-01-01", ""),
+        ("since May 2022", "2022-04-30", "2022-05-01 2030-01-01", ""),
+    ],
+)
+def test_an_open_interval_has_one_end(question: str, before: str, within: str, after: str) -> None:
+    span = named_time(question, NOW, zone_of("Asia/Tokyo"))
+    assert span is not None
+    noon = {day: datetime.fromisoformat(f"{day}T12:00+09:00") for day in f"{before} {within} {after}".split()}
+    assert {day for day, moment in noon.items() if span.start <= moment < span.end} == set(within.split())
+
+
+def test_what_is_said_beside_the_time() -> None:
+    question = "Who did I meet on 8 May 2022 in Rome?"
+    span = named_time(question, NOW)
+    assert span is not None
+    assert beside(question, span) == "Who did I meet in Rome?"
 
 
 @pytest.mark.parametrize(
