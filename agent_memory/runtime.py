@@ -214,7 +214,8 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         usage_store = UsageStore(client, keys)
         usage = UsageLog(usage_store)
         stack.push_async_callback(usage.close)
-        long_term = LongTermService(settings, memories, decisions, erasures, usage)
+        neighbours = NeighbourStore(client, keys, memories)
+        long_term = LongTermService(settings, memories, neighbours, decisions, erasures, usage)
         queries = QueryReader(settings, Reader(client), memories, embedder, Rewriter(settings, models.chat))
         ordering = Ordering(settings, memories, models.reranker)
         search = SearchService(settings, Reader(client), memories, queries, ordering, usage)
@@ -243,7 +244,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             survey=survey,
             merges=MergeStore(client, keys, decisions),
             decisions=decisions,
-            neighbours=NeighbourStore(client, keys, memories),
+            neighbours=neighbours,
             changes=changes,
             history=HistoryService(memories, changes, decisions),
             orders=orders,

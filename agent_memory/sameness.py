@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from datetime import datetime
 
-from agent_memory_client.models import MemoryRecord
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _EDGES = " .!…\"'“”‘’"
 
@@ -14,13 +14,19 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 def normal_text(text: str) -> str:
     """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split()).strip(_EDGES)
+    words = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    return words.strip(_EDGES) or words
 
 
 def kin(record: MemoryRecord) -> Kin:
     """What repeats have in common: the words, whose they are, the type, and the date of what they tell. The session is not part of it."""
     who = (record.namespace, record.user_id, record.agent_id)
     return normal_text(record.text), *who, record.memory_type.value, record.event_date
+
+
+def is_turn(record: MemoryRecord) -> bool:
+    """Whether a memory is a message of a session, word for word: what was said in its place, not what somebody states."""
+    return record.memory_type is MemoryTypeEnum.MESSAGE and bool(record.extracted_from)
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:

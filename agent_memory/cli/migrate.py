@@ -83,6 +83,7 @@ async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> 
             old,
             MoveStore(runtime.client, keys, runtime.memories),
             runtime.memories,
+            runtime.decisions,
             runtime.sessions,
             runtime.view_store,
             runtime.embedder,

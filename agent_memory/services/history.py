@@ -11,12 +11,10 @@ from ulid import ULID
 from agent_memory.errors import Conflict, NotFound
 from agent_memory.sameness import begins_at, ends_at
 from agent_memory.scope import Scope, SessionRef
-from agent_memory.services.longterm import message_memory_id
-from agent_memory.services.settling import evidence_of
 from agent_memory.storage.changes import ChangeStore, StoredChange
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.memories import MemoryStore
-from agent_memory.storage.records import Found
+from agent_memory.storage.records import Found, evidence_of, message_memory_id
 from agent_memory_client.models import (
     Change,
     ChangedMemory,

@@ -19,7 +19,9 @@ from agent_memory.storage.codec import StoredMessage
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.erasure import Erasure, ErasureStore
 from agent_memory.storage.memories import MemoryStore
+from agent_memory.storage.neighbours import NeighbourStore
 from agent_memory.storage.operations import Mark
+from agent_memory.storage.records import message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import (
     ANSWER,
@@ -43,16 +45,6 @@ def content_hash(record: MemoryRecord) -> str:
         "memory_type": record.memory_type.value,
     }
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """The id of the memory that a message is promoted to: always the same one, so that promoting again changes nothing."""
-    h = blake2b(digest_size=16)
-    for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
-        h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
-    made = bytearray(h.digest())
-    made[0] &= 127  # the times of ULIDs end before their first bit
-    return str(ULID(bytes(made)))
 
 
 def message_memory(ref: SessionRef, stored: StoredMessage, text: str) -> MemoryRecord:
@@ -93,9 +85,18 @@ def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> 
 class LongTermService:
     """Long-term memories as the API offers them."""
 
-    def __init__(self, settings: Settings, store: MemoryStore, decisions: DecisionStore, erasures: ErasureStore, usage: UsageLog) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: MemoryStore,
+        neighbours: NeighbourStore,
+        decisions: DecisionStore,
+        erasures: ErasureStore,
+        usage: UsageLog,
+    ) -> None:
         self._settings = settings
         self._store = store
+        self._neighbours = neighbours
         self._decisions = decisions
         self._erasures = erasures
         self._usage = usage
@@ -125,7 +126,7 @@ class LongTermService:
             record.model_copy(update={"persisted_at": None, "memory_hash": record.memory_hash or content_hash(record)})
             for record in unique.values()
         ]
-        await store_settled(self._store, self._decisions, scope, prepared, dedupe=dedupe)
+        await store_settled(self._store, self._neighbours, self._decisions, scope, prepared, dedupe=dedupe)
 
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """A memory, whose reading is counted. Raises NotFound."""

@@ -19,9 +19,11 @@ from agent_memory.errors import BadInput, ModelAnswerInvalid, ModelUnavailable, 
 from agent_memory.llm.base import Embedder
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope
+from agent_memory.services.settling import adopt_settled
 from agent_memory.services.view_filters import check_view
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import encode_own, message_identity
+from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.moving import Brought, MoveStore
 from agent_memory.storage.old_layout import OldItem, OldKind, OldStore
@@ -109,6 +111,7 @@ class MigrationService:
         old: OldStore,
         moves: MoveStore,
         memories: MemoryStore,
+        decisions: DecisionStore,
         sessions: SessionStore,
         views: ViewStore,
         embedder: Embedder,
@@ -120,6 +123,7 @@ class MigrationService:
         self._old = old
         self._moves = moves
         self._memories = memories
+        self._decisions = decisions
         self._sessions = sessions
         self._views = views
         self._embedder = embedder
@@ -220,7 +224,9 @@ class MigrationService:
                 continue
             found[one.record.id] = one
         records = [one.record for one in found.values()]
-        states = await (self._moves.standing(scope, records) if options.dry_run else self._memories.adopt(scope, records))
+        states = await (
+            self._moves.standing(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
+        )
         counts = report.counts[OldKind.MEMORY.value]
         arrived: list[OldMemory] = []
         for one, state in zip(found.values(), states, strict=True):
@@ -232,6 +238,11 @@ class MigrationService:
                 case "same":
                     counts.there += 1
                     arrived.append(one)  # A run that was killed may have written it without its vector.
+                case "repeat":
+                    counts.there += 1
+                    _list(
+                        report.changed, OldKind.MEMORY, one.record.id, "a memory here says the same: this is its evidence, the id its name"
+                    )
                 case "buried":
                     counts.deleted_here += 1
                 case _:

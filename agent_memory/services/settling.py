@@ -9,8 +9,9 @@ from agent_memory.sameness import begins_at
 from agent_memory.scope import Scope
 from agent_memory.storage.decisions import Add, AddEvidence, Decision, DecisionStore, Origin, Supersede, Update
 from agent_memory.storage.memories import MemoryStore
-from agent_memory.storage.records import Found
-from agent_memory_client.models import Evidence, MemoryRecord
+from agent_memory.storage.neighbours import Held, NeighbourStore
+from agent_memory.storage.records import Found, evidence_of, standing
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _TRIES = 16
 # How far back a fact that is learned late looks for its place.
@@ -19,30 +20,67 @@ _CLIENT = Origin("client", "stated by a client")
 
 
 async def store_settled(
-    store: MemoryStore, decisions: DecisionStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
+    store: MemoryStore, neighbours: NeighbourStore, decisions: DecisionStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
 ) -> None:
     """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself."""
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
-        conflicts = [(record, state) for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
-        if not conflicts:
-            return
-        found = await store.load(scope, [state.split(" ")[1] for _, state in conflicts])
-        again: list[MemoryRecord] = []
-        for (record, state), other in zip(conflicts, found, strict=True):
-            if other is None:
-                again.append(record)
-                continue
-            twin = state.startswith("twin")
-            late = not twin and begins_at(record) < begins_at(other.record)
-            decided = await _inserted(store, scope, record, other) if late else settle(record, other, twin=twin)
-            settled = (await decisions.commit(scope, decided, _CLIENT)).done
-            if not settled:
-                again.append(record)
+        again = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
         if not again:
             return
-        records = again
+        decided = await decide(store, neighbours, scope, again, dedupe=dedupe)
+        settled = [record.id for record, some in decided if (await decisions.commit(scope, some, _CLIENT)).done]
+        records = [record for record in again if record.id not in settled]
+        if not records:
+            return
     raise Conflict("the memories that these follow are being changed by others all the time; try again")
+
+
+async def decide(
+    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
+) -> list[tuple[MemoryRecord, list[Decision]]]:
+    """What is to be done with statements, each by itself. What shares words or a slot with one of them comes in another round, after it."""
+    taken: set[str] = set()
+    some: list[MemoryRecord] = []
+    for record in records:
+        place = standing(scope.tenant, record)
+        names = {record.id, *(f"{place.scope} {name}" for name in (place.words, place.slot) if name)}
+        if taken.isdisjoint(names):
+            some.append(record)
+        taken |= names
+    held = await neighbours.held(scope, some)
+    return [(record, await _decide(store, scope, record, one, dedupe)) for record, one in zip(some, held, strict=True)]
+
+
+async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, held: Held, dedupe: bool) -> list[Decision]:
+    known = held.known if held.known is not None and held.known.record.id == record.id else None
+    twin = held.twin if dedupe and known is None else None
+    holder = held.holder if held.holder is None or known is None or held.holder.mid != known.mid else None
+    if twin is not None and repeats(record, twin.record):
+        evidence, *more = evidence_of(record)
+        merged = enriched(twin.record, record)
+        first = AddEvidence(twin, evidence, record) if merged == twin.record else Update(twin, merged, evidence, record)
+        return [first, *(AddEvidence(twin, one) for one in more)]
+    if holder is None:
+        return [Add(record, dedupe=dedupe and known is None and twin is None)]
+    if known is None and begins_at(record) < begins_at(holder.record):
+        return await _inserted(store, scope, record, holder)
+    return [Supersede([holder], record, known)]
+
+
+async def adopt_settled(store: MemoryStore, decisions: DecisionStore, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+    """As `MemoryStore.adopt`, and "repeat" for what says what a memory says that is here: it becomes its evidence, its id a name of it."""
+    states = await store.adopt(scope, records)
+    twins = {place: state.split(" ")[1] for place, state in enumerate(states) if state.startswith("twin ")}
+    for place, other in zip(twins, await store.load(scope, list(twins.values())), strict=True):
+        record = records[place]
+        done = False
+        if other is not None and repeats(record, other.record):
+            pieces = [one.model_copy(update={"source": "import"}) for one in evidence_of(record)]
+            decided = [AddEvidence(other, one, record) for one in pieces]
+            done = (await decisions.commit(scope, decided, Origin("move"), late=True)).done
+        states[place] = "repeat" if done else (await store.adopt(scope, [record], dedupe=False))[0]
+    return states
 
 
 async def _inserted(store: MemoryStore, scope: Scope, record: MemoryRecord, current: Found) -> list[Decision]:
@@ -64,21 +102,14 @@ async def _inserted(store: MemoryStore, scope: Scope, record: MemoryRecord, curr
     return decisions
 
 
-def settle(record: MemoryRecord, other: Found, *, twin: bool) -> list[Decision]:
-    """What to do with a record that has the words (`twin`) or the slot of a current memory."""
-    if twin and repeats(record, other.record):
-        evidence, *more = evidence_of(record)
-        merged = enriched(other.record, record)
-        first = AddEvidence(other, evidence, record) if merged == other.record else Update(other, merged, evidence, record)
-        return [first, *(AddEvidence(other, one) for one in more)]
-    if record.slot is not None and record.slot == other.record.slot:
-        return [Supersede([other], record)]
-    return [Add(record, dedupe=False)]
-
-
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """Whether a record of the same words says nothing that contradicts a memory: no other time, slot, pin or metadata."""
+    """Whether a record of the same words says nothing that contradicts a memory: no other time, slot, pin or metadata.
+
+    Its type alone is no difference: entrances have their own defaults, and models their own opinion.
+    """
     if record.pinned and not old.pinned:
+        return False
+    if None not in (record.event_date, old.event_date) and record.event_date != old.event_date:
         return False
     if record.valid_from is not None and record.valid_from < begins_at(old):
         return False
@@ -88,8 +119,18 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def enriched(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
-    """A memory with the tags and the metadata that a repeat adds; itself when it adds none."""
+    """A memory with the tags, the metadata and the date that a repeat adds; itself when it adds none.
+
+    A type that somebody named counts more than one that was inferred, and every type more than "message", which is what a session's
+    memories are unless they say so.
+    """
     update: dict[str, object] = {}
+    if old.event_date is None and record.event_date is not None:
+        update["event_date"] = record.event_date
+    kinds = old.memory_type, record.memory_type
+    named = "memory_type" in record.model_fields_set and record.source_class is None and old.source_class not in (None, "client")
+    if kinds[0] is not kinds[1] and MemoryTypeEnum.MESSAGE is not kinds[1] and (MemoryTypeEnum.MESSAGE is kinds[0] or named):
+        update["memory_type"] = record.memory_type
     for name in ("topics", "entities"):
         mine, theirs = getattr(old, name) or [], getattr(record, name) or []
         if set(theirs) - set(mine):
@@ -97,18 +138,3 @@ def enriched(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
     if set(record.metadata) - set(old.metadata):
         update["metadata"] = {**record.metadata, **old.metadata}
     return old.model_copy(update=update) if update else old
-
-
-def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """What a record rests on: what its writer says, else itself."""
-    if record.evidence:
-        return record.evidence
-    return [
-        Evidence(
-            session_id=record.session_id,
-            message_ids=record.extracted_from or [],
-            source=record.source_class or "client",
-            memory_id=record.id,
-            at=record.created_at,
-        )
-    ]

@@ -42,6 +42,8 @@ class Add:
     record: MemoryRecord
     dedupe: bool = True
     """Refuse (the batch is then decided again) when a current memory has the same words by now."""
+    apart: bool = False
+    """It stands beside one of the same words on purpose; with `dedupe`, not beside one of their type and date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Supersede:
 
     old: Sequence[Found]
     record: MemoryRecord
+    over: Found | None = None
+    """What has the record's id already, of which it is another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class Merge:
     stays: Found
     merged: MemoryRecord
     repeats: Sequence[Found]
+    evidence: Sequence[Evidence] = ()
+    """What the repeats rest on by themselves; evidence that came later moves with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +158,14 @@ class DecisionStore:
         late: bool = False,
         batch: str | None = None,
         review: bool = False,
+        stated: bool = False,
     ) -> Outcome:
         """Carries out all of the decisions or none, in one step.
 
-        With `late` (background work), what was deleted meanwhile is not brought back, and pinned memories and events are refused: see
-        `check`. With `review`, supersessions are written down as proposals; everything else is done.
+        With `late` (background work), what was deleted meanwhile is not brought back, and unless a caller `stated` it, pinned memories and
+        events are refused: see `check`. With `review`, supersessions are written down as proposals; everything else is done.
         """
-        if late:
+        if late and not stated:
             for decision in decisions:
                 check(decision)
         if not decisions and fence is None:
@@ -207,27 +214,31 @@ class DecisionStore:
 
     def _steps(self, steps: Steps, decision: Decision, late: bool) -> list[Step]:
         match decision:
-            case Add(record, dedupe):
-                return [steps.put(record, late=late, dedupe=dedupe)]
+            case Add(record, dedupe, apart):
+                return [steps.put(record, late=late, dedupe=dedupe, apart=apart)]
             case AddEvidence(found, evidence, alias):
                 return [steps.evidence(found, evidence, alias=alias, late=late)]
             case Update(found, record, evidence, alias):
-                put = steps.put(record, expect=str(found.version), settled=True, same=record.text == found.record.text, kept=True)
+                before, after = (steps.order(one) for one in (found.record, record))
+                leave, same = before if before != after else None, record.text == found.record.text
+                put = steps.put(record, expect=str(found.version), settled=True, same=same, kept=True, leave=leave)
                 return [put] if evidence is None else [put, steps.evidence(found, evidence, alias=alias, late=late)]
-            case Supersede(old, record):
+            case Supersede(old, record, over):
                 ended, begun = superseding([found.record for found in old], record)
                 puts = [
                     steps.put(one, expect=str(found.version), settled=True, same=True, kept=True)
                     for one, found in zip(ended, old, strict=True)
                 ]
-                return [*puts, steps.put(begun, late=late, expect="", among=[found.mid for found in old])]
-            case Merge(stays, merged, repeats):
+                expect = "" if over is None else str(over.version)
+                return [*puts, steps.put(begun, late=late, expect=expect, among=[found.mid for found in old])]
+            case Merge(stays, merged, repeats, evidence):
                 if merged == stays.record:
                     first = steps.check(stays)
                 else:
                     same = merged.text == stays.record.text
                     first = steps.put(merged, expect=str(stays.version), settled=True, same=same, kept=True)
-                return [first, *(steps.retire(found, alias_of=stays.mid) for found in repeats)]
+                pieces = [steps.evidence(stays, one) for one in evidence]
+                return [first, *pieces, *(steps.retire(found, alias_of=stays.mid) for found in repeats)]
             case Forget(found):
                 return [steps.retire(found)]
 
@@ -235,9 +246,9 @@ class DecisionStore:
         match decision:
             case Update(found, _, _, _) | Forget(found):
                 about = [found]
-            case Supersede(old, _):
+            case Supersede(old, _, _):
                 about = list(old)
-            case Merge(stays, _, repeats):
+            case Merge(stays, _, repeats, _):
                 about = [stays, *repeats]
             case _:
                 return None
@@ -269,11 +280,11 @@ def check(decision: Decision) -> None:
     match decision:
         case Update(found, _, _, _) | Forget(found):
             touched = [found]
-        case Supersede(old, _):
+        case Supersede(old, _, _):
             touched = list(old)
             if any(found.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for found in touched):
                 raise ValueError("events and messages are never superseded")
-        case Merge(stays, merged, repeats):
+        case Merge(stays, merged, repeats, _):
             touched = list(repeats)
             if merged.pinned != stays.record.pinned:
                 raise ValueError("a merge does not change a pin")

@@ -90,8 +90,9 @@ class MemoryStore(MemoryQueries):
             states += some
         return states
 
-    async def adopt(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Stores memories that another server made, each with its own times: "new", "same", "other" or "buried".
+    async def adopt(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
+        """Stores memories that another server made, each with its own times: "new", "same", "other" or "buried"; with `dedupe` also
+        "twin <mid>", as `write`, but for what has a place in a session.
 
         Nothing that is here changes: a memory whose id is taken by other content is left out, as is one that was deleted here. Messages
         take their place in their session by `created_at`, before all that were said here.
@@ -101,7 +102,7 @@ class MemoryStore(MemoryQueries):
         states = [""] * len(records)
         for start in range(0, len(ordered), _WRITE_BATCH):
             some = ordered[start : start + _WRITE_BATCH]
-            written = await self._write(scope, [records[place] for place in some], late=True, past=True)
+            written = await self._write(scope, [records[place] for place in some], late=True, dedupe=dedupe, past=True)
             for place, state in zip(some, written or (), strict=True):
                 states[place] = state
         return states
@@ -129,7 +130,7 @@ class MemoryStore(MemoryQueries):
             # With a fence there is no second step that could settle a slot.
             settled = past or fence is not None
             put = partial(steps.put, record, before=near[0], after=near[1], expect=expected[place])
-            steps.group(put(late=late, dedupe=dedupe, settled=settled, past=past))
+            steps.group(put(late=late, dedupe=dedupe and not (past and order), settled=settled, past=past))
         reply = await steps.run(self._scripts)
         if scope.limited and "moved" in reply[1:]:
             raise Conflict("a memory of this id was written by somebody else meanwhile; try again")

@@ -53,14 +53,16 @@ local function done(member)
 end
 local function link(mid, bk)
   if not bk then return end
-  local sc, kin, slot = string.match(bk, '^(%S+) (%S*) (%S*)$')
+  local sc, kin, slot, words = string.match(bk, '^(%S+) (%S*) (%S*) ?(%S*)$')
   if kin ~= '' then redis.call('HSETNX', R .. 'by:' .. sc, kin, mid) end
   if slot ~= '' then redis.call('HSET', R .. 'by:' .. sc, slot, mid) end
+  -- What is stated has its words from the first on; of what was said, the last time counts.
+  if words ~= '' then redis.call(kin ~= '' and 'HSETNX' or 'HSET', R .. 'by:' .. sc, words, mid) end
 end
 local function unlink(mid, bk)
   if not bk then return end
-  local sc, kin, slot = string.match(bk, '^(%S+) (%S*) (%S*)$')
-  for _, name in ipairs({kin, slot}) do
+  local sc, kin, slot, words = string.match(bk, '^(%S+) (%S*) (%S*) ?(%S*)$')
+  for _, name in ipairs({kin, slot, words}) do
     if name ~= '' and redis.call('HGET', R .. 'by:' .. sc, name) == mid then redis.call('HDEL', R .. 'by:' .. sc, name) end
   end
 end

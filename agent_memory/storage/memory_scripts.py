@@ -10,16 +10,18 @@ from agent_memory.storage.outbox_scripts import PRELUDE
 # ARGV header {root, reach, atomic: bool, fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], at}?,
 #   groups: [{change: {id, fields: [f, v…]}?, steps: [step…]}…]}, then the fields and values of what is put.
 # A step has an `op`:
-#   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), late, expect (version, "" for none), kin and
-#            slot (with `sc`: refuse when another memory than `among` has them), leave (order key to leave), same (the text stays, and
-#            with it the vector), past (other content that is here stays, messages are put among those of their session by their time)
+#   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), late, expect (version, "" for none), kin, words
+#            and slot (with `sc`: refuse when another memory than `among` has them), leave (order key to leave), same (the text stays, and
+#            with it the vector), past (other content that is here stays, messages are put among those of their session by their time),
+#            turn {field, s, day, role, w, of, json, name} (a message: said again that day, it is evidence `json` under `name` of the one
+#            that `field` knows; it is that, too, of what `w` knows), said (what knows a message of these words: new evidence, unless `of`)
 #   evidence mid, field, json, alias (a mid that becomes another name of it), dig (of what came under that name)
 #   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history
 #   restore  mid, from (version, "" for none), to (version that it must have now, "" for none)
 #   forget-evidence mid, field; alias alias, mid, dig; unalias alias; check mid, expect
 #   claim    id, state, to: moves a change from one state to another
 # -> {"fenced"}, with `atomic` {"moved", group, what} and nothing done, or {"ok", state of every step…}: "new", "changed", "same",
-#    "buried", "moved", "other", "twin <mid>", "slot <mid>", "done", "skipped" (another step of its group was not done)
+#    "buried", "moved", "other", "twin <mid>", "slot <mid>", "again", "done", "skipped" (another step of its group was not done)
 MEMORY_COMMIT = (
     PRELUDE
     + """
@@ -54,6 +56,14 @@ local function taken(s, name)
   end
   return other
 end
+-- The message of a memory, and whether it is the same that is being said again: by the same, in the same session, on the same day.
+local function said_before(s)
+  local other = redis.call('HGET', R .. 'by:' .. s.sc, s.turn.field)
+  if not other or other == s.mid then return nil end
+  local at = redis.call('HMGET', mk(other), 's', 'c', 'j')
+  if not at[3] or at[1] ~= s.turn.s or math.floor(tonumber(at[2]) / 86400) ~= s.turn.day then return nil end
+  return tostring((cjson.decode(at[3]).metadata or {}).role) == s.turn.role and other or nil
+end
 -- Why a step is not to be done; nil when it is.
 local function against(s)
   if s.op == 'put' then
@@ -65,8 +75,8 @@ local function against(s)
     if s.past and key then return 'other' end
     if not key then
       local alias = redis.call('GET', R .. 'al:' .. s.mid)
-      if alias and string.match(alias, ' (.*)$') == s.dig then return s.late and 'buried' or 'same' end
-      local other = taken(s, s.kin)
+      if alias and string.match(alias, ' (.*)$') == s.dig then return s.past and 'same' or s.late and 'buried' or 'same' end
+      local other = taken(s, s.kin) or taken(s, s.words)
       if other then return 'twin ' .. other end
     end
     local other = taken(s, s.slot)
@@ -118,6 +128,23 @@ local function unalias(name)
     redis.call('DEL', R .. 'al:' .. name)
   end
 end
+-- Between what is stated and what was said in a session in the same words: the one is evidence of the other.
+local function cite(s)
+  if s.turn and s.turn.w then
+    local stated = redis.call('HGET', R .. 'by:' .. s.sc, s.turn.w)
+    if stated and home(stated) then redis.call('HSETNX', R .. 'ev:' .. stated, s.turn.name, s.turn.json) end
+  elseif s.said then
+    local turn = redis.call('HGET', R .. 'by:' .. s.sc, s.said)
+    local raw = turn and redis.call('HGET', mk(turn), 'j')
+    if not raw then return end
+    local r = cjson.decode(raw)
+    for _, id in ipairs(s.of) do
+      if id == r.extracted_from[1] then return end
+    end
+    local piece = {session_id = r.session_id, message_ids = r.extracted_from, role = r.metadata.role, source = 'user', at = r.created_at}
+    redis.call('HSETNX', R .. 'ev:' .. s.mid, 'm' .. turn, cjson.encode(piece))
+  end
+end
 local does = {}
 function does.put(s)
   local mid, key = s.mid, mk(s.mid)
@@ -156,6 +183,7 @@ function does.put(s)
   log[#log + 1] = 'm ' .. mid .. ' ' .. before .. ' ' .. n
   if not (s.same and redis.call('EXISTS', vk(mid)) == 1) then due(DUE, MS, mid) end
   if ended(key) then close(mid) else link(mid, redis.call('HGET', key, 'bk')) end
+  if not from then cite(s) end
   return from and 'changed' or 'new'
 end
 function does.evidence(s)
@@ -263,7 +291,11 @@ for g, group in ipairs(h.groups) do
   for i, s in ipairs(group.steps) do
     local why = verdicts[g][i]
     if not h.atomic then why = against(s) end
-    if why then
+    local again = not why and s.turn and not home(s.mid) and said_before(s)
+    if again then
+      does.evidence({mid = again, field = s.turn.name, json = s.turn.json, alias = s.mid, dig = s.dig})
+      out[#out + 1] = 'again'
+    elseif why then
       out[#out + 1] = why
     elseif skipped[g] then
       out[#out + 1] = 'skipped'

@@ -10,7 +10,7 @@ from agent_memory.scope import Scope
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.decisions import DecisionStore, Merge, Origin
 from agent_memory.storage.keys import Keys, digest
-from agent_memory.storage.records import Found
+from agent_memory.storage.records import Found, evidence_of
 from agent_memory_client.models import MemoryRecord
 
 _REMEMBERED_SECONDS = 30 * 24 * 3600
@@ -38,7 +38,9 @@ class MergeStore:
 
         A recorded change, which can be undone. Never for messages, whose place among their neighbours this does not know.
         """
-        done = await self._decisions.commit(scope, [Merge(stays, merged, repeats)], Origin("compaction", reason), late=True, batch=batch)
+        pieces = [piece for one in repeats for piece in evidence_of(one.record)]
+        decisions = [Merge(stays, merged, repeats, pieces)]
+        done = await self._decisions.commit(scope, decisions, Origin("compaction", reason), late=True, batch=batch)
         return done.done
 
     async def told_apart(self, pairs: Sequence[tuple[Found, Found]]) -> list[bool]:

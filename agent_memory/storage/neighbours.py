@@ -26,16 +26,24 @@ _TERMS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """The current memories around a new one: with the same words, with the same slot, and the near ones with their similarity (cosine).
+class Held:
+    """What is there of a new memory: the one of its id (`known`), and the current ones of its words (`twin`) and its slot (`holder`).
 
-    What is near by its words alone has no vector yet, or is not among the nearest: its similarity is None. `known` says that there is, or
-    was, a memory of the same id.
+    Of several with its words it is the one with its type and date.
     """
 
-    known: bool = False
+    known: Found | None = None
     twin: Found | None = None
     holder: Found | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Around(Held):
+    """Also the near ones with their similarity (cosine).
+
+    What is near by its words alone has no vector yet, or is not among the nearest: its similarity is None.
+    """
+
     near: list[tuple[Found, float | None]] = field(default_factory=list[tuple[Found, float | None]])
 
 
@@ -49,8 +57,7 @@ class NeighbourStore:
 
     async def around(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[Around]:
         """What is around each record, by its vector among others; messages are never, nor is what belongs to another namespace or user."""
-        held = await self._held(scope, records)
-        known = await self._memories.find(scope, [record.id for record in records])
+        held = await self.held(scope, records)
 
         def build(pipe: Pipe) -> None:
             for record, vector in zip(records, vectors, strict=True):
@@ -67,23 +74,26 @@ class NeighbourStore:
             for hit in parse_hits(replies[2 * place + 1]).hits:
                 similar.setdefault(hit.mid, None)
             lists.append(similar)
-        names = {mid for pair in held for mid in pair if mid}
-        found = await self._load(scope, names.union(*lists))
+        found = await self._load(scope, set().union(*lists))
         result: list[Around] = []
-        for record, (twin, holder), similar, there in zip(records, held, lists, known, strict=True):
+        for record, there, similar in zip(records, held, lists, strict=True):
             near = [(found[mid], value) for mid, value in similar.items() if mid in found and _whose(found[mid].record) == _whose(record)]
-            result.append(Around(there is not None, found.get(twin or ""), found.get(holder or ""), near))
+            result.append(Around(there.known, there.twin, there.holder, near))
         return result
 
-    async def _held(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[tuple[str | None, str | None]]:
+    async def held(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[Held]:
+        """What is there of each record."""
         places = [standing(scope.tenant, record) for record in records]
 
         def build(pipe: Pipe) -> None:
             for place in places:
-                pipe.hmget(self._keys.by(place.scope), [place.kin or "-", place.slot or "-"])
+                pipe.hmget(self._keys.by(place.scope), [place.kin or "-", place.words or "-", place.slot or "-"])
 
-        replies = await read(self._client, build) if records else []
-        return [(twin and twin.decode(), holder and holder.decode()) for twin, holder in replies]
+        replies: list[list[bytes | None]] = await read(self._client, build) if records else []
+        named = [[None if one is None else one.decode() for one in (kin or words, slot)] for kin, words, slot in replies]
+        found = await self._load(scope, {mid for pair in named for mid in pair if mid})
+        known = await self._memories.find(scope, [record.id for record in records])
+        return [Held(there, found.get(twin or ""), found.get(holder or "")) for there, (twin, holder) in zip(known, named, strict=True)]
 
     async def _load(self, scope: Scope, mids: set[str]) -> dict[str, Found]:
         names = sorted(mids)

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 
-from agent_memory.sameness import ends_at, kin
+from ulid import ULID
+
+from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
+from agent_memory.sameness import ends_at, is_turn, kin, normal_text
+from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.keys import digest, tag
 from agent_memory.storage.metadata import metadata_tags
-from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+from agent_memory_client.models import Evidence, MemoryRecord
 
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 """What of a memory's hash a read needs; `read_row` makes a `Found` of it."""
 
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at"}
+WORDS, TURN, REPLY = "w", "u", "o"
+"""Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
 PAST = "~"
 """Stands before the name of what is found in history: a version ("~<mid>.<version>") or a memory whose time is over ("~<mid>")."""
 
@@ -32,25 +38,66 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known)."""
+    """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known).
+
+    `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`.
+    """
 
     scope: str
     kin: str
     slot: str
+    words: str
 
     def __str__(self) -> str:
-        return f"{self.scope} {self.kin} {self.slot}"
+        return f"{self.scope} {self.kin} {self.slot} {self.words}"
+
+
+def message_memory_id(ref: SessionRef, message_id: str) -> str:
+    """The id of the memory that a message is promoted to: always the same one, so that promoting again changes nothing."""
+    h = blake2b(digest_size=16)
+    for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
+        h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
+    made = bytearray(h.digest())
+    made[0] &= 127  # the times of ULIDs end before their first bit
+    return str(ULID(bytes(made)))
+
+
+def evidence_of(record: MemoryRecord) -> list[Evidence]:
+    """What a record rests on: what its writer says, else itself; a turn is its own message."""
+    if record.evidence:
+        return record.evidence
+    role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
+    return [
+        Evidence(
+            session_id=record.session_id,
+            message_ids=record.extracted_from or [],
+            role=role,
+            source=record.source_class or ("client" if role is None else "user" if said_by_person(record) else "assistant"),
+            memory_id=record.id,
+            at=record.created_at,
+        )
+    ]
 
 
 def standing(tenant: str, record: MemoryRecord) -> Standing:
-    """Where a memory stands among those of its namespace, user and agent. Messages have neither words to share nor a slot."""
+    """Where a memory stands among those of its namespace, user and agent. Turns have no slot."""
     scope = digest("by", tenant, record.namespace, record.user_id, record.agent_id)
-    if record.memory_type is MemoryTypeEnum.MESSAGE:
-        return Standing(scope, "", "")
-    words = repr(kin(record)).encode()
+    words = _short(normal_text(record.text))
+    if is_turn(record):
+        return Standing(scope, "", "", (TURN if said_by_person(record) else REPLY) + words)
     ends = ends_at(record)
     held = record.slot is not None and (ends is None or ends > datetime.now(UTC))
-    return Standing(scope, "t" + blake2b(words, digest_size=12).hexdigest(), slot_field(record.slot) if held and record.slot else "")
+    return Standing(scope, "t" + _short(repr(kin(record))), slot_field(record.slot) if held and record.slot else "", WORDS + words)
+
+
+def _short(text: str) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def said_by_person(turn: MemoryRecord) -> bool:
+    """Whether a person said it: what a program, a tool or the assistant repeats of what is known is no evidence."""
+    role = str(turn.metadata.get("role", "user"))
+    return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
 
 
 def slot_field(slot: str) -> str:

@@ -8,11 +8,22 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
+from agent_memory.sameness import is_turn
 from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import iso
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.lua import Arg, Scripts
-from agent_memory.storage.records import Found, memory_digest, memory_fields, standing
+from agent_memory.storage.records import (
+    TURN,
+    WORDS,
+    Found,
+    Standing,
+    memory_digest,
+    memory_fields,
+    message_memory_id,
+    said_by_person,
+    standing,
+)
 from agent_memory.tasks import DueKind
 from agent_memory.units import REACH, unit_terms
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
@@ -69,6 +80,10 @@ class Steps:
     def mid(self, memory_id: str) -> str:
         return self._keys.mid(self._tenant, memory_id)
 
+    def order(self, record: MemoryRecord) -> str | None:
+        """As `order_of`."""
+        return order_of(self._keys, self._tenant, record)
+
     def group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
         """Adds steps that belong together."""
         self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
@@ -82,6 +97,7 @@ class Steps:
         late: bool = False,
         expect: str | None = None,
         dedupe: bool = False,
+        apart: bool = False,
         settled: bool = False,
         among: Sequence[str] = (),
         leave: str | None = None,
@@ -89,9 +105,10 @@ class Steps:
         kept: bool = False,
         past: bool = False,
     ) -> Step:
-        """Writes a record; with `dedupe` not beside one of the same words, and never beside another of its slot.
+        """Writes a record; with `dedupe` not beside one of its words (`apart`: and type and date), and never beside another of its slot.
 
-        Both but for those `among` (mids); the slot is not asked about when that is `settled`.
+        All but for those `among` (mids); the slot is not asked about when that is `settled`. A turn that was said before that day in its
+        session becomes evidence of the first one; a new statement in the words of a turn is cited by it.
 
         `past`: a memory that another server made, see `MemoryStore.adopt`. `same`: the text stays, and with it the vector. `kept`: what
         its writer gave counts as it did, so the same write again is the same.
@@ -109,7 +126,9 @@ class Steps:
             "late": late or None,
             "expect": expect,
             "kin": stands.kin if dedupe and stands.kin else None,
+            "words": stands.words if dedupe and stands.kin and not apart else None,
             "slot": None if settled else stands.slot or None,
+            **self._cited(record, stands, past=past),
             "leave": leave,
             "same": same or None,
             "past": past or None,
@@ -117,14 +136,40 @@ class Steps:
         if among:
             step["among"] = list(among)
         step |= {name: value for name, value in optional.items() if value is not None}
-        if "kin" in step or "slot" in step:
+        if step.keys() & {"kin", "slot", "turn", "said"}:
             step["sc"] = stands.scope
         return step
+
+    def _cited(self, record: MemoryRecord, stands: Standing, *, past: bool) -> dict[str, Any]:
+        """What a turn says to statements of its words, and they to it. What another server made is as it was there."""
+        words = stands.words[1:]
+        if past and is_turn(record):
+            return {}
+        if not is_turn(record):
+            cited = [message for piece in record.evidence or () for message in piece.message_ids]
+            return {"said": TURN + words, "of": [*cited, *(record.extracted_from or ())]}
+        role = str(record.metadata.get("role"))
+        piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=record.created_at)
+        piece.source = "user" if said_by_person(record) else "assistant"
+        turn = {
+            "field": stands.words,
+            "s": tag(record.session_id or ""),
+            "day": int(record.created_at.timestamp() // 86400),
+            "role": role,
+            "json": piece.model_dump_json(exclude_none=True),
+            "name": "m" + self.mid(record.id),
+        }
+        return {"turn": turn | ({"w": WORDS + words} if said_by_person(record) else {})}
 
     def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool = False) -> Step:
         """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
         text = evidence.model_dump_json(exclude_none=True)
-        name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
+        if evidence.session_id and len(evidence.message_ids) == 1:
+            # However often, and by whom, a message is cited: it is one piece.
+            ref = SessionRef(evidence.session_id, found.record.namespace, found.record.user_id)
+            name = "m" + self.mid(message_memory_id(ref, evidence.message_ids[0]))
+        else:
+            name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
         step: Step = {"op": "evidence", "mid": found.mid, "field": name, "json": text}
         if alias is not None and alias.id != found.record.id:
             step |= {"alias": self.mid(alias.id), "dig": memory_digest(alias)}

@@ -13,11 +13,11 @@ import numpy as np
 from redis.asyncio import Redis
 
 from agent_memory.scope import SessionRef
-from agent_memory.services.longterm import message_memory_id
 from agent_memory.storage import keys
 from agent_memory.storage.codec import decode_entry, decode_memory, decode_session, message_identity
 from agent_memory.storage.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
 from agent_memory.storage.keys import Keys
+from agent_memory.storage.records import message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryRecord
 from tests.faults.journal import Expected, Said, SessionModel, expected, read

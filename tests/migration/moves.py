@@ -16,7 +16,7 @@ async def move(rig: Rig, url: str, told: Told | None = None, prefixes: OldPrefix
     """Runs a move, for real unless `dry_run=True`."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
         moves = MoveStore(rig.rt.client, rig.keys, rig.rt.memories)
-        stores = (rig.rt.memories, rig.rt.sessions, rig.rt.view_store)
+        stores = (rig.rt.memories, rig.rt.decisions, rig.rt.sessions, rig.rt.view_store)
         service = MigrationService(rig.settings, old, moves, *stores, rig.embedder, rig.rt.counter, extracts=rig.rt.extracts)
         return await service.run(SCOPE, MoveOptions(**{"dry_run": False, **options}), told)
 

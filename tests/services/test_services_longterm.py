@@ -8,7 +8,8 @@ import pytest
 
 from agent_memory.errors import NotFound, Refused
 from agent_memory.scope import Scope, SessionRef
-from agent_memory.services.longterm import content_hash, message_memory_id
+from agent_memory.services.longterm import content_hash
+from agent_memory.storage.records import message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_memory.scope import SessionRef
-from agent_memory.services.longterm import message_memory_id
+from agent_memory.storage.records import message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult
 from tests.support.commands import commands_of

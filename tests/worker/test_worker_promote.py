@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from agent_memory.scope import SessionRef
-from agent_memory.services.longterm import message_memory, message_memory_id
+from agent_memory.services.longterm import message_memory
 from agent_memory.storage.memories import Fence
+from agent_memory.storage.records import message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from agent_memory_worker.promote import promote_session

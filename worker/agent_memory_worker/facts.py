@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory.prompts.extract import VERSION, ExtractedFact
-from agent_memory.sameness import kin
+from agent_memory.sameness import normal_text
 from agent_memory.scope import SessionRef
 from agent_memory.services.extraction_rules import Rules
 from agent_memory.services.longterm import content_hash, fact_memory_id
@@ -73,9 +73,10 @@ def candidates(
         candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
         if candidate is None:
             continue
-        same = found.setdefault(kin(candidate.record), candidate)
+        words = normal_text(candidate.record.text), candidate.record.event_date
+        same = found.setdefault(words, candidate)
         if same is not candidate:
-            found[kin(candidate.record)] = _both(same, candidate)
+            found[words] = _both(same, candidate)
     return sorted(found.values(), key=lambda one: one.record.created_at)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from agent_memory.errors import BadInput
@@ -9,13 +10,16 @@ from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.longterm import content_hash, message_memory
+from agent_memory.services.settling import decide
 from agent_memory.storage.codec import decode_own
+from agent_memory.storage.decisions import Origin
 from agent_memory.storage.memories import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
 from agent_memory_worker.heard import Hearing
 
 _BATCH = 200
+_STATED = Origin("client", "stated in a session")
 
 
 async def promote_session(runtime: Runtime, sid: str) -> int:
@@ -35,6 +39,8 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
         kept = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
         records = [message_memory(journal.ref, stored, text) for stored, text in kept if text]
+        if pending and not await _settle_own(runtime, scope, sid, journal, pending, own):
+            continue
         fence = Fence(
             sid=sid,
             epoch=journal.epoch,
@@ -43,12 +49,27 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
             to=journal.start + len(journal.waiting),
             keep=JOURNAL_CONTEXT,
             both=not runtime.extracts,
-            own=pending,
         )
-        if await runtime.memories.write(scope, [*own, *records], fence=fence, late=True) is None:
+        if await runtime.memories.write(scope, records, fence=fence, late=True) is None:
             continue  # Another worker was faster, or the session was deleted: read again.
         made += len(own) + len(records)
     return made
+
+
+async def _settle_own(
+    runtime: Runtime, scope: Scope, sid: str, journal: Journal, pending: Mapping[str, str], own: Sequence[MemoryRecord]
+) -> bool:
+    """Stores what was put into a session as if it had been created: what repeats a memory is its evidence, a slot has one fact.
+
+    False when the session or a memory moved on, or when some must wait for others: the rest is for another look at the journal.
+    """
+    decided = await decide(runtime.memories, runtime.neighbours, scope, own)
+    done = {record.id: pending[record.id] for record, _ in decided} if own else pending
+    # The cursor stays: what is moved on is the memories that wait, and only while the session is the one that was read.
+    fence = Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=done)
+    decisions = [one for _, some in decided for one in some]
+    outcome = await runtime.decisions.commit(scope, decisions, _STATED, fence=fence, late=True, stated=True)
+    return outcome.done and len(done) == len(pending)
 
 
 async def _hearing(runtime: Runtime, scope: Scope, journal: Journal) -> Hearing:

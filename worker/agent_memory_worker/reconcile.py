@@ -56,13 +56,16 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, found: Sequenc
     asked: list[_Open] = []
     fresh: list[MemoryRecord] = []
     holders: dict[str, str] = {}
+    apart: set[str] = set()
     for candidate, place in zip(found, around, strict=True):
-        if place.known:
+        if place.known is not None:
             continue  # The same fact of the same message was stored before, and may have ended since: an old message is no news.
         same = _same(candidate.record, place)
         if same is not None:
             decisions += _evidence(candidate, same)
             continue
+        if place.twin is not None:
+            apart.add(candidate.record.id)
         near = _comparable(candidate.record, place)
         if not near:
             fresh.append(candidate.record)
@@ -78,13 +81,15 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, found: Sequenc
         judged, added = _carried_out(kept, asked, answers, holders)
         decisions += judged
         fresh += added
-    return _one_per_slot(decisions, fresh, holders)
+    settled = _one_per_slot(decisions, fresh, holders)
+    return [Add(one.record, apart=one.record.id in apart) if isinstance(one, Add) else one for one in settled]
 
 
 def _same(record: MemoryRecord, around: Around) -> Found | None:
     """What says the same in the same words, give or take their small ones."""
-    if around.twin is not None:
-        return around.twin
+    twin = around.twin
+    if twin is not None and len({one.event_date.date() for one in (record, twin.record) if one.event_date is not None}) < 2:
+        return twin
     mine = _wording(record)
     return next((found for found, _ in around.near if mine[0] and _wording(found.record) == mine), None)
 
@@ -101,7 +106,11 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 def _evidence(candidate: Candidate, same: Found) -> list[Decision]:
     """Said again is more evidence; repeated by the assistant, which knows it from us, it is none."""
-    return [AddEvidence(same, candidate.evidence)] if candidate.witnessed else []
+    if not candidate.witnessed:
+        return []
+    if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
+        return [Update(same, same.record.model_copy(update={"event_date": candidate.record.event_date}), candidate.evidence)]
+    return [AddEvidence(same, candidate.evidence)]
 
 
 def _comparable(record: MemoryRecord, around: Around) -> list[Found]:

@@ -1,0 +1,196 @@
+"""The same text twice, by any two entrances, is one memory with two pieces of evidence. One server, every ordered pair."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.api.app import create_app
+from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.sameness import is_turn
+from agent_memory.scope import SessionRef
+from agent_memory.services.settling import adopt_settled
+from agent_memory.settings import load_settings
+from agent_memory.storage.keys import Keys
+from agent_memory.tasks import DueKind
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client.models import ClientMemoryRecord, MemoryEvidence, MemoryMessage, MemoryRecord
+from agent_memory_worker.main import run_worker
+from tests.extraction.cases import SCOPE
+from tests.support.api import serving
+from tests.support.lookalike import Lookalike
+from tests.support.mcp import Session, over_http
+from tests.support.waiting import wait_until
+
+PREFIX = "entrances"
+
+
+def text_of(user: str) -> str:
+    """What is said: of each user something else, so that no batch of the embedder helps another."""
+    return f"The boat of {user} lies in Bergen"
+
+
+@dataclass
+class Server:
+    """A server with everything, and the entrances of it."""
+
+    url: str
+    api: MemoryAPIClient
+    http: httpx.AsyncClient
+    runtime: Runtime
+    model: Lookalike
+    sessions: set[tuple[str, str]] = field(default_factory=set)
+    mcp: Session | None = None
+
+    async def create(self, user: str, n: int) -> None:
+        """REST, with no more than a program must say."""
+        body = {"memories": [{"id": f"{user} {n}", "text": text_of(user), "user_id": user}]}
+        assert (await self.http.post("/v1/long-term-memory/", json=body)).status_code == 200
+
+    async def episodic(self, user: str, n: int) -> None:
+        """REST, as another type."""
+        record = ClientMemoryRecord(id=f"{user} {n}", text=text_of(user), user_id=user, memory_type="episodic")
+        await self.api.create_long_term_memory([record])
+
+    async def in_session(self, user: str, n: int) -> None:
+        """PUT of a session that holds a memory; its type is what it is unless somebody says one: "message"."""
+        body = {"user_id": user, "messages": [], "memories": [{"id": f"{user} {n}", "text": text_of(user)}]}
+        assert (await self.http.put(f"/v1/working-memory/held-{n}", json=body)).status_code == 200
+        self.sessions.add((user, f"held-{n}"))
+
+    async def message(self, user: str, n: int) -> None:
+        """Somebody says so, word for word."""
+        await self.api.append_messages("chat", [MemoryMessage(role="user", content=text_of(user), id=f"{n}")], user_id=user)
+        self.sessions.add((user, "chat"))
+
+    async def extraction(self, user: str, n: int) -> None:
+        """Somebody says so in other words, and a model reads it out of them."""
+        said = f"By the way, part {n}: {user} keeps a boat, and it lies over in Bergen!"
+        self.model.scripted.facts[said] = [{"text": text_of(user), "type": "semantic", "speaker": user, "slot": "boat_place"}]
+        await self.api.append_messages(f"talk-{n}", [MemoryMessage(role="user", content=said, id=f"said-{n}")], user_id=user)
+        self.sessions.add((user, f"talk-{n}"))
+
+    async def by_mcp(self, user: str, n: int) -> None:
+        """The MCP tool."""
+        assert self.mcp is not None
+        memory = {"text": text_of(user), "user_id": user, "memory_type": "semantic"}
+        assert (await self.mcp.call("create_long_term_memories", memories=[memory]))["status"] == "ok"
+
+    async def eager_tool(self, user: str, n: int) -> None:
+        """The tool that a program's model calls, to remember at once."""
+        await self._tool("eagerly_create_long_term_memory", {"memories": [{"text": text_of(user), "memory_type": "semantic"}]}, user, n)
+
+    async def lazy_tool(self, user: str, n: int) -> None:
+        """The tool that a program's model calls, to remember by way of the session."""
+        await self._tool("lazily_create_long_term_memory", {"text": text_of(user), "memory_type": "episodic"}, user, n)
+        self.sessions.add((user, f"tools-{n}"))
+
+    async def _tool(self, name: str, given: dict[str, Any], user: str, n: int) -> None:
+        done = await self.api.resolve_function_call(name, given, f"tools-{n}", user_id=user)
+        assert done["success"], done
+
+    async def move(self, user: str, n: int) -> None:
+        """What is moved in from another server, by the function that moves a page of it."""
+        record = MemoryRecord(id=f"old {user} {n}", text=text_of(user), user_id=user, memory_type="semantic")
+        assert (await adopt_settled(self.runtime.memories, self.runtime.decisions, SCOPE, [record]))[0] in ("new", "repeat")
+
+    async def worked_off(self) -> None:
+        """Returns when nothing of the sessions waits any more."""
+        sessions, self.sessions = self.sessions, set()
+        await asyncio.gather(*(self.api.flush_working_memory(session, user_id=user) for user, session in sessions))
+        keys = Keys(PREFIX)
+        members = {keys.sid(SCOPE.tenant, SessionRef(session, None, user)) for user, session in sessions}
+
+        async def idle() -> bool:
+            due = [await self.runtime.client.zrange(keys.due(kind), 0, -1) for kind in (DueKind.SESSION, DueKind.EXTRACTION)]
+            return members.isdisjoint(member.decode() for some in due for member in some)
+
+        await wait_until(idle, "the work on the sessions", 60)
+
+
+@pytest.fixture(scope="module")
+async def server(redis_url: str) -> AsyncGenerator[Server]:
+    model = Lookalike().start()
+    model.scripted.silent = True
+    options = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-test-0000", "EMBEDDING_PROVIDER": "local"}
+    settings = load_settings(KEY_PREFIX=PREFIX, EXTRACTION_DEBOUNCE_SECONDS=3600, COMPACTION_EVERY_MINUTES=0, **options)
+    async with open_runtime(settings, redis_url) as runtime:
+        stop = asyncio.Event()
+        worker = asyncio.create_task(run_worker(runtime, settings, stop))
+        try:
+            async with (
+                serving(create_app(settings, runtime)) as url,
+                httpx.AsyncClient(base_url=url, timeout=60) as http,
+                MemoryAPIClient(MemoryClientConfig(base_url=url, max_retries=0, timeout=60)) as api,
+            ):
+                yield Server(url, api, http, runtime, model)
+        finally:
+            stop.set()
+            await worker
+            model.stop()
+
+
+Entrance = Callable[[Server, str, int], Awaitable[None]]
+ENTRANCES: dict[str, Entrance] = {
+    "create": Server.create,
+    "create as an event": Server.episodic,
+    "session": Server.in_session,
+    "message": Server.message,
+    "extraction": Server.extraction,
+    "MCP": Server.by_mcp,
+    "eager tool": Server.eager_tool,
+    "lazy tool": Server.lazy_tool,
+    "move": Server.move,
+}
+PAIRS = list(product(ENTRANCES, ENTRANCES))
+
+
+@dataclass
+class Kept:
+    """What is there of a text: what is stated, and what was said."""
+
+    stated: list[MemoryRecord]
+    said: list[MemoryRecord]
+    evidence: dict[str, MemoryEvidence]
+
+
+@pytest.fixture(scope="module")
+async def kept(server: Server) -> dict[tuple[str, str], Kept]:
+    """What is there after all pairs, each of a user of its own: all first halves at once, then all second ones."""
+    users = {pair: f"{pair[0]} then {pair[1]}" for pair in PAIRS}
+    async with over_http(f"{server.url}/mcp") as server.mcp:
+        for n in (0, 1):
+            await asyncio.gather(*(ENTRANCES[pair[n]](server, user, n) for pair, user in users.items()))
+            await server.worked_off()
+    found: dict[tuple[str, str], Kept] = {}
+    for pair, user in users.items():
+        records = [one async for one in server.api.search_all_long_term_memories("", user_id={"eq": user}, batch_size=50)]
+        same = [one for one in records if one.text == text_of(user)]
+        stated, said = [one for one in same if not is_turn(one)], [one for one in same if is_turn(one)]
+        evidence = {one.id: await server.api.get_memory_evidence(one.id) for one in same}
+        found[pair] = Kept(stated, said, evidence)
+    return found
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[" then ".join(pair) for pair in PAIRS])
+async def test_twice_is_one_memory_with_two_pieces_of_evidence(kept: dict[tuple[str, str], Kept], pair: tuple[str, str]) -> None:
+    """A message stays in its place as what was said, and is the evidence of what is stated in its words."""
+    one = kept[pair]
+    turns = "message" in pair
+    (memory,) = one.said if pair == ("message", "message") else one.stated
+    assert len(one.said) == turns
+    pieces = one.evidence[memory.id].evidence
+    assert len(pieces) == 2, pieces
+    sources = [(piece.session_id, *piece.message_ids, piece.memory_id if not piece.message_ids else None) for piece in pieces]
+    assert len(set(sources)) == 2, "they are different pieces"
+    if turns:
+        shown = [message.content for piece in pieces for message in piece.messages or () if message.id in ("0", "1")]
+        assert shown == [memory.text] * pair.count("message")
+    if pair[0] in ("create", "create as an event"):
+        assert memory.id.endswith(" 0"), "who comes first keeps the id"
