@@ -1,5 +1,7 @@
 """`python -m benchmarks.load sustained|overload`: a server under a steady load for minutes, or under twice what it can do.
 
+Prints the figures and, for each criterion of rows L1 and L2 in docs/guarantees.md, whether it holds; the exit code is 1 when one does not.
+
 The load is open: requests are sent at their times whether or not earlier ones were answered, and a request's latency counts from the time
 at which it was due. Queries are asked once before, so that their embeddings come from the cache and searching alone is measured.
 """
@@ -24,9 +26,10 @@ import uvloop
 
 from benchmarks import corpus
 from benchmarks.http import Connection, request
-from benchmarks.meter import Meter, percentile, rss_bytes
+from benchmarks.meter import Meter, children_seconds, percentile, rss_bytes
 from benchmarks.preload import PER_USER, preload
 from benchmarks.stack import Stack, running
+from benchmarks.verdict import of_overload, of_sustained
 
 _QUERIES = 500
 # A conversation of this many messages ends and another one begins.
@@ -34,6 +37,8 @@ _MESSAGES_PER_SESSION = 40
 _SESSIONS_AT_ONCE = 200
 _DRAIN_SECONDS = 300.0
 _REFUSED = (429, 503)
+# As clients do: an idle connection is not used again when the server may be closing it just now.
+_IDLE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,11 @@ class Tally:
             "p95_ms": _ms(fine, 0.95),
             "p99_ms": _ms(fine, 0.99),
             "max_ms": _ms(fine, 1.0),
+            "sent_p99_ms": _ms(self.sent[200], 0.99),
             "refusal_p50_ms": _ms(refused, 0.5),
+            "refusal_p95_ms": _ms(refused, 0.95),
             "refusal_p99_ms": _ms(refused, 0.99),
+            "share of refusals within 100 ms": round(sum(one <= 0.1 for one in refused) / len(refused), 4) if refused else None,
             "refusals without Retry-After": self.without_time,
         }
 
@@ -107,7 +115,7 @@ class Driver:
 
     def __init__(self, bases: Sequence[str]) -> None:
         self._bases = bases
-        self._idle: list[Answering] = []
+        self._idle: list[tuple[Answering, float]] = []
         self._opened = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self.tallies: dict[str, Tally] = defaultdict(Tally)
@@ -115,8 +123,10 @@ class Driver:
 
     async def connection(self) -> Answering:
         while self._idle:
-            if not (one := self._idle.pop()).lost:
+            one, since = self._idle.pop()
+            if not one.lost and time.perf_counter() - since < _IDLE_SECONDS:
                 return one
+            one.close()
         self._opened += 1
         return await _connect(self._bases[self._opened % len(self._bases)])
 
@@ -141,7 +151,7 @@ class Driver:
 
     def give_back(self, connection: Answering) -> None:
         """The connection is free again."""
-        self._idle.append(connection)
+        self._idle.append((connection, time.perf_counter()))
 
     async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]]) -> None:
         """Starts `act` with its due time, `rate` times per second with random gaps (a Poisson process)."""
@@ -258,6 +268,7 @@ async def sustained(given: Given, folder: Path) -> dict[str, Any]:
         samples: dict[str, list[int]] = defaultdict(list)
         meter = Meter(stack.pids)
         meter.start()
+        children = children_seconds(stack.pids["redis"][0])
         watching = asyncio.create_task(_watched(stack, samples, given.seconds))
         await asyncio.gather(
             driver.steadily(given.appends, given.seconds, talk.append), driver.steadily(given.searches, given.seconds, talk.search)
@@ -265,6 +276,7 @@ async def sustained(given: Given, folder: Path) -> dict[str, Any]:
         await driver.answered()
         watching.cancel()
         used = meter.stop()
+        children = children_seconds(stack.pids["redis"][0]) - children
         drained = await _until_drained(stack)
         return {
             "asked": vars(given),
@@ -274,7 +286,7 @@ async def sustained(given: Given, folder: Path) -> dict[str, Any]:
             "drained_seconds": drained,
             "rss_mb": {name: round(values[-1] / 2**20, 1) for name, values in samples.items()},
             "rss_growth_last_half_percent": {name: _growth(values) for name, values in samples.items()},
-            "cpu_share": {name: round(value / used.wall, 3) for name, value in used.cpu.items()},
+            "cpu_share": {name: round(value / used.wall, 3) for name, value in {**used.cpu, "redis' children": children}.items()},
             "foreign_cpu_share": used.foreign,
             "all processes alive": _alive(stack),
         }
@@ -323,8 +335,8 @@ async def _capacity(talk: Talk, seconds: float) -> float:
     return done / seconds
 
 
-def main() -> None:
-    """Reads the arguments, runs, prints the figures as JSON."""
+def main() -> int:
+    """Reads the arguments, runs, prints the figures as JSON and the verdicts; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("what", choices=["sustained", "overload"])
     parser.add_argument("--seconds", type=float, default=None, help="600, or 20 of overload")
@@ -335,16 +347,18 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=None, help="also write the figures here")
     options = parser.parse_args()
-    act = sustained if options.what == "sustained" else overload
+    act, judge = (sustained, of_sustained) if options.what == "sustained" else (overload, of_overload)
     seconds = options.seconds or (600.0 if act is sustained else 20.0)
     given = Given(seconds, options.memories, options.appends, options.searches, options.apis, options.workers)
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         found = uvloop.run(act(given, Path(folder)))
     text = json.dumps(found, indent=1)
-    print(text)
+    verdicts = judge(found)
+    print(text, *verdicts, sep="\n")
     if options.out:
         options.out.write_text(text + "\n")
+    return 0 if all(verdict.holds for verdict in verdicts) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

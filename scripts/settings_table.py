@@ -40,7 +40,7 @@ MEANINGS = {
     "LOG_FORMAT": "for people or for machines",
     "MAX_BODY_BYTES": "largest request body; a larger one is refused with 413",
     "REQUEST_TIMEOUT_SECONDS": "how long a request may take; then it is answered with 503",
-    "MAX_CONCURRENT_REQUESTS": "requests that a process has under way at a time; more are refused at once with 503 and `Retry-After`",
+    "MAX_CONCURRENT_REQUESTS": "requests under way at most, fewer while the process is late; more are refused with 503 and `Retry-After`",
     "SHUTDOWN_GRACE_SECONDS": "how long running requests, and then running tasks, have when the process is stopped",
     "REDIS_URL": "a Redis with the query engine; without it `serve` runs its own",
     "DATA_DIR": "where the embedded Redis keeps its data",

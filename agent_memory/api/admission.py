@@ -1,9 +1,17 @@
 """Admission: as many requests at a time as the process can serve in time; the rest is refused at once, before anything is read.
 
 What is admitted then ends within its deadline, however much is asked for, and a refused caller learns it while it can still go elsewhere.
+
+How many those are follows from how late the event loop is: requests that wait for others (a model, `wait=true`) make it late for nobody,
+those that are computed do. While the loop is late all the time, the limit shrinks step by step; while it is not, it grows again. The signal
+is CoDel's: the least delay of an interval, which a burst or a pause does not raise, a standing queue does (Nichols and Jacobson,
+"Controlling Queue Delay", ACM Queue, 2012). The steps are TCP's, down in proportion and up little by little.
 """
 
 from __future__ import annotations
+
+import asyncio
+from time import monotonic
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,28 +25,95 @@ _EXEMPT = frozenset({"/v1/health", "/v1/ready", "/metrics"})
 _STREAM = "/sse"
 _RETRY_AFTER_SECONDS = 1
 
+_BEAT_SECONDS = 0.01
+# A turn of the loop that is late by more; a request takes about ten turns, a refusal about three.
+_LATE_SECONDS = 0.012
+# How long the loop must be late without a pause before the limit shrinks, and how long until the next step.
+_PATIENCE_SECONDS = 0.3
+_STEP_SECONDS = 0.1
+_DOWN = 0.8
+_UP = 1.1
+# The limit never falls below what a process serves in a small part of a second.
+_LEAST = 32
+
+
+class Limit:
+    """How many requests may be under way, at most `most`, by how late the loop was at each beat."""
+
+    def __init__(self, most: int) -> None:
+        self._most = float(most)
+        self._least = float(min(most, _LEAST))
+        self._now = float(most)
+        self._late_since: float | None = None
+        self._next = 0.0
+
+    @property
+    def requests(self) -> int:
+        """The limit now."""
+        return int(self._now)
+
+    def rest(self) -> None:
+        """Nothing is under way: what was late is over."""
+        self._now = self._most
+        self._late_since = None
+
+    def beat(self, late: float, now: float, under_way: int) -> None:
+        """The loop was late by so many seconds, at a time (s) of a clock that never goes back."""
+        if late <= _LATE_SECONDS:
+            self._late_since = None
+            if now >= self._next and self._now < self._most and under_way >= self._now * 0.9:
+                self._now = min(self._most, self._now * _UP + 1)
+                self._next = now + _STEP_SECONDS
+            return
+        if self._late_since is None:
+            self._late_since = now
+            self._next = max(self._next, now + _PATIENCE_SECONDS)
+        elif now >= self._next:
+            self._now = max(self._least, min(self._now, under_way) * _DOWN)
+            self._next = now + _STEP_SECONDS
+
 
 class Admission:
-    """Pure ASGI. `most` requests are under way at a time; a refusal is a 503 with `Retry-After`."""
+    """Pure ASGI. At most `most` requests are under way at a time; a refusal is a 503 with `Retry-After`."""
 
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         self._app = app
-        self._most = most
+        self._limit = Limit(most)
         self._in_flight = 0
+        self._due: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (path := scope["path"].rstrip("/")) in _EXEMPT or path.endswith(_STREAM):
             await self._app(scope, receive, send)
             return
-        if self._in_flight >= self._most:
+        if self._in_flight >= self._limit.requests:
             REQUESTS_REFUSED.inc()
-            message = f"{self._most} requests are under way already (MAX_CONCURRENT_REQUESTS): try again"
+            message = (
+                f"{self._in_flight} requests are under way, more than are answered in time (MAX_CONCURRENT_REQUESTS at most): try again"
+            )
             await render(Overloaded(message, retry_after=_RETRY_AFTER_SECONDS))(scope, receive, send)
             return
         self._in_flight += 1
         REQUESTS_IN_FLIGHT.set(self._in_flight)
+        if self._due is None:
+            self._wait()
         try:
             await self._app(scope, receive, send)
         finally:
             self._in_flight -= 1
             REQUESTS_IN_FLIGHT.set(self._in_flight)
+
+    def _wait(self) -> None:
+        self._due = monotonic() + _BEAT_SECONDS
+        asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._beat)
+
+    def _beat(self) -> None:
+        """As long as requests are under way; an idle process is left to sleep."""
+        assert self._due is not None
+        if self._in_flight:
+            now = monotonic()
+            self._limit.beat(now - self._due, now, self._in_flight)
+            self._wait()
+        else:
+            self._limit.rest()
+            self._due = None

@@ -33,6 +33,11 @@ log = logging.getLogger(__name__)
 
 # How much longer than its own bound a part may take to end before it is cut off.
 _MARGIN_SECONDS = 5.0
+# libuv takes one new connection per socket in each turn of the loop, and under load a turn takes milliseconds: callers would wait in the
+# kernel's queue, where nobody refuses them, and when that is full for seconds. So each socket is looked at under this many names.
+_ACCEPTS_PER_TURN = 16
+# Longer than clients keep idle connections: one that is closed just when a request is on its way cannot be answered.
+_KEEP_ALIVE_SECONDS = 75
 _EVERY_ADDRESS = {"0.0.0.0", "::", ""}
 
 
@@ -205,6 +210,7 @@ class _HttpServer:
             access_log=access_log,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=settings.server.shutdown_grace_seconds,
         )
         self._uvicorn = _Uvicorn(config)
@@ -212,7 +218,9 @@ class _HttpServer:
     async def run(self) -> None:
         """Serves until `stop`."""
         assert self._uvicorn is not None
-        await self._uvicorn.serve(sockets=self._listeners)
+        # uvicorn closes them when it is told to stop, which ends their address: from then on callers are turned away by the kernel.
+        names = [name for one in self._listeners for name in (one, *(one.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
+        await self._uvicorn.serve(sockets=names)
 
     async def started(self) -> None:
         """Returns once requests are answered."""

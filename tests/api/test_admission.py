@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agent_memory.api.admission import Limit
 from agent_memory.api.app import create_app
 from agent_memory.settings import Settings
 from agent_memory_client.models import AppendMessagesResponse
@@ -101,3 +102,40 @@ async def test_who_hangs_up_or_fails_leaves_room(gated: Any) -> None:
     assert {(await http.post("/v1/working-memory/s1/messages", json=_BODY)).status_code for _ in range(3 * _MOST)} == {500}
     recorded.answers["working.append"] = lambda: gate()
     assert await has_room()
+
+
+def _beats(limit: Limit, late: float, seconds: float, under_way: int, begin: float) -> float:
+    """The loop is late by so much at every beat for so long; returns the time after it."""
+    for beat in range(round(seconds * 100)):
+        limit.beat(late, begin + beat / 100, under_way)
+    return begin + seconds
+
+
+def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
+    limit = Limit(256)
+    now = _beats(limit, 0.5, 0.01, 200, 10.0)
+    now = _beats(limit, 0.001, 1.0, 200, now)
+    assert limit.requests == 256, "one pause is nothing"
+    for _ in range(20):
+        now = _beats(limit, 0.5, 0.2, 200, now)
+        now = _beats(limit, 0.001, 0.01, 200, now)
+    assert limit.requests == 256, "nor are bursts with rests between them"
+    now = _beats(limit, 0.05, 0.5, 200, now)
+    assert 128 <= limit.requests <= 160, "what is under way counts, not what might be"
+    now = _beats(limit, 0.05, 5.0, 200, now)
+    assert limit.requests == 32, "never below what is served in a moment"
+    now = _beats(limit, 0.001, 5.0, 3, now)
+    assert limit.requests == 32, "what nobody asks for does not grow"
+    now = _beats(limit, 0.001, 1.0, 32, now)
+    assert 36 <= limit.requests < 256
+    _beats(limit, 0.001, 20.0, 256, now)
+    assert limit.requests == 256
+    now = _beats(limit, 0.05, 5.0, 200, 100.0)
+    limit.rest()
+    assert limit.requests == 256
+
+
+def test_a_small_limit_stays_as_it_is() -> None:
+    limit = Limit(4)
+    _beats(limit, 0.5, 5.0, 4, 0.0)
+    assert limit.requests == 4
