@@ -18,7 +18,7 @@ _KIND: dict[str, Any] = {
 }
 _FINE: dict[str, Any] = {
     "append": _KIND,
-    "search": _KIND,
+    "search": dict(_KIND),
     "rss_growth_last_half_percent": {"api": 1.0, "worker": 2.0, "redis": 30.0},
     "lost": 0,
     "drained_seconds": 1.5,
