@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,7 @@ from redis.exceptions import (
 
 from agent_memory import search_options
 from agent_memory.errors import AgentMemoryError, BadInput, RedisUnavailable, StartupError
+from agent_memory.storage.wire import LeanPool, exchange
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float) -> aioredis.Red
 
     It never repeats a command by itself: redis-py would run a script whose reply was lost a second time.
     """
-    pool = aioredis.BlockingConnectionPool.from_url(
+    pool = LeanPool.from_url(
         url,
         max_connections=pool_size,
         timeout=2,
@@ -150,16 +151,30 @@ async def read(client: aioredis.Redis, build: Callable[[Pipeline], object]) -> l
 
     Only for commands that change nothing.
     """
+    # redis-py's pipeline is the builder only: it knows how its commands are spelt and how their replies are read.
+    pipe = client.pipeline(transaction=False)
+    build(pipe)
+    asked: Sequence[tuple[Sequence[Any], Any]] = pipe.command_stack
+    if not asked:
+        return []
+    commands = [parts for parts, _ in asked]
     with redis_errors():
         for last in (False, True):
-            async with client.pipeline(transaction=False) as pipe:
-                build(pipe)
-                try:
-                    return await pipe.execute()
-                except BusyLoadingError:
+            try:
+                replies = await exchange(client, commands)
+                break
+            except BusyLoadingError:
+                raise
+            except ConnectionError as error:
+                # Who waited in vain for a connection has had its time.
+                if last or _pool_exhausted(error):
                     raise
-                except ConnectionError as error:
-                    # Who waited in vain for a connection has had its time.
-                    if last or _pool_exhausted(error):
-                        raise
-    raise AssertionError("unreachable")
+        else:
+            raise AssertionError("unreachable")
+        for place, (reply, (parts, options)) in enumerate(zip(replies, asked, strict=True)):
+            if isinstance(reply, ResponseError):
+                raise reply
+            callback = client.response_callbacks.get(parts[0])
+            if callback is not None:
+                replies[place] = callback(reply, **{name: value for name, value in options.items() if name != "keys"})
+    return replies

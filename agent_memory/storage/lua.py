@@ -13,6 +13,7 @@ from redis.exceptions import NoScriptError
 from agent_memory.errors import RedisUnavailable, VersionMismatch
 from agent_memory.storage import memory_scripts, outbox_scripts, scripts, session_scripts, upkeep_scripts
 from agent_memory.storage.connection import redis_errors
+from agent_memory.storage.wire import command, exchange
 
 Arg = str | bytes | int | float
 
@@ -38,17 +39,15 @@ class Script:
             if self._fsync:
                 return await self._on_disk(keys, args)
             try:
-                return await self._client.evalsha(self._script.sha, len(keys), *keys, *args)
+                return await command(self._client, "EVALSHA", self._script.sha, len(keys), *keys, *args)
             except NoScriptError:
-                return await self._client.eval(self._source, len(keys), *keys, *args)
+                return await command(self._client, "EVAL", self._source, len(keys), *keys, *args)
 
     async def _on_disk(self, keys: Sequence[str], args: Sequence[Arg]) -> Any:
         """Script and WAITAOF on one connection: it speaks of the writes of its own connection only. Raises RedisUnavailable."""
-        for command, script in (("EVALSHA", self._script.sha), ("EVAL", self._source)):
-            async with self._client.pipeline(transaction=False) as pipe:
-                pipe.execute_command(command, script, len(keys), *keys, *args)
-                pipe.execute_command("WAITAOF", 1, 0, _FSYNC_MS)
-                reply, waited = await pipe.execute(raise_on_error=False)
+        for name, script in (("EVALSHA", self._script.sha), ("EVAL", self._source)):
+            call = (name, script, len(keys), *keys, *args)
+            reply, waited = await exchange(self._client, [call, ("WAITAOF", 1, 0, _FSYNC_MS)])
             if isinstance(reply, NoScriptError):
                 continue
             for answer in (reply, waited):

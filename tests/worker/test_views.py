@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from redis.asyncio.client import Pipeline
 
 from agent_memory.errors import AgentMemoryError, BadInput, NotFound, Refused
 from agent_memory.llm.openai import OpenAIChat
 from agent_memory.services.access import scope_of_work
+from agent_memory.storage import connection
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import (
     CreateSummaryViewRequest,
@@ -300,12 +300,13 @@ async def test_listing_takes_one_command_however_many_there_are(rig: Rig, monkey
     for n in range(20):
         await view(rig, name=f"v{n}")
     commands: list[str] = []
-    execute = Pipeline.execute
+    exchange = connection.exchange
 
-    async def counted(pipe: Any, *given: Any, **named: Any) -> Any:
-        commands.extend(command[0][0] for command in pipe.command_stack)
-        return await execute(pipe, *given, **named)
+    async def counted(client: Any, asked: Any) -> Any:
+        if client is rig.rt.client:
+            commands.extend(command[0] for command in asked)
+        return await exchange(client, asked)
 
-    monkeypatch.setattr(Pipeline, "execute", counted)
+    monkeypatch.setattr(connection, "exchange", counted)
     assert [one.name for one in await rig.rt.views.list(SCOPE)] == [f"v{n}" for n in range(20)]
     assert commands == ["HVALS"]

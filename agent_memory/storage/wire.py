@@ -1,0 +1,129 @@
+"""redis-py's connections, with less work per command: what the request path sends and reads in one round trip.
+
+redis-py opens and watches the connections, speaks to Redis and names its errors. Its asyncio client packs each command in Python, makes a
+task for each write and a timer for each reply; together that is more than all the rest of a search. Here commands are packed by hiredis
+(as redis-py itself does in its client without asyncio), written at once, and read under one timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import redis.asyncio as aioredis
+from hiredis import pack_command
+from redis._parsers.base import AsyncBaseParser
+from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.exceptions import ConnectionError, DataError, ResponseError, TimeoutError
+
+Command = Sequence[Any]
+
+
+def _packed(command: Command) -> bytes:
+    """A command as Redis reads it; a name of two words ("SCRIPT LOAD") is two arguments. Raises DataError for what cannot be sent."""
+    name = command[0]
+    parts = tuple(command) if " " not in name else (*name.split(), *command[1:])
+    try:
+        return pack_command(parts)
+    except TypeError as error:
+        raise DataError(f"{name}: {error}") from None
+
+
+class _Lean(Connection):
+    """A connection that writes and reads whole pipelines."""
+
+    def pack_command(self, *args: Any) -> list[bytes]:
+        """As in redis-py; bytearrays and memoryviews are left to it."""
+        try:
+            return [_packed(args)]
+        except DataError:
+            return super().pack_command(*args)
+
+    def pack_commands(self, commands: Iterable[Iterable[Any]]) -> list[bytes]:
+        """As in redis-py, in one piece."""
+        return [b"".join(part for command in commands for part in self.pack_command(*command))]
+
+    async def exchanged(self, commands: Sequence[Command]) -> list[Any]:
+        """The replies, error answers among them as they are. Raises ConnectionError (then the connection is closed) and TimeoutError."""
+        loop = asyncio.get_running_loop()
+        if not self.is_connected or (self.health_check_interval and loop.time() > self.next_health_check):
+            # What was never sent can be asked again by whoever reads; redis-py reconnects and asks for a PONG.
+            await self.connect_check_health()
+            await self.check_health()
+        packed = b"".join(map(_packed, commands))
+        writer, parser, replies = self._writer, cast("AsyncBaseParser", self._parser), list[Any]()
+        assert writer is not None
+        try:
+            async with asyncio.timeout(self.socket_timeout):
+                writer.write(packed)
+                await writer.drain()
+                for _ in commands:
+                    replies.append(await parser.read_response())
+        except builtins.TimeoutError:
+            await self.disconnect(nowait=True)
+            raise TimeoutError("Timeout reading from Redis") from None
+        except OSError as error:
+            await self.disconnect(nowait=True)
+            raise ConnectionError(f"Error while speaking to Redis: {error.args}") from error
+        except BaseException:
+            # Replies that nobody read would answer the next commands.
+            await self.disconnect(nowait=True)
+            raise
+        self.next_health_check = loop.time() + self.health_check_interval
+        return replies
+
+
+class _LeanTls(_Lean, SSLConnection):
+    pass
+
+
+class _LeanSocket(_Lean, UnixDomainSocketConnection):
+    pass
+
+
+_LEAN: dict[type, type[_Lean]] = {Connection: _Lean, SSLConnection: _LeanTls, UnixDomainSocketConnection: _LeanSocket}
+
+
+class LeanPool(BlockingConnectionPool):
+    """A bounded pool that waits. Who finds a connection free, and nobody waiting for one, takes it at once."""
+
+    def __init__(self, **options: Any) -> None:
+        options["connection_class"] = _LEAN[options.get("connection_class", Connection)]
+        super().__init__(**options)
+        self._waiting = 0
+
+    async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
+        """A connection. Raises ConnectionError when none came free in time."""
+        if self._waiting or not self.can_get_connection():
+            self._waiting += 1
+            try:
+                return await super().get_connection()
+            finally:
+                self._waiting -= 1
+        connection = self.get_available_connection()
+        try:
+            await self.ensure_connection(connection)
+        except BaseException:
+            await self.release(connection)
+            raise
+        return connection
+
+
+async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
+    """Sends commands in one round trip, once; the replies as Redis gave them, error answers among them. Raises redis-py's errors."""
+    pool = client.connection_pool
+    connection = cast("_Lean", await pool.get_connection())
+    try:
+        return await connection.exchanged(commands)
+    finally:
+        await pool.release(connection)
+
+
+async def command(client: aioredis.Redis, *parts: Any) -> Any:
+    """One command's reply. Raises its error answer."""
+    reply = (await exchange(client, [parts]))[0]
+    if isinstance(reply, ResponseError):
+        raise reply
+    return reply
