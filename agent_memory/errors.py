@@ -9,11 +9,13 @@ AgentMemoryError            500  internal_error
 ├── MethodRefused           405  method_not_allowed
 ├── Conflict                409  conflict
 ├── VersionMismatch         412  version_mismatch     If-Match named another version
+├── Misdirected             421  misdirected          the Host header names somebody else
 ├── TooLarge                413  too_large
 ├── TooMany                 429  too_many             a limit of the tenant's is reached; carries retry_after
 ├── Unavailable             503  unavailable          an engine is away; carries retry_after
 │   ├── RedisUnavailable    503  redis_unavailable
 │   ├── ModelUnavailable    503  model_unavailable
+│   │   └── BudgetSpent     429  model_tokens_spent   the tenant's model tokens of the day are used up
 │   └── Overloaded          503  overloaded           as many requests are under way as are taken
 ├── UnknownWork             -    unknown_work         only a newer version's worker can do it
 ├── ModelAnswerInvalid      502  model_answer_invalid the model answered, but not usably
@@ -98,6 +100,13 @@ class VersionMismatch(AgentMemoryError):
     status = 412
 
 
+class Misdirected(AgentMemoryError):
+    """The request was sent to a name that is none of the server's."""
+
+    code = "misdirected"
+    status = 421
+
+
 class TooLarge(AgentMemoryError):
     """The request is larger than a limit that `message` names."""
 
@@ -137,6 +146,13 @@ class ModelUnavailable(Unavailable):
     """The model server cannot be reached, refuses us, or took longer than its budget."""
 
     code = "model_unavailable"
+
+
+class BudgetSpent(ModelUnavailable):
+    """The tenant has used its model tokens of the day: whoever can do without a model does, what cannot waits for tomorrow."""
+
+    code = "model_tokens_spent"
+    status = 429
 
 
 class Overloaded(Unavailable):

@@ -30,6 +30,12 @@ REQUEST_SECONDS = Histogram(
 )
 REQUESTS_IN_FLIGHT = Gauge("agent_memory_http_in_flight", "Requests under way.", registry=REGISTRY)
 REQUESTS_REFUSED = Counter("agent_memory_http_refused", "Requests refused because too many were under way.", registry=REGISTRY)
+LIMITED = Counter(
+    "agent_memory_limited",
+    "Refusals because a tenant's limit was reached, by limit.",
+    ("limit",),
+    registry=REGISTRY,
+)
 OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Marks of background work that waits, by kind.", ("kind",), registry=REGISTRY)
 OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work given up after too many tries, by kind.", ("kind",), registry=REGISTRY)
 OUTBOX_OLDEST_SECONDS = Gauge(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from agent_memory.llm.base import ChatModel, Embedder
 from agent_memory.llm.cached import CachingEmbedder
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import open_models
+from agent_memory.services.access import scope_of_work
 from agent_memory.services.compaction import CompactionService
 from agent_memory.services.credentials import Gate
 from agent_memory.services.explain import ExplainService
@@ -23,6 +25,7 @@ from agent_memory.services.extraction_rules import ExtractionRulesService
 from agent_memory.services.forgetting import ForgettingService
 from agent_memory.services.history import HistoryService
 from agent_memory.services.idempotency import IdempotencyService
+from agent_memory.services.limits import MemoryLimit, ModelBudget, RequestLimit
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.oauth import JwtGate, KeySet, fetching
 from agent_memory.services.operations import OperationService
@@ -53,6 +56,7 @@ from agent_memory.storage.indexes import (
     vector_schema,
 )
 from agent_memory.storage.keys import Keys
+from agent_memory.storage.limits import LimitStore
 from agent_memory.storage.lua import Scripts
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.merging import MergeStore
@@ -63,7 +67,7 @@ from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.reindex import Reindexer
 from agent_memory.storage.rules import RuleStore
-from agent_memory.storage.survey import Survey
+from agent_memory.storage.survey import Selection, Survey
 from agent_memory.storage.timetable import Timetable
 from agent_memory.storage.tokens import TokenStore
 from agent_memory.storage.traces import TraceStore
@@ -128,12 +132,19 @@ class Runtime:
     gate: Gate
     traces: TraceStore
     tokens: TokenService
+    request_limit: RequestLimit
+    memory_limit: MemoryLimit
+    budget: ModelBudget
 
     @property
     def extracts(self) -> bool:
         """Whether a model is asked for facts."""
         longterm = self.settings.longterm
         return longterm.enabled and longterm.extract_facts and self.chat is not None
+
+    def chat_of(self, tenant: str) -> ChatModel | None:
+        """The language model as a tenant may use it, None without one."""
+        return self.budget.of(self.chat, tenant)
 
     def docket(self) -> Docket:
         """A docket of this store, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
@@ -205,18 +216,22 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         survey = Survey(client, keys, spec)
         orders = OrderStore(client, keys)
         view_store = ViewStore(client, keys)
-        summarizer = ViewSummarizer(survey, models.chat, models.counter)
+        limit_store = LimitStore(client, keys)
+        budget = ModelBudget(settings.limits, limit_store)
+        memory_limit = MemoryLimit(settings.limits, lambda tenant: survey.count(scope_of_work(tenant), Selection()))
+        chat_of = partial(budget.of, models.chat)
+        summarizer = ViewSummarizer(survey, chat_of, models.counter)
         token_store = TokenStore(client, keys)
         token_gate = TokenGate(settings.auth, token_store)
         gate = JwtGate(settings.auth, KeySet(fetching(settings.auth))) if settings.auth.mode == "oauth2" else token_gate
         extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
-        working = WorkingMemoryService(settings, sessions, models.counter, extracts=extracts)
+        working = WorkingMemoryService(settings, sessions, models.counter, memory_limit, extracts=extracts)
         usage_store = UsageStore(client, keys)
         usage = UsageLog(usage_store)
         stack.push_async_callback(usage.close)
         neighbours = NeighbourStore(client, keys, memories)
-        long_term = LongTermService(settings, memories, neighbours, decisions, erasures, usage)
-        queries = QueryReader(settings, Reader(client), memories, embedder, Rewriter(settings, models.chat))
+        long_term = LongTermService(settings, memories, neighbours, decisions, erasures, usage, memory_limit)
+        queries = QueryReader(settings, Reader(client), memories, embedder, Rewriter(settings, chat_of))
         ordering = Ordering(settings, memories, models.reranker)
         search = SearchService(settings, Reader(client), memories, queries, ordering, usage)
         recall = RecallService(settings, Reader(client), sessions, search, long_term, models.counter, RecentMessages(keys))
@@ -261,4 +276,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             gate=gate,
             traces=TraceStore(client, keys, memories, spec),
             tokens=TokenService(token_store, token_gate),
+            request_limit=RequestLimit(settings.limits, limit_store),
+            memory_limit=memory_limit,
+            budget=budget,
         )

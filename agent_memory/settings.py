@@ -38,6 +38,7 @@ class ServerSettings(_Group):
     docs: bool = _env(True, "DOCS_ENABLED")
     audit_log: bool = _env(False, "AUDIT_LOG")
     cors_allowed_origins: str = _env("", "CORS_ALLOWED_ORIGINS")
+    allowed_hosts: str = _env("", "ALLOWED_HOSTS")
 
 
 class RedisSettings(_Group):
@@ -143,6 +144,7 @@ class WorkerSettings(_Group):
     retry_max_seconds: float = _env(300.0, "WORKER_RETRY_MAX_SECONDS", gt=0)
     index_batch: int = _env(64, "WORKER_INDEX_BATCH", ge=1, le=1024)
     niceness: int = _env(5, "WORKER_NICENESS", ge=0, le=19)
+    tenant_share: float = _env(0.5, "WORKER_TENANT_SHARE", gt=0.0, le=1.0)
 
 
 class ForgettingSettings(_Group):
@@ -219,6 +221,43 @@ class AuthSettings(_Group):
         return self.mode != "disabled"
 
 
+class TenantLimits(BaseModel):
+    """What one tenant may have, where it differs from all others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests_per_minute: int | None = Field(default=None, ge=0)
+    requests_burst: int | None = Field(default=None, ge=1)
+    memories: int | None = Field(default=None, ge=0)
+    model_tokens_per_day: int | None = Field(default=None, ge=0)
+
+
+class LimitSettings(_Group):
+    """What a tenant may ask for and keep (0: as much as it likes), and how large one thing may be."""
+
+    requests_per_minute: int = _env(0, "LIMIT_REQUESTS_PER_MINUTE", ge=0)
+    requests_burst: int = _env(100, "LIMIT_REQUESTS_BURST", ge=1)
+    memories: int = _env(0, "LIMIT_MEMORIES", ge=0)
+    model_tokens_per_day: int = _env(0, "LIMIT_MODEL_TOKENS_PER_DAY", ge=0)
+    tenants: dict[str, TenantLimits] = _env({}, "LIMIT_TENANTS")
+    message_bytes: int = _env(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
+    session_messages: int = _env(0, "MAX_SESSION_MESSAGES", ge=0)
+    memory_bytes: int = _env(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)
+    tags: int = _env(64, "MAX_TAGS", ge=0, le=64)
+    json_depth: int = _env(32, "MAX_JSON_DEPTH", ge=1, le=32)
+
+    def of(self, tenant: str) -> TenantLimits:
+        """What this tenant may have."""
+        own = self.tenants.get(tenant, TenantLimits())
+        given = {name: value for name in TenantLimits.model_fields if (value := getattr(own, name)) is not None}
+        everybody = {name: getattr(self, name) for name in TenantLimits.model_fields}
+        return TenantLimits(**(everybody | given))
+
+    def some(self, name: str) -> bool:
+        """Whether any tenant has a limit of this name."""
+        return bool(getattr(self, name) or any(getattr(own, name) for own in self.tenants.values()))
+
+
 class Settings(BaseModel):
     """All settings of a process, frozen."""
 
@@ -236,6 +275,7 @@ class Settings(BaseModel):
     views: ViewSettings
     mcp: McpSettings
     auth: AuthSettings
+    limits: LimitSettings
 
 
 _GROUPS: dict[str, type[_Group]] = {
@@ -251,6 +291,7 @@ _GROUPS: dict[str, type[_Group]] = {
     "views": ViewSettings,
     "mcp": McpSettings,
     "auth": AuthSettings,
+    "limits": LimitSettings,
 }
 
 

@@ -31,6 +31,7 @@ TITLES = {
     "views": "Summary views",
     "mcp": "MCP",
     "auth": "Access",
+    "limits": "Limits",
 }
 
 MEANINGS = {
@@ -123,6 +124,22 @@ MEANINGS = {
     "DOCS_ENABLED": "whether `/docs`, `/redoc` and `/openapi.json` are served",
     "AUDIT_LOG": "whether the log says of each request and MCP call who made it and which ids it named, never what was said",
     "CORS_ALLOWED_ORIGINS": "origins, as `https://app.example.com`, with commas between, whose pages may call the API; none if not given",
+    "ALLOWED_HOSTS": "host names, with commas between, under which the server may be reached besides those of this machine; `*` allows "
+    "every one. None given: only those of this machine while it listens there alone and nobody is asked for credentials, else any",
+    "WORKER_TENANT_SHARE": "the part of a worker's places that one tenant's work may take at most, where there are several tenants "
+    "(`AUTH_MODE` asks for credentials)",
+    "LIMIT_REQUESTS_PER_MINUTE": "requests that a tenant may make in the long run; more are refused with 429 and `Retry-After`; "
+    "0: any number",
+    "LIMIT_REQUESTS_BURST": "requests that it may make at once after a pause",
+    "LIMIT_MEMORIES": "memories, messages included, that a tenant may keep; then writes are refused with 429; 0: any number",
+    "LIMIT_MODEL_TOKENS_PER_DAY": "tokens of the language model that a tenant may use in a day (UTC); then background work that needs one "
+    "waits for the next day; 0: any number",
+    "LIMIT_TENANTS": "JSON object: tenant to its own `requests_per_minute`, `requests_burst`, `memories`, `model_tokens_per_day`",
+    "MAX_MESSAGE_BYTES": "largest content of a message, in UTF-8",
+    "MAX_SESSION_MESSAGES": "messages that a session may hold at one time; 0: any number",
+    "MAX_MEMORY_BYTES": "largest text of a memory that a caller writes, in UTF-8",
+    "MAX_TAGS": "topics, and entities, of a memory that a caller writes",
+    "MAX_JSON_DEPTH": "levels of nesting in a caller's own JSON (`data`, `metadata`, `config`)",
     "AUTH_MODE": "who may ask: everybody who reaches the port, those with an API key, or those with a JWT of a login provider",
     "DISABLE_AUTH": "`true` beats AUTH_MODE: nobody is asked; a name of the archived server's",
     "TOKEN_AUTH_ENABLED": "`true` is AUTH_MODE=token; a name of the archived server's",

@@ -16,6 +16,8 @@ from agent_memory.api.admission import Admission
 from agent_memory.api.auditing import Auditing
 from agent_memory.api.authentication import Authentication, describe
 from agent_memory.api.deps import scope_of
+from agent_memory.api.hosts import HostCheck, allowed_names
+from agent_memory.api.limiting import Limiting
 from agent_memory.api.middleware import Edge
 from agent_memory.api.routes import ROUTERS, ops
 from agent_memory.errors import StartupError
@@ -50,15 +52,16 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     """
     mcp = McpHttp(settings, scope_of, ["streamable-http"], host=settings.server.host) if settings.mcp.on_api else None
     # Not include_router, which matches every path twice.
-    return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp)
+    return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp, host=settings.server.host)
 
 
 def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
     """An application for MCP alone, beside what those who run it ask for: /v1/health, /v1/ready, /metrics. `state.mcp` has its streams."""
-    return _assembled(settings, runtime, ops.router.routes, McpHttp(settings, scope_of, [transport], host=settings.mcp.host))
+    mcp = McpHttp(settings, scope_of, [transport], host=settings.mcp.host)
+    return _assembled(settings, runtime, ops.router.routes, mcp, host=settings.mcp.host)
 
 
-def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[BaseRoute], mcp: McpHttp | None) -> FastAPI:
+def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[BaseRoute], mcp: McpHttp | None, *, host: str) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
@@ -89,15 +92,23 @@ def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[Bas
     app.state.mcp = mcp
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
+    if settings.limits.some("requests_per_minute"):
+        app.add_middleware(
+            Limiting,
+            limit=lambda: None if app.state.runtime is None else app.state.runtime.request_limit,
+            required=settings.auth.required,
+        )
     if settings.auth.required:
         app.add_middleware(Authentication, gate=lambda: None if app.state.runtime is None else app.state.runtime.gate)
     # Within Edge, so that a refusal has its id and is counted, too.
     app.add_middleware(Admission, most=settings.server.max_concurrent_requests)
     if settings.server.audit_log:
         app.add_middleware(Auditing, required=settings.auth.required)
-    if settings.server.cors_allowed_origins:
+    origins = [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
+    if (names := allowed_names(settings, host)) is not None:
+        app.add_middleware(HostCheck, names=names, origins=frozenset(origins))
+    if origins:
         # Before credentials are asked for: browsers send none with the question whether they may ask.
-        origins = [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED)
     app.add_middleware(Edge, timeout=settings.server.request_timeout_seconds)
     if settings.server.docs:

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 
 from agent_memory.errors import ModelAnswerInvalid
-from agent_memory.llm import ladder
+from agent_memory.llm import ladder, usage
 from agent_memory.llm.base import Answer, ChatMessage
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.remote import Deadline, ModelServer, RequestRefused
@@ -152,7 +152,9 @@ class OpenAIChat:
             body[name] = max_tokens + _THINKING_TOKENS if self._reasons else max_tokens
 
         async def ask(client: openai.AsyncOpenAI) -> _Reply:
-            return _reply(await client.chat.completions.create(**body), self._what)
+            completion: Any = await client.chat.completions.create(**body)
+            usage.note(getattr(getattr(completion, "usage", None), "total_tokens", None), chars=_chars(messages, completion))
+            return _reply(completion, self._what)
 
         return await self._server.call(self._what, ask, timeout=deadline.left)
 
@@ -168,6 +170,14 @@ def chat_server(settings: Settings) -> ModelServer:
 def chat_window(settings: Settings) -> int:
     """The context window of GENERATION_MODEL."""
     return context_window(settings.models.generation_model, settings.models)
+
+
+def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
+    """The length of what was asked and answered, whatever the answer looks like."""
+    choices: Any = getattr(completion, "choices", None) or ()
+    return sum(len(message.content) for message in messages) + sum(
+        len(str(getattr(getattr(one, "message", None), "content", ""))) for one in choices
+    )
 
 
 def _sendable(text: str) -> str:

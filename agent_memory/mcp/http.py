@@ -28,7 +28,7 @@ from agent_memory.mcp.tools import Caller
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import is_loopback
-from agent_memory.settings import McpSettings, Settings
+from agent_memory.settings import Settings
 from agent_memory_client.models import Identifier
 
 DEADLINE = "agent_memory.deadline"
@@ -46,7 +46,7 @@ class McpHttp:
     def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], transports: Sequence[Transport], *, host: str) -> None:
         self._settings = settings
         self._scope_of = scope_of
-        self._security = _security(settings.mcp, host)
+        self._security = _security(settings, host)
         self._server: Server[Any] | None = None
         self._manager: StreamableHTTPSessionManager | None = None
         self._sse = SseServerTransport("/messages/", self._security, settings.server.max_body_bytes)
@@ -155,9 +155,10 @@ def _namespace(scope: AsgiScope) -> str | None:
         raise BadInput(error.errors()[0]["msg"], field="namespace", where="path") from None
 
 
-def _security(settings: McpSettings, host: str) -> TransportSecuritySettings:
+def _security(settings: Settings, host: str) -> TransportSecuritySettings:
     """Which `Host` and `Origin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
-    names = [name for part in settings.allowed_hosts.split(",") if (name := part.strip())]
+    given = f"{settings.mcp.allowed_hosts},{settings.server.allowed_hosts}"
+    names = [name for part in given.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names += _THIS_MACHINE

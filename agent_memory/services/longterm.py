@@ -12,7 +12,9 @@ from ulid import ULID
 from agent_memory.errors import Conflict, NotFound, Refused
 from agent_memory.redaction import redact
 from agent_memory.scope import Scope, SessionRef
+from agent_memory.services.limits import MemoryLimit
 from agent_memory.services.settling import store_settled
+from agent_memory.services.sizes import Sizes
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import StoredMessage
@@ -93,8 +95,11 @@ class LongTermService:
         decisions: DecisionStore,
         erasures: ErasureStore,
         usage: UsageLog,
+        memory_limit: MemoryLimit,
     ) -> None:
         self._settings = settings
+        self._sizes = Sizes(settings.limits)
+        self._memory_limit = memory_limit
         self._store = store
         self._neighbours = neighbours
         self._decisions = decisions
@@ -113,6 +118,8 @@ class LongTermService:
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
         """Stores memories durably; found by words at once, by vector when a worker has embedded them."""
         self.require()
+        self._sizes.memories(body.memories)
+        await self._memory_limit.room_for(scope.tenant, len(body.memories))
         await self.store(scope, body.memories, dedupe=body.deduplicate)
         return AckResponse(status="ok")
 
@@ -146,6 +153,7 @@ class LongTermService:
         changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
         if not changes:
             raise Refused("give at least one field to change", field="body")
+        self._sizes.memory(body)
         changes = {name: None if value == "" else value for name, value in changes.items()}
         if body.text and self._settings.longterm.redact_secrets:
             changes["text"] = redact(body.text)

@@ -75,7 +75,7 @@ class QueryReader:
         if mode is not SearchModeEnum.KEYWORD and any(c.isalnum() for c in text):
             # The contract rewrites semantic searches only; a search that names no mode is one, too.
             if optimize and ("search_mode" not in request.model_fields_set or mode is SearchModeEnum.SEMANTIC):
-                spoken, notice = await self._rewriter.rewritten(text)
+                spoken, notice = await self._rewriter.rewritten(scope.tenant, text)
                 rewritten = notice is None
                 notices += [notice] if notice else []
             asked = analysis.query_terms(spoken) if rewritten else terms

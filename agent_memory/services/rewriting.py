@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.base import ChatModel
 from agent_memory.prompts.rewrite_query import RewrittenQuery, rewrite_query
 from agent_memory.settings import Settings
@@ -21,15 +22,17 @@ _KNOWN = 1000
 class Rewriter:
     """Rewrites queries; without a model, or when it fails, a query stays as it is and the caller is told."""
 
-    def __init__(self, settings: Settings, chat: ChatModel | None) -> None:
-        fast = settings.models.fast_model
-        self._chat = chat.named(fast) if chat is not None and fast else chat
+    def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
+        """`chat_of` gives the model that a tenant may use."""
+        self._chat_of = chat_of
+        self._fast = settings.models.fast_model
         self._settings = settings.search
         self._known: dict[str, str] = {}
 
-    async def rewritten(self, text: str) -> tuple[str, str | None]:
+    async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
         """The query in other words and None, or the query as it is and why."""
-        if self._chat is None:
+        chat = self._chat_of(tenant)
+        if chat is None:
             return text, "optimize_query: no language model is configured; searched for the query as it is"
         if len(text) > _LONGEST:
             return text, f"optimize_query: the query is longer than {_LONGEST} characters; searched for it as it is"
@@ -38,10 +41,14 @@ class Rewriter:
         seconds = self._settings.optimize_seconds
         try:
             messages = rewrite_query(text, self._settings.optimize_template)
-            answer = await self._chat.structured(messages, RewrittenQuery, max_tokens=_ANSWER_TOKENS, timeout=seconds)
+            answer = await (chat.named(self._fast) if self._fast else chat).structured(
+                messages, RewrittenQuery, max_tokens=_ANSWER_TOKENS, timeout=seconds
+            )
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("a query is not rewritten: %s", error)
             reason = f"no answer within {seconds:g} s" if error.data.get("reason") == "timeout" else "the language model gave no answer"
+            if isinstance(error, BudgetSpent):
+                reason = "the tenant's model tokens of today are spent"
             return text, f"optimize_query: {reason}; searched for the query as it is"
         said = " ".join(answer.query.split())
         if len(said) < self._settings.optimize_least or not any(c.isalnum() for c in said):

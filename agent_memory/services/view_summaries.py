@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -38,9 +38,10 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 class ViewSummarizer:
     """Makes partitions; stores nothing."""
 
-    def __init__(self, survey: Survey, chat: ChatModel | None, counter: TokenCounter) -> None:
+    def __init__(self, survey: Survey, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
+        """`chat_of` gives the model that a tenant may use."""
         self._survey = survey
-        self._chat = chat
+        self._chat_of = chat_of
         self._counter = counter
 
     async def compute(
@@ -55,7 +56,8 @@ class ViewSummarizer:
         total, found = (0, []) if selection is None else await self._survey.newest(scope, selection, _MOST_MEMORIES)
         if not found:
             return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
-        chat = None if self._chat is None else self._chat.named(view.model_name) if view.model_name else self._chat
+        chat = self._chat_of(scope.tenant)
+        chat = chat.named(view.model_name) if chat is not None and view.model_name else chat
         made_of = [part for one in found for part in (one.mid, str(one.version))]
         fingerprint = digest("partition", view.prompt, None if chat is None else chat.model, str(total), *made_of)
         if stored is not None and stored.fingerprint == fingerprint:

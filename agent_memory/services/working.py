@@ -20,6 +20,8 @@ from agent_memory.promptmarks import own_words
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.access import list_place_of, session_of
 from agent_memory.services.extraction_rules import check_strategy
+from agent_memory.services.limits import MemoryLimit
+from agent_memory.services.sizes import Sizes
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import SessionState, StoredMessage, encode_own, from_micros
 from agent_memory.storage.working import NewMessage, SessionStore, SessionWrite
@@ -48,8 +50,12 @@ class SessionAnswer:
 class WorkingMemoryService:
     """Sessions as the API offers them."""
 
-    def __init__(self, settings: Settings, store: SessionStore, counter: TokenCounter, *, extracts: bool) -> None:
+    def __init__(
+        self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, *, extracts: bool
+    ) -> None:
         self._settings = settings
+        self._sizes = Sizes(settings.limits)
+        self._memory_limit = memory_limit
         self._store = store
         self._counter = counter
         self._extracts = extracts
@@ -69,10 +75,15 @@ class WorkingMemoryService:
         """Replaces a session. The body's namespace and user count before the query's. Raises BadInput, VersionMismatch."""
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         timed = self._check_times(body.messages)
+        self._sizes.messages(body.messages)
+        self._sizes.memories(body.memories)
+        self._sizes.json(body.data, "data")
+        self._sizes.json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
         check_strategy(body.long_term_memory_strategy)
         messages = _with_stable_ids(body.messages)
         memories = [_with_stable_id(ref, record) for record in body.memories]
         waiting = {r.id: encode_own(r) for r in memories if r.persisted_at is None} if self._settings.longterm.enabled else {}
+        await self._room(scope, body.messages, len(waiting))
         # Only what the client named: an absent time must not count as given.
         given = body.model_fields_set
         change = SessionWrite(
@@ -114,6 +125,8 @@ class WorkingMemoryService:
         """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again."""
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         self._check_times(body.messages)
+        self._sizes.messages(body.messages)
+        await self._room(scope, body.messages)
         change = SessionWrite(
             mode="append",
             messages=[self._new(message) for message in _with_made_ids(body.messages)],
@@ -168,6 +181,7 @@ class WorkingMemoryService:
     ) -> SessionAnswer:
         """Merges keys into a session's data (RFC 7396: null removes a key) and touches nothing else. Raises NotFound, VersionMismatch."""
         ref = session_of(scope, session_id, namespace, user_id)
+        self._sizes.json(data, "data")
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As for reading: the only session of this id, when the caller left out its namespace or user.
             found = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
@@ -205,6 +219,13 @@ class WorkingMemoryService:
         wanted = longterm.enabled and (longterm.promote_messages or self._extracts) and message.discrete_memory_extracted == "f"
         return NewMessage(message, self._counter.count_message(message.role, message.content), wanted)
 
+    async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
+        """Raises TooMany when there is no room for the memories that these messages, and so many memories, are promoted to."""
+        longterm = self._settings.longterm
+        if longterm.enabled and longterm.promote_messages:
+            memories += sum(message.discrete_memory_extracted == "f" for message in messages)
+        await self._memory_limit.room_for(scope.tenant, memories)
+
     def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
         """Whether all messages say when they were said. Raises BadInput."""
         rules = self._settings.working
@@ -236,6 +257,7 @@ class WorkingMemoryService:
             "extract_after_ms": int(debounce * 1000) if self._extracts else -1,
             "extract_within_ms": int(debounce * 10_000),
             "extract_tokens": settings.longterm.extraction_batch_tokens,
+            "most_messages": settings.limits.session_messages,
         }
 
     def _percentages(self, tokens: int, any_messages: bool, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:

@@ -40,6 +40,8 @@ am:{0}:apart:<pair> string  a model said that these two memories differ         
 am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
 am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
 am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
+am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
+am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
 am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
@@ -227,6 +229,12 @@ class Keys:
     @property
     def token_secret(self) -> str:
         return f"{self.root}tok-secret"
+
+    def rate(self, tenant: str) -> str:
+        return f"{self.root}rate:{digest('rate', tenant)}"
+
+    def spent(self, tenant: str) -> str:
+        return f"{self.root}spent:{digest('spent', tenant)}"
 
     @property
     def dead_messages(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
-from agent_memory.errors import RedisUnavailable, VersionMismatch
+from agent_memory.errors import RedisUnavailable, TooLarge, VersionMismatch
 from agent_memory.storage import memory_scripts, outbox_scripts, scripts, session_scripts, upkeep_scripts
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.wire import command, exchange
@@ -124,9 +124,15 @@ class Scripts:
         self._due_fail = Script(client, outbox_scripts.DUE_FAIL, flags="allow-oom")
 
     async def session_write(self, keys: Sequence[str], header: dict[str, Any], messages: Sequence[Arg]) -> Written:
-        """Writes a session. Raises VersionMismatch."""
+        """Writes a session. Raises VersionMismatch, and TooLarge for more messages than it may have."""
         reply = await self._session_write(keys, [_header(header), *messages])
         _refuse_mismatch(reply)
+        if reply[0] == b"full":
+            most = header["mm"]
+            message = (
+                f"messages: a session holds {most} messages at most (MAX_SESSION_MESSAGES), this one has {int(reply[1])}: begin another"
+            )
+            raise TooLarge(message, field="messages", limit=most)
         return Written(
             int(reply[1]), int(reply[2]), int(reply[3]), int(reply[4]), reply[5].decode(), int(reply[6]), reply[7].decode() or None
         )

@@ -12,9 +12,11 @@ from agent_memory.storage.outbox_scripts import PRELUDE
 #      (only with a user)
 # ARGV header {mode, sid, im, create: [f, v…], set: [f, v…], unset: [f…], doc: [f, v…], ttl (s, -1 = none), cw?, dw (tokens),
 #      ratio (0 = never summarize), xd (ms, -1 = off), xm (ms), own: [id, json…] (memories to promote), keep (ids to remember),
-#      st: strategy, ua? (µs, the time of its change if not now), xt? (tokens that wait for extraction and make it due at once),
-#      fed? (a memory prompt's messages are among these)}, then per message: identity, tokens, journal? 1/0, json
-# -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or ""} or {"mismatch", version or "0"}
+#      st: strategy, mm? (most messages that the session may have), ua? (µs, the time of its change if not now),
+#      xt? (tokens that wait for extraction and make it due at once), fed? (a memory prompt's messages are among these)},
+#      then per message: identity, tokens, journal? 1/0, json
+# -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or ""}, {"mismatch", version or "0"}
+#    or {"full", messages}
 SESSION_WRITE = (
     PRELUDE
     + """
@@ -32,6 +34,16 @@ if h.im then
   end
 end
 local put = h.mode == 'put'
+if h.mm then
+  local news, held = (#ARGV - 1) / 4, 0
+  if not put and exists then
+    held = redis.call('LLEN', msgs)
+    if held + news > h.mm then
+      for i = 2, #ARGV, 4 do if redis.call('ZSCORE', ids, ARGV[i]) then news = news - 1 end end
+    end
+  end
+  if news > 0 and held + news > h.mm then return {'full', held} end
+end
 local ep, created = m[2], m[7]
 if not exists then
   ep = string.format('%.0f', US)

@@ -76,6 +76,8 @@ class SessionWrite:
     moved: Moved | None = None
     extract_tokens: int = 0
     fed_back: bool = False
+    most_messages: int = 0
+    """How many messages the session may have then; 0: any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> Written:
-        """Replaces a session or appends to it, and marks the work that follows. Raises VersionMismatch, RedisUnavailable."""
+        """Replaces a session or appends to it, and marks the work that follows. Raises VersionMismatch, TooLarge, RedisUnavailable."""
         sid = self._sid(scope, ref, write=True)
         k = self._keys.session(sid)
         args: list[Arg] = []
@@ -337,6 +339,7 @@ def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> di
         "st": strategy,
         "xt": change.extract_tokens or None,
         "fed": change.fed_back or None,
+        "mm": change.most_messages or None,
     }
     if change.moved is not None:
         header["ua"] = _micros(change.moved.updated_at)

@@ -8,7 +8,8 @@ MemoryClientError
     ├── MemoryAuthError                       401, 403
     ├── MemoryConflictError                   409
     │   └── MemoryPreconditionFailedError     412: somebody else changed the session
-    └── MemoryUnavailableError                429, 502, 503, 504, or no connection (status_code None): try again later
+    └── MemoryUnavailableError                502, 503, 504, or no connection (status_code None): try again later
+        ├── MemoryRateLimitError              429: a limit is reached; retry_after says how long to wait
         └── MemoryTimeoutError                no answer in time: the request may have been carried out
 """
 
@@ -82,6 +83,10 @@ class MemoryUnavailableError(MemoryServerError):
     """The server cannot be reached or is busy."""
 
 
+class MemoryRateLimitError(MemoryUnavailableError):
+    """A limit of the caller's is reached; `retry_after` is how many seconds the server asks to wait."""
+
+
 class MemoryTimeoutError(MemoryUnavailableError):
     """No answer came in time; the request may have been carried out all the same."""
 
@@ -91,7 +96,7 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
     403: MemoryAuthError,
     409: MemoryConflictError,
     412: MemoryPreconditionFailedError,
-    429: MemoryUnavailableError,
+    429: MemoryRateLimitError,
     502: MemoryUnavailableError,
     503: MemoryUnavailableError,
     504: MemoryUnavailableError,

@@ -27,7 +27,7 @@ def recorded() -> Recorded:
 @pytest.fixture
 async def api(api_settings: Settings, recorded: Recorded) -> AsyncGenerator[httpx.AsyncClient, None]:
     transport = httpx.ASGITransport(create_app(api_settings, recorded.runtime))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 
 

@@ -186,7 +186,7 @@ async def test_a_list_beyond_measure_is_refused_by_name(recorded: Recorded, item
     items = b"[" + b",".join([item] * 100_000) + b"]"
     body = b'{"%s":[{"%s":%s}]}' % (outer.encode(), inner.encode(), items) if inner else b'{"%s":%s}' % (outer.encode(), items)
     transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.put(URL, content=body, headers=JSON)
     [problem] = answer.json()["detail"]
     assert (answer.status_code, problem["msg"]) == (422, f"{where}: must have at most 50000 items, got 100000: send several requests")
@@ -194,6 +194,6 @@ async def test_a_list_beyond_measure_is_refused_by_name(recorded: Recorded, item
 
 async def test_a_long_list_in_the_callers_own_data_is_taken(recorded: Recorded) -> None:
     transport = httpx.ASGITransport(create_app(load_settings(), recorded.runtime))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.put(URL, json={"data": {"numbers": list(range(100_000))}})
     assert answer.status_code == 200

@@ -64,7 +64,7 @@ async def test_compaction_goes_with_long_term_memory_and_forgetting_does_not(red
     settings = load_settings(KEY_PREFIX=f"t-{ULID()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LONG_TERM_MEMORY=False)
     async with open_runtime(settings, redis_url) as runtime:
         transport = httpx.ASGITransport(create_app(settings, runtime))
-        async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             assert (await client.post(COMPACT)).status_code == 400
             answer = await client.post("/v1/long-term-memory/forget", json={"policy": {"budget": 0}})
             assert (answer.status_code, answer.json()["scanned"]) == (200, 0)

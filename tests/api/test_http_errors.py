@@ -25,6 +25,8 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.Unauthenticated("who are you"), 401, "unauthenticated"),
     (errors.Forbidden("not yours"), 403, "forbidden"),
     (errors.TooMany("slow down", retry_after=3), 429, "too_many"),
+    (errors.Misdirected("somebody else"), 421, "misdirected"),
+    (errors.BudgetSpent("spent", retry_after=9), 429, "model_tokens_spent"),
     (errors.Unavailable("later"), 503, "unavailable"),
     (errors.Overloaded("full"), 503, "overloaded"),
     (errors.RedisUnavailable("Redis does not answer", retry_after=5), 503, "redis_unavailable"),
@@ -131,7 +133,7 @@ async def test_a_request_ends_at_its_deadline() -> None:
             raise
 
     app = create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.05), Recorded(answers={"search.search": hang}).runtime)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         answer = await client.post("/v1/long-term-memory/search", json={"text": "x"})
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
     assert "0.05 s" in answer.json()["detail"]
@@ -141,7 +143,7 @@ async def test_a_request_ends_at_its_deadline() -> None:
 
 async def test_before_the_runtime_is_open_requests_are_told_to_come_back() -> None:
     app = create_app(load_settings())
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         assert (await client.get("/v1/health")).status_code == 200
         answer = await client.get("/v1/working-memory/s1")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

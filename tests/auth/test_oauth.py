@@ -282,7 +282,7 @@ async def test_through_the_whole_server(redis_url: str, keys_url: tuple[str, lis
     )
     async with open_runtime(settings, redis_url) as runtime:
         transport = httpx.ASGITransport(create_app(settings, runtime))
-        async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             ana, bo = ({"authorization": f"Bearer {signed(claims(sub=name))}"} for name in ("ana", "bo"))
             said = {"messages": [{"role": "user", "content": "mine", "created_at": "2026-01-01T00:00:00Z"}]}
             assert (await client.put("/v1/working-memory/s", json=said, headers=ana)).status_code == 200

@@ -153,7 +153,7 @@ async def test_a_revoked_key_is_refused_by_every_process_from_the_answer_on(guar
     made = await guarded.key()
     async with open_runtime(guarded.runtime.settings, redis_url) as second:
         transport = httpx.ASGITransport(create_app(second.settings, second))
-        other = httpx.AsyncClient(transport=transport, base_url="http://api", headers={"x-api-key": made["token"]})
+        other = httpx.AsyncClient(transport=transport, base_url="http://localhost", headers={"x-api-key": made["token"]})
         own = guarded.client(made["token"])
         stop = False
         seen: list[int] = []

@@ -21,7 +21,7 @@ Document = dict[str, Any]
 async def document() -> Document:
     """The document as the server gives it out."""
     transport = httpx.ASGITransport(create_app(load_settings()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         return (await client.get("/openapi.json")).json()
 
 

@@ -103,7 +103,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) 
     for start in range(0, len(asked), _PAIRS_PER_CALL):
         some = asked[start : start + _PAIRS_PER_CALL]
         try:
-            same = await _judged(runtime, some)
+            same = await _judged(runtime, scope, some)
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("similar memories are not compared now: %s", error)
             break
@@ -137,8 +137,9 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> lis
     return list(pairs.values())
 
 
-async def _judged(runtime: Runtime, pairs: Sequence[tuple[Found, Found]]) -> set[int]:
+async def _judged(runtime: Runtime, scope: Scope, pairs: Sequence[tuple[Found, Found]]) -> set[int]:
     """The places (from 1) of the pairs that say the same. Raises ModelUnavailable, ModelAnswerInvalid."""
-    assert runtime.chat is not None
-    answer = await runtime.chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
+    chat = runtime.chat_of(scope.tenant)
+    assert chat is not None
+    answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

@@ -36,11 +36,14 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Asks the model about all messages behind the cursor; returns how many memories that made or changed.
 
     One call takes the facts out of a batch, at most one more decides what they do to what is remembered. Raises ModelUnavailable and
-    ModelAnswerInvalid: the cursor then stays where it is and nothing is stored.
+    ModelAnswerInvalid, and TooMany when the tenant keeps as many memories as it may: the cursor then stays where it is, nothing is stored.
     """
-    chat = runtime.chat
     made = 0
-    while chat is not None and (journal := await runtime.sessions.journal(sid, "je", BATCH)) is not None and journal.waiting:
+    while runtime.chat is not None and (journal := await runtime.sessions.journal(sid, "je", BATCH)) is not None and journal.waiting:
+        chat = runtime.chat_of(journal.tenant)
+        assert chat is not None
+        # Facts that there is no room for wait; what was promised to the messages' sender is kept in their journal.
+        await runtime.memory_limit.room_for(journal.tenant, 1)
         batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
         scope = scope_of_work(journal.tenant)
         rules = await runtime.extraction_rules.of_session(scope, journal.ref, journal.strategy)

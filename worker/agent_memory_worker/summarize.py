@@ -47,7 +47,7 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         if not leaving:
             return False  # One message alone is larger than the window: there is nothing to drop.
         budget = summary_tokens(window)
-        chat = None if plainly else runtime.chat
+        chat = None if plainly else runtime.chat_of(found[0])
         summary = await _told(runtime, chat, state, leaving, budget) if chat else await _extracted(runtime, state, leaving, budget)
         if await runtime.sessions.apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from docket import CurrentExecution, Docket, Execution
 
-from agent_memory.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnavailable, RedisUnavailable, UnknownWork
+from agent_memory.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnavailable, RedisUnavailable, TooMany, UnknownWork
 from agent_memory.runtime import Runtime
 from agent_memory.storage.lua import Claim
 from agent_memory.tasks import DueKind, TaskName
@@ -139,8 +139,8 @@ class Tasks:
     async def _failed(self, kind: DueKind, claims: Sequence[Claim], error: Exception) -> None:
         expected = isinstance(error, AgentMemoryError)
         log.log(logging.WARNING if expected else logging.ERROR, "%s work failed: %s", kind, error, exc_info=None if expected else error)
-        # A model that is away is nobody's fault here: the work waits as long as it takes. One that answers unusably has its tries.
-        away = isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork)
+        # A model that is away, or a limit, is nobody's fault here: the work waits as long as it takes. Unusable answers have their tries.
+        away = isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany)
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ModelAnswerInvalid):
             reason += f" ({error.data.get('reason', '')})"
@@ -148,7 +148,7 @@ class Tasks:
             delay = backoff(
                 claim.attempt, self._runtime.settings.worker.retry_base_seconds, self._runtime.settings.worker.retry_max_seconds
             )
-            if isinstance(error, ModelUnavailable):
+            if isinstance(error, ModelUnavailable | TooMany):
                 delay = max(min(delay, 30.0), float(min(error.retry_after, 300)))
             try:
                 await self._runtime.outbox.failed(kind, claim, reason, delay_seconds=delay, forgive=away)

@@ -1,0 +1,82 @@
+"""No page reaches a server without credentials through a name of its own, nor lets a browser act for it (DNS rebinding, CSRF)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.api.app import create_app
+from agent_memory.settings import Settings
+from tests.support.api import Recorded
+
+MakeSettings = Callable[..., Settings]
+OURS = ["127.0.0.1", "127.0.0.1:8000", "localhost:9", "LOCALHOST", "localhost.", "[::1]:8000", "127.1.2.3"]
+THEIRS = [
+    "evil.example",
+    "evil.example:8000",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "",
+    "[::1",
+    "10.0.0.1",
+    "\xe9",
+    "0.0.0.0",
+]
+
+
+async def _ask(settings: Settings, host: str, method: str = "GET", path: str = "/v1/working-memory/s1", **headers: str) -> httpx.Response:
+    transport = httpx.ASGITransport(create_app(settings, Recorded().runtime))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        sent: dict[str, Any] = {"host": host.encode("latin-1"), **headers}
+        return await client.request(method, path, headers=sent)
+
+
+@pytest.mark.parametrize("host", OURS)
+async def test_a_name_of_this_machine_is_ours(make_settings: MakeSettings, host: str) -> None:
+    assert (await _ask(make_settings(), host)).status_code == 200
+
+
+@pytest.mark.parametrize("host", THEIRS)
+@pytest.mark.parametrize("path", ["/v1/working-memory/s1", "/v1/health", "/metrics", "/mcp", "/openapi.json"])
+async def test_another_name_is_refused_whatever_is_asked(make_settings: MakeSettings, host: str, path: str) -> None:
+    answer = await _ask(make_settings(), host, path=path)
+    assert (answer.status_code, answer.json()["code"]) == (421, "misdirected")
+    assert "ALLOWED_HOSTS" in answer.json()["detail"]
+    assert not host or host not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("given", "good", "bad"),
+    [
+        ({"ALLOWED_HOSTS": "memory.example, Other.Example"}, ["memory.example:80", "other.example", "localhost"], ["evil.example"]),
+        ({"ALLOWED_HOSTS": "*"}, ["evil.example"], []),
+        ({"HOST": "0.0.0.0", "AUTH_DISABLED_ON_NETWORK": True}, ["10.0.0.1", "memory.example"], []),
+        ({"HOST": "0.0.0.0", "AUTH_DISABLED_ON_NETWORK": True, "ALLOWED_HOSTS": "memory.example"}, ["memory.example"], ["10.0.0.1"]),
+        ({"MCP_ALLOWED_HOSTS": "memory.example"}, ["memory.example"], ["evil.example"]),
+    ],
+)
+async def test_the_settings_name_others(make_settings: MakeSettings, given: dict[str, Any], good: list[str], bad: list[str]) -> None:
+    for hosts, status in ((good, 200), (bad, 421)):
+        for host in hosts:
+            assert (await _ask(make_settings(**given), host)).status_code == status, host
+
+
+async def test_where_credentials_are_asked_for_any_name_will_do(make_settings: MakeSettings) -> None:
+    assert (await _ask(make_settings(AUTH_MODE="token"), "memory.example")).status_code == 401
+    named = make_settings(AUTH_MODE="token", ALLOWED_HOSTS="memory.example")
+    assert (await _ask(named, "memory.example")).status_code == 401
+    assert (await _ask(named, "evil.example")).status_code == 421
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_page_of_another_origin_changes_nothing(make_settings: MakeSettings, method: str) -> None:
+    settings = make_settings(CORS_ALLOWED_ORIGINS="https://app.example")
+    for origin in ("https://evil.example", "null", "https://app.example.evil.example", "file://"):
+        answer = await _ask(settings, "localhost", method, origin=origin)
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), origin
+    for origin in ("https://app.example", "http://localhost:3000", "http://127.0.0.1"):
+        assert (await _ask(settings, "localhost", method, origin=origin)).status_code not in (403, 421), origin
+    assert (await _ask(settings, "localhost", origin="https://evil.example")).status_code == 200

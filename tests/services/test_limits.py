@@ -1,0 +1,259 @@
+"""What a tenant may use has bounds, and one tenant's are no other's (row S7): requests, memories, model tokens, sizes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory import metrics
+from agent_memory.api.app import create_app
+from agent_memory.errors import BudgetSpent, TooMany
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.llm.usage import metering, note
+from agent_memory.services.access import scope_of_work
+from agent_memory.services.limits import RequestLimit
+from agent_memory.settings import LimitSettings
+from agent_memory.storage.limits import LimitStore
+from agent_memory.storage.operations import Mark
+from agent_memory.storage.survey import Selection
+from agent_memory.tasks import DueKind
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryRateLimitError
+from agent_memory_client.models import AppendMessagesRequest, ClientMemoryRecord, MemoryMessage, OperationState
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+BUSY, CALM = scope_of_work("busy"), scope_of_work("calm")
+
+
+def _limited(name: str) -> float:
+    return metrics.LIMITED.labels(name)._value.get()  # pyright: ignore[reportPrivateUsage]
+
+
+def _client(rig: Rig) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(create_app(rig.settings, rig.rt)), base_url="http://localhost")
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def _admitted(limit: RequestLimit, tenant: str, number: int) -> int:
+    """How many of so many requests at once are let in."""
+    found = await asyncio.gather(*(limit.admit(tenant) for _ in range(number)), return_exceptions=True)
+    assert all(one is None or isinstance(one, TooMany) for one in found)
+    return sum(one is None for one in found)
+
+
+async def test_all_processes_together_let_in_as_many_as_the_bucket_holds(rig: Rig) -> None:
+    """One request per hour flows in, so what is let in now is what the bucket held, however many processes share it."""
+    settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": 60})
+    limits = [RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), Clock()) for _ in range(3)]
+    found = await asyncio.gather(*(_admitted(limit, "busy", 100) for limit in limits))
+    assert sum(found) in (60, 61)
+    assert await _admitted(limits[0], "calm", 10) == 10
+
+
+async def test_a_refusal_says_when_and_costs_redis_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    store = LimitStore(rig.rt.client, rig.keys)
+    limit = RequestLimit(LimitSettings.model_validate({"requests_per_minute": 6, "requests_burst": 2}), store, clock)
+    for _ in range(2):
+        await limit.admit("busy")
+    with pytest.raises(TooMany) as refused:
+        await limit.admit("busy")
+    assert 1 <= refused.value.retry_after <= 10
+    asked: list[Any] = []
+    monkeypatch.setattr(store, "take", lambda *_, **__: asked.append(1))
+    for _ in range(50):
+        with pytest.raises(TooMany):
+            await limit.admit("busy")
+    assert asked == []
+    monkeypatch.undo()
+    clock.now += refused.value.retry_after
+    await rig.rt.client.hset(rig.keys.rate("busy"), "n", "1.0")  # what ten seconds of Redis' clock bring
+    await limit.admit("busy")
+
+
+async def test_most_requests_are_counted_without_a_look_at_redis(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LimitStore(rig.rt.client, rig.keys)
+    limit = RequestLimit(LimitSettings.model_validate({"requests_per_minute": 60_000, "requests_burst": 1000}), store, Clock())
+    taken: list[int] = []
+    take = store.take
+
+    async def seen(*arguments: Any, **options: Any) -> Any:
+        taken.append(options["wanted"])
+        return await take(*arguments, **options)
+
+    monkeypatch.setattr(store, "take", seen)
+    for _ in range(500):
+        await limit.admit("busy")
+    assert len(taken) == 5
+    assert set(taken) == {100}
+
+
+async def test_over_http_a_flood_is_refused_and_the_neighbour_is_not(make_rig: MakeRig) -> None:
+    admin = "the-operator-of-this-server"
+    own = {"busy": {"requests_per_minute": 1, "requests_burst": 5}}
+    async with make_rig(AUTH_MODE="token", AUTH_ADMIN_TOKEN=admin, LIMIT_TENANTS=own) as rig, _client(rig) as http:
+        operator = {"x-api-key": admin}
+        keys: dict[str, dict[str, str]] = {}
+        for tenant in ("busy", "calm"):
+            made = await http.post("/v1/auth/tokens", json={"tenant": tenant, "role": "write"}, headers=operator)
+            keys[tenant] = {"x-api-key": made.json()["token"]}
+        before = _limited("requests")
+        answers = {
+            tenant: await asyncio.gather(*(http.get("/v1/working-memory/", headers=keys[tenant]) for _ in range(20))) for tenant in keys
+        }
+        found = {tenant: Counter(answer.status_code for answer in some) for tenant, some in answers.items()}
+        assert found == {"busy": {200: 5, 429: 15}, "calm": {200: 20}}
+        assert _limited("requests") - before == 15
+        for answer in answers["busy"]:
+            if answer.status_code == 429:
+                assert answer.json()["code"] == "too_many"
+                assert 1 <= int(answer.headers["retry-after"]) <= 61
+        over_mcp = await http.post("/mcp", headers=keys["busy"], json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        assert over_mcp.status_code == 429
+        # Whoever runs the server, and whoever watches it, is let in.
+        assert (await http.get("/v1/auth/tokens", headers=operator)).status_code == 200
+        assert {(await http.get("/v1/health", headers=keys["busy"])).status_code for _ in range(10)} == {200}
+        config = MemoryClientConfig(base_url="http://localhost", api_key=keys["busy"]["x-api-key"], max_retries=2)
+        async with MemoryAPIClient(config, transport=httpx.ASGITransport(create_app(rig.settings, rig.rt))) as client:
+            with pytest.raises(MemoryRateLimitError) as refused:
+                await client.list_sessions()
+        assert refused.value.retry_after is not None
+        assert refused.value.code == "too_many"
+
+
+async def test_who_keeps_as_much_as_it_may_writes_no_more_and_loses_nothing(make_rig: MakeRig) -> None:
+    async with make_rig(LIMIT_MEMORIES=10) as rig, _client(rig) as http:
+
+        async def create(*names: str) -> httpx.Response:
+            return await http.post("/v1/long-term-memory/", json={"memories": [{"id": name, "text": f"about {name}"} for name in names]})
+
+        assert (await create(*(f"m{n}" for n in range(8)))).status_code == 200
+        for refused in (
+            await create("a", "b", "c"),
+            await http.post("/v1/working-memory/s/messages", json={"messages": [{"role": "user", "content": f"n {n}"} for n in range(3)]}),
+            await http.put("/v1/working-memory/s", json={"memories": [{"id": f"w{n}", "text": f"held {n}"} for n in range(3)]}),
+        ):
+            assert (refused.status_code, refused.json()["limit"]) == (429, "memories")
+            assert refused.headers["retry-after"] == "60"
+        assert len(await rig.stored()) == 8
+        assert (await create("a", "b")).status_code == 200
+        assert (await create("c")).status_code == 429
+        # Changing and deleting is no more memories, and makes room (at once for who has not counted before).
+        assert (await http.patch("/v1/long-term-memory/a", json={"text": "about another"})).status_code == 200
+        assert (await http.delete("/v1/long-term-memory/", params={"memory_ids": ["m1", "m2"]})).status_code == 200
+        rig.rt.memory_limit._known.clear()  # pyright: ignore[reportPrivateUsage]
+        assert (await create("c", "d")).status_code == 200
+
+
+async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    own = {"busy": {"model_tokens_per_day": 3}}
+    async with make_rig(chat, LIMIT_TENANTS=own, EXTRACTION_DEBOUNCE_SECONDS="0", INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY="false") as rig:
+
+        async def say(scope: Any, session: str) -> None:
+            message = MemoryMessage(role="user", content=f"Anna lives in {session}", id=session)
+            await rig.rt.working.append(scope, session, AppendMessagesRequest(messages=[message], user_id="u"))
+
+        await say(BUSY, "Oslo")
+        await rig.work()
+        assert lookalike.calls["chat"] > 0
+        calls = lookalike.calls["chat"]
+        await rig.rt.budget.spend("busy", 1)
+        await say(BUSY, "Rome")
+        await rig.work()
+        assert lookalike.calls["chat"] == calls
+        (mark,) = await rig.marks(DueKind.EXTRACTION)
+        (operation,) = await rig.rt.operations._store.get(BUSY, [Mark(DueKind.EXTRACTION, mark)])  # pyright: ignore[reportPrivateUsage]
+        assert operation is not None
+        assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
+        assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")
+        with pytest.raises(BudgetSpent) as spent:
+            await rig.rt.budget.check("busy")
+        assert 0 < spent.value.retry_after <= 24 * 3600
+        # Another tenant's work goes on, and this one's when the day is over: nothing was lost.
+        await say(CALM, "Bern")
+        await rig.work()
+        calls = lookalike.calls["chat"]
+        await rig.rt.client.hset(rig.keys.spent("busy"), "d", "1")
+        await rig.make_due(DueKind.EXTRACTION)
+        await rig.work()
+        assert lookalike.calls["chat"] > calls
+        assert await rig.marks(DueKind.EXTRACTION) == {}
+        texts = [found.record.text for scope in (BUSY, CALM) for found in await _all(rig, scope)]
+        assert sum("Oslo" in text for text in texts) == sum("Rome" in text for text in texts) == sum("Bern" in text for text in texts) == 1
+
+
+async def _all(rig: Rig, scope: Any) -> list[Any]:
+    return [found async for page in rig.rt.survey.walk(scope, Selection()) for found in page]
+
+
+def test_what_a_server_does_not_report_is_estimated() -> None:
+    with metering() as used:
+        note(70, chars=4000)
+        note(None, chars=401)
+        note(True, chars=4)
+        with metering() as inner:
+            note(5, chars=0)
+    note(1000, chars=0)
+    assert (used.tokens, inner.tokens) == (70 + 101 + 1, 5)
+
+
+SMALL = {"MAX_MESSAGE_BYTES": 20, "MAX_SESSION_MESSAGES": 3, "MAX_MEMORY_BYTES": 20, "MAX_TAGS": 2, "MAX_JSON_DEPTH": 2}
+
+
+async def test_sizes_are_settings_and_refusals_name_the_field(make_rig: MakeRig) -> None:
+    async with make_rig(**SMALL) as rig, _client(rig) as http:
+        deep = {"a": {"b": {"c": 1}}}
+        session, memories = "/v1/working-memory/s", "/v1/long-term-memory/"
+
+        def said(*texts: str) -> list[dict[str, str]]:
+            return [{"role": "user", "content": text} for text in texts]
+
+        def memory(**more: Any) -> dict[str, Any]:
+            return {"memories": [{"id": "m", "text": "short"}, {"id": "n", "text": "short", **more}]}
+
+        assert (await http.put(session, json={"messages": said("1"), "data": {"a": {"b": 1}}})).status_code == 200
+        assert (await http.post(memories, json=memory(topics=["a", "b"], metadata={"a": {"b": 1}}))).status_code == 200
+        refused = [
+            (await http.put(session, json={"messages": said("ok", "é" * 11)}), 413, "messages.1.content"),
+            (await http.post(f"{session}/messages", json={"messages": said("x" * 21)}), 413, "messages.0.content"),
+            (await http.put(session, json={"messages": said(*"1234")}), 413, "messages"),
+            (await http.post(f"{session}/messages", json={"messages": said(*"234")}), 413, "messages"),
+            (await http.put(session, json={"data": deep}), 422, "data"),
+            (await http.patch(f"{session}/data", json={"data": deep}), 422, "data"),
+            (await http.put(session, json={"memories": memory(topics=["a", "b", "c"])["memories"]}), 422, "memories.1.topics"),
+            (await http.post(memories, json=memory(text="x" * 21)), 413, "memories.1.text"),
+            (await http.post(memories, json=memory(entities=["a", "b", "c"])), 422, "memories.1.entities"),
+            (await http.post(memories, json=memory(metadata=deep)), 422, "memories.1.metadata"),
+            (await http.patch(f"{memories}m", json={"text": "x" * 21}), 413, "text"),
+            (await http.patch(f"{memories}m", json={"metadata": deep}), 422, "metadata"),
+        ]
+        for answer, status, field in refused:
+            assert answer.status_code == status, answer.text
+            assert field in str(answer.json()), answer.text
+        assert len((await http.get(session)).json()["messages"]) == 1
+        # Two more fit, and saying them again is no more messages.
+        two = {"messages": [{"role": "user", "content": text, "id": text} for text in "23"]}
+        for _ in range(2):
+            assert (await http.post(f"{session}/messages", json=two)).status_code == 200
+        assert (await http.post(f"{session}/messages", json={"messages": said("4")})).status_code == 413
+
+
+async def test_by_default_nothing_is_limited(rig: Rig) -> None:
+    assert not rig.settings.limits.some("requests_per_minute")
+    for number in range(3):
+        await rig.rt.longterm.store(SCOPE, [ClientMemoryRecord(text=f"fact {number}")])
+    assert rig.rt.chat_of("any") is rig.rt.chat
+    assert not [key for key in await rig.raw_keys() if key.startswith(("rate:", "spent:"))]
