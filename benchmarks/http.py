@@ -70,7 +70,7 @@ async def connect(base: str) -> Connection:
 
 def request(method: str, path: str, body: bytes = b"") -> bytes:
     """A request as it goes over the wire."""
-    head = f"{method} {path} HTTP/1.1\r\nhost: bench\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n"
     if body:
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return head.encode() + b"\r\n" + body

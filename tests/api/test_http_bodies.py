@@ -68,7 +68,7 @@ async def test_chunks_within_the_limit_are_one_body(served: httpx.AsyncClient, r
 async def test_a_declared_length_is_refused_before_anything_is_sent(served: httpx.AsyncClient, declared: str) -> None:
     place = urlsplit(str(served.base_url))
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
-    head = f"PUT {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {declared}\r\n\r\n"
+    head = f"PUT {URL} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {declared}\r\n\r\n"
     writer.write(head.encode())
     status = await reader.readline()
     assert status.split()[1] in (b"413", b"400")
@@ -80,7 +80,7 @@ async def test_a_body_that_does_not_come_ends_at_the_deadline(recorded: Recorded
     async with serving(create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.1), recorded.runtime)) as url:
         place = urlsplit(url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
-        writer.write(f"PUT {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+        writer.write(f"PUT {URL} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
         assert (await reader.readline()).split()[1] == b"503"
         writer.close()
         await writer.wait_closed()
@@ -91,7 +91,7 @@ async def test_a_client_that_leaves_in_the_middle_is_no_error(
 ) -> None:
     place = urlsplit(str(served.base_url))
     _, writer = await asyncio.open_connection(place.hostname, place.port)
-    writer.write(f"PUT {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+    writer.write(f"PUT {URL} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
     await writer.drain()
     writer.transport.abort()
     assert (await served.get("/v1/health")).status_code == 200

@@ -85,7 +85,7 @@ async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[st
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     lines = [
         f"POST {path} HTTP/1.1",
-        "Host: a",
+        "Host: localhost",
         "Connection: close",
         "Content-Type: application/json",
         f"Content-Length: {len(content)}",
