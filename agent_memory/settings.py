@@ -144,7 +144,6 @@ class WorkerSettings(_Group):
     retry_max_seconds: float = _env(300.0, "WORKER_RETRY_MAX_SECONDS", gt=0)
     index_batch: int = _env(64, "WORKER_INDEX_BATCH", ge=1, le=1024)
     niceness: int = _env(5, "WORKER_NICENESS", ge=0, le=19)
-    tenant_share: float = _env(0.5, "WORKER_TENANT_SHARE", gt=0.0, le=1.0)
 
 
 class ForgettingSettings(_Group):

@@ -126,8 +126,6 @@ MEANINGS = {
     "CORS_ALLOWED_ORIGINS": "origins, as `https://app.example.com`, with commas between, whose pages may call the API; none if not given",
     "ALLOWED_HOSTS": "host names, with commas between, under which the server may be reached besides those of this machine; `*` allows "
     "every one. None given: only those of this machine while it listens there alone and nobody is asked for credentials, else any",
-    "WORKER_TENANT_SHARE": "the part of a worker's places that one tenant's work may take at most, where there are several tenants "
-    "(`AUTH_MODE` asks for credentials)",
     "LIMIT_REQUESTS_PER_MINUTE": "requests that a tenant may make in the long run; more are refused with 429 and `Retry-After`; "
     "0: any number",
     "LIMIT_REQUESTS_BURST": "requests that it may make at once after a pause",
