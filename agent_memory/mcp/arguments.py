@@ -17,6 +17,7 @@ from agent_memory_client.models import (
     ExtractedMemoryRecord,
     ExtractionStrategy,
     Identifier,
+    Instant,
     LastAccessed,
     MemoryMessage,
     MemoryStrategyConfig,
@@ -161,6 +162,13 @@ class MemoryId(BaseModel):
     """Which memory."""
 
     memory_id: Identifier = Field(description="The memory's id, as a search gives it.")
+
+
+class ReadMemory(MemoryId):
+    """What get_long_term_memory takes."""
+
+    as_of: Instant | None = Field(None, description="As it was true at this time (ISO 8601).")
+    known_at: Instant | None = Field(None, description="As it was known at this time (ISO 8601).")
 
 
 class EditMemory(MemoryId, EditMemoryRecordRequest):

@@ -219,9 +219,11 @@ async def get_working_memory(runtime: Runtime, caller: Caller, given: takes.GetW
     return answer.session
 
 
-@_tool(takes.MemoryId, MemoryRecord)
-async def get_long_term_memory(runtime: Runtime, caller: Caller, given: takes.MemoryId) -> BaseModel:
-    """Reads one long-term memory by the id that a search or a prompt gave."""
+@_tool(takes.ReadMemory, MemoryRecord)
+async def get_long_term_memory(runtime: Runtime, caller: Caller, given: takes.ReadMemory) -> BaseModel:
+    """Reads one long-term memory by the id that a search or a prompt gave: as it is, or as it was at a time."""
+    if given.as_of is not None or given.known_at is not None:
+        return await runtime.history.at(caller.scope, given.memory_id, given.as_of, given.known_at)
     return await runtime.longterm.get(caller.scope, given.memory_id)
 
 

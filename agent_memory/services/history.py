@@ -46,11 +46,15 @@ class HistoryService:
         self._decisions = decisions
 
     async def at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
-        """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound."""
+        """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound.
+
+        Without any time it is its last version, also when it is no longer a current one.
+        """
         moment = as_of or known_at
-        assert moment is not None
-        for one in await self._versions(scope, self._store.mid(scope, memory_id)):
+        for one in await self._versions(scope, memory_id):
             record = one.record
+            if moment is None:
+                return record
             recorded = record.recorded_at or record.created_at
             known = record.retired_at is None if known_at is None else recorded <= known_at
             gone = known_at is not None and record.retired_at is not None and record.retired_at <= known_at
@@ -61,11 +65,10 @@ class HistoryService:
 
     async def history(self, scope: Scope, memory_id: str) -> MemoryHistory:
         """All versions of a memory, the newest first, and its changes. Raises NotFound."""
-        mid = self._store.mid(scope, memory_id)
-        versions = await self._versions(scope, mid)
+        versions = await self._versions(scope, memory_id)
         if not versions:
             raise NotFound(f"Memory with ID {memory_id} not found")
-        ledger = await self._changes.ledger(mid)
+        ledger = await self._changes.ledger(versions[0].mid)
         older: list[MemoryRecord | None] = [*(one.record for one in versions[1:]), None]
         return MemoryHistory(
             memory_id=memory_id,
@@ -82,7 +85,15 @@ class HistoryService:
             changes=await self._shown(scope, await self._changes.load(scope, list(reversed(ledger.changes)))),
         )
 
-    async def _versions(self, scope: Scope, mid: str) -> list[Found]:
+    async def _versions(self, scope: Scope, memory_id: str) -> list[Found]:
+        """The versions of a memory, the newest first; of what only ever was another name of a memory, that memory's."""
+        mid = self._store.mid(scope, memory_id)
+        versions = await self._versions_of(scope, mid)
+        if not versions and (found := (await self._store.find(scope, [memory_id]))[0]) is not None:
+            versions = await self._versions_of(scope, found.mid)
+        return versions
+
+    async def _versions_of(self, scope: Scope, mid: str) -> list[Found]:
         ledger = await self._changes.ledger(mid)
         current = (await self._store.find_mids(scope, [mid]))[0]
         past = await self._changes.versions(scope, [(mid, version) for version in reversed(ledger.versions)])

@@ -13,7 +13,7 @@ from agent_memory.errors import Conflict, NotFound, Refused
 from agent_memory.redaction import redact
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.limits import MemoryLimit
-from agent_memory.services.settling import store_settled
+from agent_memory.services.settling import STATED, decide_edit, store_settled
 from agent_memory.services.sizes import Sizes
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
@@ -23,7 +23,8 @@ from agent_memory.storage.erasure import Erasure, ErasureStore
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.neighbours import NeighbourStore
 from agent_memory.storage.operations import Mark
-from agent_memory.storage.records import message_memory_id
+from agent_memory.storage.reach import permit_writing
+from agent_memory.storage.records import Found, message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import (
     ANSWER,
@@ -35,6 +36,8 @@ from agent_memory_client.models import (
 )
 
 _PATCH_TRIES = 64
+# What decides which slot is meant, and where in it a memory stands.
+_PLACE = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
 
 
 def content_hash(record: MemoryRecord) -> str:
@@ -148,7 +151,10 @@ class LongTermService:
         return found.record
 
     async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest) -> MemoryRecord:
-        """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound."""
+        """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound.
+
+        Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would.
+        """
         self.require()
         changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
         if not changes:
@@ -166,7 +172,16 @@ class LongTermService:
             new = old.model_copy(update={**changes, "updated_at": datetime.now(UTC)})
             if "text" in changes:
                 new.memory_hash = content_hash(new)
-            if await self._store.replace(scope, old, new, version):
+            placed = new.slot is not None and not _PLACE.isdisjoint(changes)
+            if placed:
+                permit_writing(scope, (old, new))
+                edited = Found(self._store.mid(scope, old.id), version, old)
+                decided = await decide_edit(self._store, self._neighbours, scope, edited, new)
+                if decided is not None:
+                    if (await self._decisions.commit(scope, decided, STATED)).done:
+                        return await self.get(scope, memory_id)
+                    continue
+            if await self._store.replace(scope, old, new, version, settled=not placed):
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 

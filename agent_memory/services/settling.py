@@ -16,7 +16,7 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 _TRIES = 16
 # How far back a fact that is learned late looks for its place.
 _MOST_FORMER = 50
-_CLIENT = Origin("client", "stated by a client")
+STATED = Origin("client", "stated by a client")
 
 
 async def store_settled(
@@ -29,7 +29,7 @@ async def store_settled(
         if not again:
             return
         decided = await decide(store, neighbours, scope, again, dedupe=dedupe)
-        settled = [record.id for record, some in decided if (await decisions.commit(scope, some, _CLIENT)).done]
+        settled = [record.id for record, some in decided if (await decisions.commit(scope, some, STATED)).done]
         records = [record for record in again if record.id not in settled]
         if not records:
             return
@@ -66,6 +66,20 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, held: 
     if known is None and begins_at(record) < begins_at(holder.record):
         return await _inserted(store, scope, record, holder)
     return [Supersede([holder], record, known)]
+
+
+async def decide_edit(
+    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, found: Found, edited: MemoryRecord
+) -> list[Decision] | None:
+    """What an edit that gives a memory a slot does to the fact that has it; None when nothing has."""
+    (held,) = await neighbours.held(scope, [edited])
+    holder = held.holder
+    if holder is None or holder.mid == found.mid:
+        return None
+    if begins_at(edited) < begins_at(holder.record):
+        inserted = await _inserted(store, scope, edited, holder)
+        return [Update(found, one.record) if isinstance(one, Add) else one for one in inserted]
+    return [Supersede([holder], edited, found)]
 
 
 async def adopt_settled(store: MemoryStore, decisions: DecisionStore, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:

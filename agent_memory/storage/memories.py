@@ -147,16 +147,18 @@ class MemoryStore(MemoryQueries):
             raise Conflict("the id of a memory is taken: give another, or none")
         return ["" if one is None or one.mid != mid else str(one.version) for mid, one in zip(mids, found, strict=True)]
 
-    async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> bool:
-        """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile.
+    async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
+        """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile, or, unless that is
+        `settled`, when another has its slot.
 
         It leaves its old place among a session's messages when its session, user, namespace or type changed.
         """
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = Steps(self._keys, scope.tenant, atomic=False)
-        steps.group(steps.put(new, expect=str(version), settled=True, leave=before if before != after else None))
-        return (await steps.run(self._scripts))[1] != "moved"
+        steps.group(steps.put(new, expect=str(version), settled=settled, leave=before if before != after else None))
+        state = (await steps.run(self._scripts))[1]
+        return state != "moved" and not state.startswith("slot ")
 
     async def versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
         """A memory and its version, for `replace`."""

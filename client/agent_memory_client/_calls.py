@@ -108,7 +108,8 @@ def _segment(name: str, value: str) -> str:
 
 def _query(**values: Any) -> dict[str, str]:
     """The query parameters that are given, as text."""
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items() if value is not None}
+    given = {key: str(to_jsonable_python(value)) for key, value in values.items() if value is not None}
+    return {key: text.lower() if isinstance(values[key], bool) else text for key, text in given.items()}
 
 
 def _once(key: str | None = None) -> dict[str, str]:
@@ -245,8 +246,8 @@ class Calls:
         headers = _once(idempotency_key)
         return Call("POST", "/v1/long-term-memory/", _query(wait=wait), body, headers, wait=_seconds(wait))
 
-    def get_memory(self, memory_id: str) -> Call:
-        return Call("GET", f"/v1/long-term-memory/{_segment('memory_id', memory_id)}")
+    def get_memory(self, memory_id: str, **asked: Any) -> Call:
+        return Call("GET", f"/v1/long-term-memory/{_segment('memory_id', memory_id)}", _query(**asked))
 
     def edit_memory(self, memory_id: str, updates: Mapping[str, Any]) -> Call:
         """Safe to repeat: it sets fields to values."""

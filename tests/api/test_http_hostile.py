@@ -267,7 +267,7 @@ async def test_naive_and_epoch_dates_are_normalised(live: httpx.AsyncClient, giv
     url = "/v1/working-memory/dates"
     assert (await live.put(url, json={"messages": [{**MESSAGE, "created_at": given}]})).status_code == 200
     assert (await live.get(url)).json()["messages"][0]["created_at"] == stored
-    memory = {"id": "dates", "text": "a fact", "event_date": given, "created_at": given}
+    memory = {"id": "dates", "text": f"a fact of {given}", "event_date": given, "created_at": given}
     assert (await live.post("/v1/long-term-memory/", json={"memories": [memory]})).status_code == 200
     found = (await live.get("/v1/long-term-memory/dates")).json()
     assert (found["event_date"], found["created_at"]) == (stored, stored)

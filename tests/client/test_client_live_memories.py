@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from ulid import ULID
@@ -37,6 +37,35 @@ async def test_memories_are_stored_read_changed_and_deleted(memory: MemoryAPICli
     assert (await memory.delete_long_term_memories([ids["tea"], "unknown"])).status == "ok, deleted 1 memories"
     with pytest.raises(MemoryNotFoundError):
         await memory.get_long_term_memory(ids["tea"])
+
+
+async def test_a_memory_is_read_as_it_was_and_an_edit_can_give_it_a_slot(memory: MemoryAPIClient) -> None:
+    years = [datetime(year, 1, 1, tzinfo=UTC) for year in (2020, 2022, 2024)]
+    names = ("Turin", "Oslo", "Rome")
+    ids: dict[str, str] = {}
+    for name, year in zip(names, years, strict=True):
+        record = ClientMemoryRecord(text=f"Ada lives in {name}", user_id="ada", memory_type="semantic", valid_from=year)
+        ids[name] = record.id
+        await memory.create_long_term_memory([record])
+    for name in ("Turin", "Rome", "Oslo"):  # the last one is put between the others
+        edited = await memory.edit_long_term_memory(ids[name], {"slot": "home_city"})
+        assert edited.slot == "home_city"
+    answer = await memory.search_long_term_memory("Ada lives in", user_id={"eq": "ada"})
+    assert [one.text for one in answer.memories] == ["Ada lives in Rome"]
+    ends = [(await memory.get_long_term_memory(ids[name])).valid_to for name in names]
+    assert ends == [*years[1:], None]
+    for name, year in zip(names, years, strict=True):
+        assert (await memory.get_long_term_memory(ids[name], as_of=year + timedelta(days=9))).text == f"Ada lives in {name}"
+    with pytest.raises(MemoryNotFoundError):
+        await memory.get_long_term_memory(ids["Turin"], as_of=years[2])
+    first = (await memory.get_memory_history(ids["Oslo"])).versions[-1].recorded_at
+    assert first is not None
+    assert (await memory.get_long_term_memory(ids["Oslo"], as_of=years[2], known_at=first)).slot is None
+    assert (await memory.get_long_term_memory(ids["Oslo"], history=True)).valid_to == years[2]
+    put_between = (await memory.list_changes(ids["Oslo"])).changes[0]
+    await memory.undo_change_batch(put_between.batch_id)
+    assert (await memory.get_long_term_memory(ids["Oslo"])).slot is None
+    assert (await memory.get_long_term_memory(ids["Turin"])).valid_to == years[2]
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])

@@ -9,7 +9,7 @@ from fastapi import Body, Query, Response
 from agent_memory.api.answers import ModelResponse, errors
 from agent_memory.api.deps import MemoryPath, RuntimeDep, ScopeDep, WaitQuery, WriteScopeDep
 from agent_memory.api.operation import operations
-from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, Identifier, MemoryRecord
+from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, Identifier, Instant, MemoryRecord
 
 router = operations("long-term memory")
 
@@ -55,8 +55,18 @@ async def delete_long_term_memory(
     response_model=MemoryRecord,
     responses=errors(400, 404),
 )
-async def get_long_term_memory(runtime: RuntimeDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
-    """Reads a memory."""
+async def get_long_term_memory(
+    runtime: RuntimeDep,
+    scope: ScopeDep,
+    memory_id: MemoryPath,
+    as_of: Annotated[Instant | None, Query(description="As it was true at this time, as far as known now.")] = None,
+    known_at: Annotated[Instant | None, Query(description="As this server knew it at this time.")] = None,
+    history: Annotated[bool, Query(description="Its last version, also when it is no longer current.")] = False,
+) -> Response:
+    """Reads a memory: as it is, or as it was; 404 also when it was not true, or not known, at the time that is asked for."""
+    if history or as_of is not None or known_at is not None:
+        times = (None, None) if history else (as_of, known_at)
+        return ModelResponse(await runtime.history.at(scope, memory_id, *times))
     return ModelResponse(await runtime.longterm.get(scope, memory_id))
 
 

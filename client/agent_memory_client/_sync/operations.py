@@ -148,9 +148,14 @@ class Operations(Connection):
         """
         return acknowledged(self._send(self._calls.create_memories(memories, deduplicate, wait, idempotency_key)))
 
-    def get_long_term_memory(self, memory_id: str) -> MemoryRecord:
-        """A memory. Raises MemoryNotFoundError."""
-        return parse(MemoryRecord, self._send(self._calls.get_memory(memory_id)))
+    def get_long_term_memory(
+        self, memory_id: str, *, as_of: datetime | None = None, known_at: datetime | None = None, history: bool = False
+    ) -> MemoryRecord:
+        """A memory as it is; `as_of`: as it was true at a time; `known_at`: as the server knew it then. Raises MemoryNotFoundError.
+
+        With `history` its last version, also when it is no longer current.
+        """
+        return parse(MemoryRecord, self._send(self._calls.get_memory(memory_id, as_of=as_of, known_at=known_at, history=history or None)))
 
     def edit_long_term_memory(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
         """Changes fields of a memory (None leaves one as it is) and returns it. Raises MemoryNotFoundError."""
