@@ -297,16 +297,22 @@ def evaluate(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="write all figures to a file")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="OUT", help="write a picture (SVG)")] = None,
     form: Annotated[Literal["table", "json"], typer.Option("--format", help="what is printed")] = "table",
+    floors: Annotated[
+        str | None, typer.Option(metavar="FLOORS", help="least figures in per cent, such as R@10=80,answerable:R@10=77,MRR=50,prompt=85")
+    ] = None,
     compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="compare two files that --json wrote")] = None,
 ) -> None:
-    """Measure recall on conversations with known evidence. Exit code 1 if a question failed or nothing could be measured."""
+    """Measure recall on conversations with known evidence. Exit code 1 if a question failed, nothing could be measured, or a figure is
+    below its floor."""
     from agent_memory.cli import evaluate as evaluation
 
     if compare is not None:
         raise typer.Exit(evaluation.compare(*compare, unit, form))
     if file is None:
         raise StartupError("eval needs a FILE of conversations, or --compare A B")
-    wanted = evaluation.Wanted(file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form)
+    wanted = evaluation.Wanted(
+        file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
+    )
     raise typer.Exit(evaluation.evaluate(wanted))
 
 

@@ -22,6 +22,7 @@ from ulid import ULID
 from agent_memory.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Conversation, load
+from agent_memory.evaluation.floors import floors_of, judged
 from agent_memory.evaluation.plot import svg
 from agent_memory.evaluation.runner import Entrance, Mode, Options, run
 from agent_memory.llm.counting import TokenCounter
@@ -47,10 +48,13 @@ class Wanted:
     json: Path | None
     plot: Path | None
     format: Literal["table", "json"]
+    floors: str | None = None
 
 
 def evaluate(wanted: Wanted) -> int:
-    """Runs and prints; returns the exit code: 0, or 1 when questions failed. Raises StartupError for anything that prevents a run."""
+    """Runs and prints; returns the exit code: 0, or 1 when questions failed or a figure is below its floor. Raises StartupError for
+    anything that prevents a run."""
+    floors = floors_of(wanted.floors)
     conversations = load(wanted.file)[: wanted.conversations]
     if not any(conversation.questions for conversation in conversations):
         raise StartupError(f"{wanted.file} has no question whose evidence is known")
@@ -68,7 +72,14 @@ def evaluate(wanted: Wanted) -> int:
     else:
         for report in found:
             reports.show(report, wanted.unit, _stdout())
-    return 1 if any(report["errors"] for report in found) else 0
+    judgements = [(report, kept) for report in found for kept in judged(report, wanted.unit, floors)]
+    for report, kept in judgements:
+        print(f"{report['options']['entrance']}: {kept}", file=sys.stderr if wanted.format == "json" else sys.stdout)
+    low = sum(not kept.holds for _, kept in judgements)
+    if judgements:
+        verdict = f"{low} of {len(judgements)} figures are below their floors" if low else f"all {len(judgements)} floors are kept"
+        print(verdict, file=sys.stderr if wanted.format == "json" else sys.stdout)
+    return 1 if low or any(report["errors"] for report in found) else 0
 
 
 def compare(before: Path, after: Path, unit: reports.Unit, form: Literal["table", "json"]) -> int:

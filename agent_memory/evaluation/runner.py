@@ -30,7 +30,7 @@ _TELLING_CHARACTERS = 12
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to run. `run` begins every id and user name, so that runs do not see each other; `max_tokens` None leaves the prompt's size to
-    the server."""
+    the server; `parallel` conversations are stored at a time."""
 
     url: str
     run: str
@@ -41,6 +41,7 @@ class Options:
     max_tokens: int | None = None
     wait_seconds: float = 900.0
     ingest: bool = True
+    parallel: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +141,30 @@ def _session_id(options: Options, conversation: Conversation, session: str) -> s
 
 async def _ingest(api: Api, options: Options, conversations: Sequence[Conversation], progress: Progress) -> int:
     total, done = sum(len(conversation.turns) for conversation in conversations), 0
-    for conversation in conversations:
+    slots = asyncio.Semaphore(options.parallel)
+
+    async def store(conversation: Conversation) -> None:
+        nonlocal done
         if options.entrance == "memories":
             parts = [list(conversation.turns[start : start + _BATCH]) for start in range(0, len(conversation.turns), _BATCH)]
         else:
             sessions = sessions_of(conversation.turns).values()
             parts = [turns[start : start + _BATCH] for turns in sessions for start in range(0, len(turns), _BATCH)]
-        for turns in parts:
-            await (_create if options.entrance == "memories" else _append)(api, options, conversation, turns)
-            done += len(turns)
-            progress("storing", done, total)
+        async with slots:
+            for turns in parts:
+                await (_create if options.entrance == "memories" else _append)(api, options, conversation, turns)
+                done += len(turns)
+                progress("storing", done, total)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for conversation in conversations:
+                group.create_task(store(conversation))
+    except* StartupError as failed:
+        first = failed.exceptions[0]
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
     return done
 
 

@@ -94,7 +94,7 @@ class RecencyWeights:
 
 # What a search that says nothing of age gets: between memories that fit alike the newer one comes first, and that is all. Only the time
 # of writing counts, so that being found does not make a memory be found again.
-MILD = RecencyWeights(semantic=1.0, recency=0.02, freshness=0.0, novelty=1.0)
+MILD = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0)
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:

@@ -17,6 +17,7 @@ FILE = str(Path(__file__).parents[1] / "data" / "recall_conversations.json")
 def test_a_run_against_a_server_of_its_own(tmp_path: Path) -> None:
     result = agent_memory(
         *("eval", FILE, "--conversations", "1", "--entrance", "sessions", "--format", "json", "--json", "out.json", "--plot", "out.svg"),
+        *("--floors", "R@10=80,MRR=10,prompt=80"),
         cwd=tmp_path,
         seconds=150,
         REDIS_URL="redis://127.0.0.1:1/0",  # must not be used: the data there is not ours
@@ -31,6 +32,7 @@ def test_a_run_against_a_server_of_its_own(tmp_path: Path) -> None:
     ElementTree.fromstring((tmp_path / "out.svg").read_text())
     assert {path.name for path in tmp_path.iterdir()} == {"out.json", "out.svg"}
     assert "sessions: asking" in result.stderr
+    assert "all 3 floors are kept" in result.stderr
 
     same = agent_memory("eval", "--compare", "out.json", "out.json", "--format", "json", cwd=tmp_path)
     assert same.returncode == 0, same.stderr
@@ -49,6 +51,7 @@ def test_a_run_against_a_server_of_its_own(tmp_path: Path) -> None:
         ([FILE, "--json", "no/such/out.json"], ("no/such/out.json", "no directory")),
         ([FILE, "--url", "http://127.0.0.1:9"], ("http://127.0.0.1:9", "does not answer")),
         ([FILE, "--url", "nonsense"], ("nonsense",)),
+        ([FILE, "--floors", "R@11=80"], ("--floors", "R@11=80", "FIGURE=PERCENT")),
         (["--compare", "other.json", "other.json"], ("other.json", "not a report")),
     ],
 )
