@@ -21,10 +21,12 @@ from agent_memory.services.access import scope_of_work
 from agent_memory.services.compaction import CompactionService
 from agent_memory.services.credentials import Gate
 from agent_memory.services.explain import ExplainService
+from agent_memory.services.exporting import ExportService, Sources
 from agent_memory.services.extraction_rules import ExtractionRulesService
 from agent_memory.services.forgetting import ForgettingService
 from agent_memory.services.history import HistoryService
 from agent_memory.services.idempotency import IdempotencyService
+from agent_memory.services.importing import ImportService, Targets
 from agent_memory.services.limits import MemoryLimit, ModelBudget, RequestLimit
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.oauth import JwtGate, KeySet, fetching
@@ -41,10 +43,13 @@ from agent_memory.services.views import ViewService
 from agent_memory.services.working import WorkingMemoryService
 from agent_memory.settings import Settings
 from agent_memory.storage.carrier import CarrierGuard
+from agent_memory.storage.change_dossiers import ChangeDossiers
 from agent_memory.storage.changes import ChangeStore
 from agent_memory.storage.connection import Reader, check_engine, connect, fsync_always, redis_errors
 from agent_memory.storage.decisions import DecisionStore
+from agent_memory.storage.dossiers import DossierReader
 from agent_memory.storage.erasure import ErasureStore
+from agent_memory.storage.exports import ExportStore
 from agent_memory.storage.idempotency import IdempotencyStore
 from agent_memory.storage.indexes import (
     VectorSpec,
@@ -66,7 +71,9 @@ from agent_memory.storage.orders import OrderStore
 from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.reindex import Reindexer
+from agent_memory.storage.restoring import Restorer
 from agent_memory.storage.rules import RuleStore
+from agent_memory.storage.session_dossiers import SessionDossierReader
 from agent_memory.storage.survey import Selection, Survey
 from agent_memory.storage.timetable import Timetable
 from agent_memory.storage.tokens import TokenStore
@@ -135,6 +142,8 @@ class Runtime:
     request_limit: RequestLimit
     memory_limit: MemoryLimit
     budget: ModelBudget
+    exports: ExportService
+    imports: ImportService
 
     @property
     def extracts(self) -> bool:
@@ -211,7 +220,8 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         memories = MemoryStore(client, keys, scripts, spec)
         decisions = DecisionStore(keys, scripts)
         changes = ChangeStore(client, keys, scripts)
-        operations = OperationService(OperationStore(client, keys), sessions)
+        exports = ExportStore(client, keys)
+        operations = OperationService(OperationStore(client, keys), sessions, exports)
         erasures = ErasureStore(client, keys)
         survey = Survey(client, keys, spec)
         orders = OrderStore(client, keys)
@@ -224,6 +234,12 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         token_store = TokenStore(client, keys)
         token_gate = TokenGate(settings.auth, token_store)
         gate = JwtGate(settings.auth, KeySet(fetching(settings.auth))) if settings.auth.mode == "oauth2" else token_gate
+        dossiers = DossierReader(client, keys, spec)
+        restorer = Restorer(client, keys, spec, fsync=settings.redis.durability == "strict")
+        change_dossiers = ChangeDossiers(client, keys, changes, dossiers, restorer)
+        rules = RuleStore(client, keys)
+        sources = Sources(dossiers, change_dossiers, SessionDossierReader(client, keys, sessions), rules, view_store, spec)
+        targets = Targets(restorer, memories, dossiers, change_dossiers, sessions, rules, view_store, models.counter)
         extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
         working = WorkingMemoryService(settings, sessions, models.counter, memory_limit, extracts=extracts)
         usage_store = UsageStore(client, keys)
@@ -268,7 +284,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             usage_store=usage_store,
             view_store=view_store,
             summarizer=summarizer,
-            extraction_rules=ExtractionRulesService(RuleStore(client, keys)),
+            extraction_rules=ExtractionRulesService(rules),
             forgetting=ForgettingService(survey, decisions),
             compaction=CompactionService(orders, survey),
             views=ViewService(settings, view_store, orders, summarizer),
@@ -279,4 +295,6 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             request_limit=RequestLimit(settings.limits, limit_store),
             memory_limit=memory_limit,
             budget=budget,
+            exports=ExportService(sources, exports),
+            imports=ImportService(settings, targets, memory_limit, extracts=extracts),
         )

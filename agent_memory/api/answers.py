@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from fastapi import Response
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from pydantic_core import to_json
+from starlette.types import Receive, Scope, Send
 
+from agent_memory.mcp.http import DEADLINE
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
 
 
@@ -28,6 +32,32 @@ class JsonResponse(Response):
 
     def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         super().__init__(to_json(data, fallback=str, inf_nan_mode="null"), status, headers, "application/json")
+
+
+class PagedResponse(StreamingResponse):
+    """An answer that is written page by page. A request's deadline holds for each page, and for its caller to take the page."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
+        super().__init__(self._paced(pieces), media_type=media_type, headers=headers)
+        self._deadline: asyncio.Timeout | None = None
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it. When it ends early, what makes the pages is told."""
+        self._deadline = scope.get(DEADLINE)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._pieces.aclose()
+
+    async def _paced(self, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        loop = asyncio.get_running_loop()
+        when = None if self._deadline is None else self._deadline.when()
+        seconds = None if when is None else max(when - loop.time(), 1.0)
+        async for piece in pieces:
+            if self._deadline is not None and seconds is not None:
+                self._deadline.reschedule(loop.time() + seconds)
+            yield piece
 
 
 def etag(version: int) -> tuple[bytes, bytes]:

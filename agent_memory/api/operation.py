@@ -29,6 +29,11 @@ from agent_memory.api.idempotency import answered_once, key_of
 from agent_memory.bounds import MAX_LIST_ITEMS, check_lists
 from agent_memory.errors import BadInput
 
+
+class RawBody(bytes):
+    """A body that an operation reads by itself: a request under an Idempotency-Key is the same one only with the same body."""
+
+
 ARGUMENTS = "agent_memory.arguments"
 """Where an ASGI scope holds the arguments of the operation that runs."""
 MAX_QUERY_FIELDS = 2000
@@ -131,6 +136,7 @@ class _Plan:
         key = key_of(scope)
         if key is None or "runtime" not in arguments:
             return await self._endpoint(**arguments)
+        raw = next((value for value in arguments.values() if isinstance(value, RawBody)), raw)
         runtime, who, keeps = arguments["runtime"], arguments["scope"], self._keeps
         return await answered_once(runtime, who, key, scope, raw, lambda: self._endpoint(**arguments), keeps=keeps)
 
@@ -227,11 +233,11 @@ def _explained(validator: SchemaValidator, body: bytes, reason: str) -> RequestV
     return broken_json(reason)
 
 
-async def read_body(scope: Scope, receive: Receive) -> bytes:
+async def read_body(scope: Scope, receive: Receive, media_type: str = "application/json") -> bytes:
     """The whole body, at most `MAX_BODY_BYTES` of it.
 
     Raises BodyTooLarge as soon as the limit is passed (at once when the length is declared), UnsupportedMedia for a body that is not
-    declared as JSON (a page of another origin could send one without asking), and ClientDisconnect.
+    declared as JSON or what else is asked for (a page of another origin could send one without asking), and ClientDisconnect.
     """
     limit: int = scope["app"].state.max_body_bytes
     json_declared = False
@@ -241,9 +247,10 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
             if len(value) > 18 or (value.isdigit() and int(value) > limit):
                 raise BodyTooLarge(limit)
         elif name == b"content-type":
-            json_declared = _is_json(value)
+            json_declared = _is_media(value, media_type.encode())
     if not json_declared:
-        message = "send the body as JSON, with the header Content-Type: application/json"
+        what = "JSON" if media_type == "application/json" else "lines of JSON"
+        message = f"send the body as {what}, with the header Content-Type: {media_type}"
         raise UnsupportedMedia(message, field="content-type", where="header")
     message = await receive()
     if message["type"] == "http.disconnect":
@@ -264,9 +271,9 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     return b"".join(chunks)
 
 
-def _is_json(content_type: bytes) -> bool:
-    """Whether a media type is `application/json` or `application/*+json`, with or without parameters."""
-    if content_type == b"application/json":
+def _is_media(content_type: bytes, wanted: bytes) -> bool:
+    """Whether a content type is the one that is wanted, with or without parameters; for JSON also `application/*+json`."""
+    if content_type == wanted:
         return True
     media = content_type.partition(b";")[0].strip().lower()
-    return media == b"application/json" or (media.startswith(b"application/") and media.endswith(b"+json"))
+    return media == wanted or (wanted == b"application/json" and media.startswith(b"application/") and media.endswith(b"+json"))

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from agent_memory.errors import Conflict, NotFound
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.access import writing
-from agent_memory.storage.operations import Mark, OperationStore, parse_operation_id
+from agent_memory.storage.exports import ExportStore
+from agent_memory.storage.operations import OUTBOX_KINDS, Mark, OperationStore, parse_operation_id
 from agent_memory.storage.working import SessionStore
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import OperationKind, OperationListResponse, OperationRecord, OperationState
@@ -23,19 +24,20 @@ _SCAN = 200
 class OperationService:
     """Operations of the caller's scope."""
 
-    def __init__(self, store: OperationStore, sessions: SessionStore) -> None:
+    def __init__(self, store: OperationStore, sessions: SessionStore, exports: ExportStore) -> None:
         self._store = store
         self._sessions = sessions
+        self._exports = exports
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord:
         """Raises NotFound."""
-        return (await self._find(scope, operation_id))[1]
+        return await self._exports.get(scope, operation_id) or (await self._find(scope, operation_id))[1]
 
     async def list(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
         """Operations that are not done, or the dead ones; of one kind or of all. `offset` is an opaque place: use `next_offset`."""
-        kinds = [DueKind(one.value) for one in (OperationKind if kind is None else [kind])]
+        kinds = [DueKind(one.value) for one in (OperationKind if kind is None else [kind]) if one.value in OUTBOX_KINDS]
         found: list[OperationRecord] = []
         # One walk over the kinds' marks: the place says how many marks of the concatenated lists were looked at.
         place = 0

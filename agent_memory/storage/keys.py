@@ -29,6 +29,7 @@ am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded,
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
 am:{0}:del:<name>   string  an order to delete everything of a session or a user, then its receipt   30 days after it was carried out
+am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
 am:{0}:ord:<name>   string  an order: work that somebody asked for, with its arguments     7 days
 am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
 am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
@@ -215,6 +216,9 @@ class Keys:
 
     def erasure(self, name: str) -> str:
         return f"{self.root}del:{name}"
+
+    def export(self, name: str) -> str:
+        return f"{self.root}xo:{name}"
 
     def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
         return f"{self.root}idem:{digest('idempotency', tenant, key, *limits)}"

@@ -21,6 +21,9 @@ from agent_memory.storage.orders import decode_order
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import OperationKind, OperationRecord, OperationState
 
+OUTBOX_KINDS = frozenset(kind.value for kind in OperationKind if kind is not OperationKind.EXPORT)
+"""The kinds of operations that are marks in the outbox."""
+
 _REPLIES_PER_MARK = 6
 
 
@@ -39,7 +42,7 @@ class Mark:
 def parse_operation_id(operation_id: str) -> Mark | None:
     """The mark that an id names, or None when it names none."""
     kind, _, member = operation_id.partition("-")
-    return Mark(DueKind(kind), member) if member and kind in {k.value for k in OperationKind} else None
+    return Mark(DueKind(kind), member) if member and kind in OUTBOX_KINDS else None
 
 
 class OperationStore:

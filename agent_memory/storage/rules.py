@@ -37,6 +37,12 @@ class RuleStore:
             else:
                 await self._client.hset(key, name, rules.model_dump_json(exclude_unset=True))
 
+    async def of_user(self, scope: Scope, user_id: str) -> list[tuple[str | None, ExtractionRules]]:
+        """The rules of a user, by namespace."""
+        stored = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.rules(scope.tenant))))[0]
+        places = [(json.loads(name), raw) for name, raw in stored.items()]
+        return [(place[0], ExtractionRules.model_validate_json(raw)) for place, raw in places if place[1] == user_id]
+
     async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
         """Removes the rules of a user, in one namespace or (None) everywhere."""
         key = self._keys.rules(scope.tenant)

@@ -55,6 +55,15 @@ def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
 
 
+def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
+    """The field under which a piece of a memory's evidence is kept: the same for the same piece, whenever it came."""
+    if evidence.session_id and len(evidence.message_ids) == 1:
+        # However often, and by whom, a message is cited: it is one piece.
+        ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
+        return "m" + keys.mid(tenant, message_memory_id(ref, evidence.message_ids[0]))
+    return blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
+
+
 class Steps:
     """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
 
@@ -164,13 +173,12 @@ class Steps:
     def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool = False) -> Step:
         """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
         text = evidence.model_dump_json(exclude_none=True)
-        if evidence.session_id and len(evidence.message_ids) == 1:
-            # However often, and by whom, a message is cited: it is one piece.
-            ref = SessionRef(evidence.session_id, found.record.namespace, found.record.user_id)
-            name = "m" + self.mid(message_memory_id(ref, evidence.message_ids[0]))
-        else:
-            name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
-        step: Step = {"op": "evidence", "mid": found.mid, "field": name, "json": text}
+        step: Step = {
+            "op": "evidence",
+            "mid": found.mid,
+            "field": evidence_field(self._keys, self._tenant, found.record, evidence),
+            "json": text,
+        }
         if alias is not None and alias.id != found.record.id:
             step |= {"alias": self.mid(alias.id), "dig": memory_digest(alias)}
         return step | ({"late": True} if late else {})

@@ -49,7 +49,7 @@ _SESSION_TIMES = ("created_at", "updated_at", "last_accessed")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `json` None sends no body; `idempotent` says that sending it twice has the effect of sending it once.
+    """One request. `json` None sends no body (or `lines`); `idempotent` says that sending it twice has the effect of sending it once.
 
     `wait` is how many seconds the server was asked to hold its answer back.
     """
@@ -61,6 +61,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     idempotent: bool = True
     wait: float = 0.0
+    lines: bytes | None = None
 
 
 def jsonable(value: Any) -> Any:

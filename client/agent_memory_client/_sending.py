@@ -46,7 +46,7 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 def body_of(call: Call) -> bytes | None:
     """The body of `call` in UTF-8. Raises MemoryValidationError for what JSON or UTF-8 cannot say."""
     if call.json is None:
-        return None
+        return call.lines
     try:
         return json.dumps(call.json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:

@@ -25,6 +25,8 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"\bAsyncBaseTransport\b", "BaseTransport"),
     (r"\bAsyncClient\b", "Client"),
     (r"\baclose\b", "close"),
+    (r"\baread\b", "read"),
+    (r"\baiter_bytes\b", "iter_bytes"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
     (r"\basyncio\b", "time"),

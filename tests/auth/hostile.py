@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,24 @@ class Ids:
 
 
 Case = tuple[str, str, dict[str, Any], Any]
+
+
+def exported(i: Ids, user: str) -> bytes:
+    """Lines of an export that would write over the victim's memory, its other names, its changes and its session."""
+    marks = {"n": "1", "h": "0" * 32, "ra": "1.0"}
+    record = {"id": i.memory, "text": "mine", "user_id": "ana", "namespace": "work"}
+    lines: list[dict[str, Any]] = [
+        {"kind": "header", "format": "agent-memory-user", "version": 1, "user_id": "ana"},
+        {"kind": "memory", "id": "m-shared", "state": "current", "now": {"record": record | {"id": "m-shared"}, "marks": marks}},
+        {"kind": "memory", "id": i.memory, "state": "current", "now": {"record": record, "marks": marks}, "aliases": [["m-shared", ""]]},
+        {"kind": "change", "id": "01HZZZZZZZZZZZZZZZZZZZZZZZ", "what": "update", "state": "applied", "batch": "b", "at": TIME}
+        | {"memories": ["m-shared"], "lines": [["e", "m-shared", "abc"], ["m", "m-shared", "-", "1"]]},
+        {"kind": "session", "session_id": i.session, "namespace": i.namespace, "messages": []},
+        {"kind": "session", "session_id": "shared", "namespace": "work", "messages": []},
+        {"kind": "rules", "namespace": "work", "rules": {}},
+        {"kind": "summary", "partition": {"view_id": i.view, "group": {"user_id": user}, "memory_count": 1, "summary": "mine"}},
+    ]
+    return b"\n".join(json.dumps(line).encode() for line in lines)
 
 
 def _say(i: Ids) -> dict[str, Any]:
@@ -172,6 +191,12 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("DELETE", f"/v1/users/{_q(i.user)}", {"namespace": i.namespace}, None),
         ("DELETE", "/v1/users/ana", {}, None),
     ],
+    "export_user": lambda i: [
+        ("POST", f"/v1/users/{_q(i.user)}/export", {}, None),
+        ("POST", "/v1/users/ana/export", {}, None),
+        ("POST", "/v1/users/ana/export", {"namespace": i.namespace}, None),
+    ],
+    "import_user": lambda i: [("POST", f"/v1/users/{_q(user)}/import", {}, exported(i, user)) for user in (i.user, "ana")],
     "list_tokens": lambda i: [("GET", TOKENS, {}, None)],
     "create_token": lambda i: [("POST", TOKENS, {}, {"tenant": i.user, "users": [i.user]})],
     "get_token": lambda i: [("GET", f"{TOKENS}/{_q(i.token)}", {}, None)],

@@ -100,7 +100,10 @@ async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: 
     count = 0
     for method, path, params, body in ALL[name](ids):
         try:
-            answer = await attacker.request(method, path, params=params, json=body)
+            sent: dict[str, Any] = {"json": body}
+            if isinstance(body, bytes):
+                sent = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
+            answer = await attacker.request(method, path, params=params, **sent)
         except (httpx.InvalidURL, UnicodeEncodeError):
             continue  # a client that cannot say it is no danger
         count += 1

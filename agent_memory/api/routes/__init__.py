@@ -9,6 +9,7 @@ from agent_memory.api.routes import (
     memories,
     operations,
     ops,
+    persons,
     prompt,
     rules,
     search,
@@ -30,6 +31,7 @@ ROUTERS = (
     rules.router,
     tasks.router,
     operations.router,
+    persons.router,
     tokens.router,
     ops.router,
 )

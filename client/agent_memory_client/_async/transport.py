@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx
 
 from agent_memory_client._calls import Call
 from agent_memory_client._sending import FAILURES, Attempts, body_of, headers_of
 from agent_memory_client.config import MemoryClientConfig
-from agent_memory_client.errors import MemoryClientError, MemoryProtocolError
+from agent_memory_client.errors import MemoryClientError, MemoryProtocolError, error_of_exception, error_of_response
+from agent_memory_client.models import MEDIA_TYPE
 
 
 class Transport:
@@ -53,8 +54,27 @@ class Transport:
                 wait = attempts.wait_after_refusal(response)
             await self._sleep(wait)
 
+    async def lines(self, call: Call) -> AsyncIterator[bytes]:
+        """The lines of a long answer, each without its end, as they come. Not repeated: it would begin anew. Raises MemoryClientError."""
+        params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
+        rest = b""
+        try:
+            async with self._client.stream(call.method, call.path, params=params, headers=dict(call.headers)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise error_of_response(response)
+                async for piece in response.aiter_bytes():
+                    *whole, rest = (rest + piece).split(b"\n")
+                    for line in whole:
+                        yield line
+        except FAILURES as error:
+            raise (error_of_exception(error) or MemoryClientError(str(error))) from error
+        if rest:
+            yield rest
+
     async def _request(self, call: Call, body: bytes | None) -> httpx.Response:
-        headers = {**call.headers, "Content-Type": "application/json"} if body is not None else dict(call.headers)
+        media = "application/json" if call.lines is None else MEDIA_TYPE
+        headers = {**call.headers, "Content-Type": media} if body is not None else dict(call.headers)
         params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         timeout = self._timeout + call.wait
         return await self._client.request(call.method, call.path, params=params, content=body, headers=headers, timeout=timeout)

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import httpx
 
 from agent_memory_client._calls import Call
 from agent_memory_client._sending import FAILURES, Attempts, body_of, headers_of
 from agent_memory_client.config import MemoryClientConfig
-from agent_memory_client.errors import MemoryClientError, MemoryProtocolError
+from agent_memory_client.errors import MemoryClientError, MemoryProtocolError, error_of_exception, error_of_response
+from agent_memory_client.models import MEDIA_TYPE
 
 
 class Transport:
@@ -54,8 +55,26 @@ class Transport:
                 wait = attempts.wait_after_refusal(response)
             self._sleep(wait)
 
+    def lines(self, call: Call) -> Iterator[bytes]:
+        """The lines of a long answer, each without its end, as they come. Not repeated: it would begin anew. Raises MemoryClientError."""
+        params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
+        rest = b""
+        try:
+            with self._client.stream(call.method, call.path, params=params, headers=dict(call.headers)) as response:
+                if not response.is_success:
+                    response.read()
+                    raise error_of_response(response)
+                for piece in response.iter_bytes():
+                    *whole, rest = (rest + piece).split(b"\n")
+                    yield from whole
+        except FAILURES as error:
+            raise (error_of_exception(error) or MemoryClientError(str(error))) from error
+        if rest:
+            yield rest
+
     def _request(self, call: Call, body: bytes | None) -> httpx.Response:
-        headers = {**call.headers, "Content-Type": "application/json"} if body is not None else dict(call.headers)
+        media = "application/json" if call.lines is None else MEDIA_TYPE
+        headers = {**call.headers, "Content-Type": media} if body is not None else dict(call.headers)
         params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         timeout = self._timeout + call.wait
         return self._client.request(call.method, call.path, params=params, content=body, headers=headers, timeout=timeout)

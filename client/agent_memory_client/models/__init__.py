@@ -75,6 +75,7 @@ from agent_memory_client.models.messages import (
     MemoryMessage,
 )
 from agent_memory_client.models.operations import OperationKind, OperationListResponse, OperationRecord, OperationState
+from agent_memory_client.models.persons import EXPORT_FORMAT, EXPORT_VERSION, MEDIA_TYPE, ImportProblem, ImportReport
 from agent_memory_client.models.problems import ErrorResponse, HTTPValidationError, ValidationError
 from agent_memory_client.models.prompt import (
     Annotations,
@@ -130,6 +131,8 @@ ModelNameLiteral: TypeAlias = str
 
 __all__ = [
     "ANSWER",
+    "EXPORT_FORMAT",
+    "EXPORT_VERSION",
     "MAX_APPENDED_MESSAGES",
     "MAX_ID_BYTES",
     "MAX_JSON_DEPTH",
@@ -140,6 +143,7 @@ __all__ = [
     "MAX_TAGS",
     "MAX_TAG_BYTES",
     "MAX_TEXT_BYTES",
+    "MEDIA_TYPE",
     "TEXT_SCORERS",
     "AckResponse",
     "Annotations",
@@ -185,6 +189,8 @@ __all__ = [
     "Icon",
     "Identifier",
     "ImageContent",
+    "ImportProblem",
+    "ImportReport",
     "Instant",
     "JSONTypes",
     "LastAccessed",

@@ -10,13 +10,17 @@ from agent_memory_client.models._types import Instant
 
 
 class OperationKind(StrEnum):
-    """What the work is: a session's promotion and summary, facts from a session, a memory's vector, a deletion, what was ordered."""
+    """What the work is: a session's promotion and summary, facts from a session, a memory's vector, a deletion, what was ordered.
+
+    An export is done while its caller reads; it has an operation as its receipt, which is not listed.
+    """
 
     DELETION = "deletion"
     SESSION = "session"
     EXTRACTION = "extraction"
     MEMORY = "memory"
     ORDER = "order"
+    EXPORT = "export"
 
 
 class OperationState(StrEnum):

@@ -1,0 +1,87 @@
+"""What is exported and brought in again, in parts: requests of a size that servers take, and a file's end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+from agent_memory_client._calls import Call
+from agent_memory_client.errors import MemoryProtocolError, MemoryValidationError
+from agent_memory_client.models import ImportReport
+
+PART_LINES = 500
+PART_BYTES = 2 * 1024 * 1024
+
+
+def _path(user_id: str, what: str) -> str:
+    if not user_id:
+        raise MemoryValidationError("user_id: must not be empty")
+    return f"/v1/users/{quote(user_id, safe='')}/{what}"
+
+
+def export_call(user_id: str, namespace: str | None) -> Call:
+    """The default namespace does not count: "all of this user" must mean all."""
+    return Call("POST", _path(user_id, "export"), {} if namespace is None else {"namespace": namespace}, idempotent=False)
+
+
+def import_calls(user_id: str, namespace: str | None, lines: Iterable[bytes | str]) -> Iterator[Call]:
+    """The requests that bring a file in, each with the header as its first line. What is in twice changes nothing: safe to repeat."""
+    path, header = _path(user_id, "import"), b""
+    part: list[bytes] = []
+    size = first = number = 0
+    for number, line in enumerate(lines, start=1):
+        raw = (line.encode() if isinstance(line, str) else line).rstrip(b"\r\n")
+        if number == 1:
+            header, first = raw, 2
+            continue
+        if part and (len(part) >= PART_LINES or size + len(raw) > PART_BYTES):
+            yield _part(path, namespace, first, header, part)
+            part, size, first = [], 0, number
+        part.append(raw)
+        size += len(raw) + 1
+    if number:
+        yield _part(path, namespace, first, header, part)
+
+
+def _part(path: str, namespace: str | None, first: int, header: bytes, part: list[bytes]) -> Call:
+    params = {"first_line": str(first)} | ({} if namespace is None else {"namespace": namespace})
+    return Call("POST", path, params, lines=b"\n".join([header, *part]))
+
+
+def together(reports: Iterable[ImportReport]) -> ImportReport:
+    """The reports of all parts as one."""
+    whole = ImportReport()
+    for one in reports:
+        for name in ("imported", "present"):
+            counts: dict[str, int] = getattr(whole, name)
+            for kind, count in getattr(one, name).items():
+                counts[kind] = counts.get(kind, 0) + count
+        whole.problems = [*whole.problems, *one.problems][:1000]
+        whole.problem_count += one.problem_count
+        whole.vectors_reused += one.vectors_reused
+        whole.vectors_to_embed += one.vectors_to_embed
+        whole.complete = whole.complete or one.complete
+    return whole
+
+
+class Ending:
+    """Looks at the lines of an export as they pass, and at its end says whether it is whole."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last = b""
+
+    def saw(self, line: bytes) -> None:
+        """A line passes."""
+        self._count += 1
+        self._last = line
+
+    def check(self) -> None:
+        """Raises MemoryProtocolError unless the last line is the end and counts those before it."""
+        try:
+            last = json.loads(self._last) if len(self._last) < 10_000 else {}
+        except ValueError:
+            last = {}
+        if not isinstance(last, dict) or last.get("kind") != "end" or last.get("lines") != self._count - 1:
+            raise MemoryProtocolError(f"the export broke off after {self._count} lines: export again")
