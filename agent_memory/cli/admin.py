@@ -6,6 +6,7 @@ Nothing heavy is imported at the top of this file, as in `app.py`.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -35,6 +36,8 @@ def register(app: typer.Typer) -> None:
     delete.command(name="memory")(delete_memory)
     delete.command(name="session")(delete_session)
     app.add_typer(delete, name="delete")
+    app.command(name="export")(export_user)
+    app.command(name="import")(import_user)
     app.command(name="rebuild-index")(rebuild_index)
     app.command(name="schedule-task")(schedule_task)
     app.command(name="task-worker")(task_worker)
@@ -159,6 +162,35 @@ def delete_session(
     from agent_memory.cli import memories
 
     raise typer.Exit(memories.delete_session(memories.Place(url, api_key), session_id, namespace, user_id, force=force))
+
+
+def export_user(
+    user_id: Annotated[str, typer.Argument(metavar="USER", help="whose data")],
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="where to (stdout)")] = None,
+    namespace: Namespace = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="replace the file")] = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+    form: Format = "text",
+) -> None:
+    """Write everything of a user to a file, one JSON object per line, while others use the server."""
+    from agent_memory.cli import transfer
+
+    raise typer.Exit(transfer.export(transfer.Place(url, api_key), user_id, namespace, file, form, force=force))
+
+
+def import_user(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="what `export` wrote")],
+    user_id: Annotated[str | None, typer.Option("--user-id", "-u", metavar="ID", help="whose data it becomes (whose it was)")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    form: Format = "text",
+) -> None:
+    """Bring an export in; what is here stays as it is. Exit code 4 when some lines were not taken or the file is not whole."""
+    from agent_memory.cli import transfer
+
+    raise typer.Exit(transfer.bring_in(transfer.Place(url, api_key), file, user_id, namespace, form))
 
 
 def rebuild_index(

@@ -16,6 +16,7 @@ from agent_memory.errors import NotFound, StartupError
 from agent_memory.logs import configure_logging
 from agent_memory.runtime import open_runtime
 from agent_memory.settings import Settings, load_settings
+from agent_memory_client.models import MEDIA_TYPE
 
 _SECONDS = 60.0
 
@@ -35,13 +36,30 @@ class Api:
         self._client = client
         self._shown = shown
 
-    async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
+    async def call(
+        self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None, *, lines: bytes | None = None
+    ) -> Any:
         """The JSON of an answer. Parameters that are None are left out. Raises NotFound, and StartupError for every other refusal."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
+        sent: dict[str, Any] = {"json": body} if lines is None else {"content": lines, "headers": {"Content-Type": MEDIA_TYPE}}
         try:
-            answer = await self._client.request(method, path, params=given, json=body)
+            answer = await self._client.request(method, path, params=_given(query), **sent)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise StartupError(f"no server answers at {self._shown}: {error or type(error).__name__}") from error
+        return self._understood(answer)
+
+    async def stream(self, method: str, path: str, query: Mapping[str, Any] | None = None) -> AsyncGenerator[bytes]:
+        """A long answer, piece by piece. Raises as `call`."""
+        try:
+            async with self._client.stream(method, path, params=_given(query)) as answer:
+                if answer.status_code != 200:
+                    await answer.aread()
+                    self._understood(answer)
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise StartupError(f"{self._shown} broke off: {error or type(error).__name__}") from error
+
+    def _understood(self, answer: httpx.Response) -> Any:
         try:
             found = answer.json()
         except ValueError as error:
@@ -52,6 +70,10 @@ class Api:
         if answer.status_code != 200:
             raise StartupError(f"refused: {_line(detail)}")
         return found
+
+
+def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (query or {}).items() if value is not None}
 
 
 def _line(detail: Any) -> str:

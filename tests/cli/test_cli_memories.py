@@ -20,6 +20,7 @@ from agent_memory.errors import StartupError
 from agent_memory.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, WorkingMemory
+from agent_memory_client.sync import SyncMemoryAPIClient
 from tests.support.cli import ROOT, agent_memory
 from tests.support.stack import stack
 from tests.support.waiting import settled
@@ -183,3 +184,41 @@ async def test_the_indexes_are_built_anew(redis_url: str, tmp_path: Path) -> Non
     done = await asyncio.to_thread(agent_memory, "rebuild-index", "--embed", "--format", "json", cwd=tmp_path, **given)
     assert json.loads(done.stdout) == {"memories": 2, "vectors": 0, "sessions": 0, "to_embed": 2}
     await client.aclose()
+
+
+async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_path: Path) -> None:
+    await server.memory.create_long_term_memory([fact("e1", "Eli builds boats.", user_id="eli"), fact("e2", "Eli snores.", user_id="eli")])
+    session = WorkingMemory(session_id="se", user_id="eli", messages=[MemoryMessage(role="user", content="ahoy", id="e-m")])
+    await server.memory.put_working_memory("se", session)
+    file = tmp_path / "eli.jsonl"
+    written = await server.run(f"export eli {file} --format json")
+    assert (written.exit_code, written.stderr) == (0, "")
+    assert json.loads(written.stdout)["counts"]["session"] == 1
+    assert file.stat().st_mode & 0o077 == 0
+    assert (await server.run(f"export eli {file}")).exit_code == 1, "nothing is written over"
+    printed = await server.run("export eli")
+    assert printed.stdout.count("Eli builds boats.") >= 1
+
+    def blocking() -> list[bytes]:
+        with SyncMemoryAPIClient(MemoryClientConfig(base_url=server.url)) as client:
+            lines = list(client.export_user("eli"))
+            assert client.import_user("eli", lines).imported == {}
+            return lines
+
+    assert len(await asyncio.to_thread(blocking)) >= len(file.read_bytes().splitlines())
+    gone = await server.memory.delete_user("eli", wait=20)
+    assert gone.status == "ok"
+    back = await server.run(f"import {file} --format json")
+    assert (back.exit_code, back.stderr) == (0, "")
+    assert json.loads(back.stdout)["imported"]["session"] == 1
+    assert (await server.memory.get_long_term_memory("e2")).text == "Eli snores."
+    again = await server.run(f"import {file}")
+    assert (again.exit_code, "brought in: nothing" in again.stdout) == (0, True)
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([lines[0], b"{", *lines[1:-1]]))
+    partly = await server.run(f"import {file}")
+    assert partly.exit_code == 4
+    assert "line 2" in partly.stderr
+    assert "not whole" in partly.stderr
+    file.write_bytes(b"hello")
+    assert (await server.run(f"import {file}")).exit_code == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,10 +15,14 @@ import httpx
 import pytest
 
 from agent_memory.api.app import create_app
+from agent_memory.errors import Forbidden, RedisUnavailable
+from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage.decisions import Origin
 from agent_memory.storage.erasure import Erasure
 from agent_memory.tasks import DueKind
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client._parts import Ending
+from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.erase import erase
 from tests.support.rig import SCOPE, Rig, record
@@ -51,9 +57,11 @@ class Face:
 async def faced(rig: Rig) -> AsyncGenerator[Face]:
     transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
     config = MemoryClientConfig(base_url="http://127.0.0.1")
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-        async with MemoryAPIClient(config, transport=transport) as client:
-            yield Face(rig, http, client)
+    async with (
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http,
+        MemoryAPIClient(config, transport=transport) as client,
+    ):
+        yield Face(rig, http, client)
 
 
 @pytest.fixture
@@ -143,6 +151,11 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
+async def stored_keys(face: Face) -> set[str]:
+    """All keys but receipts, and readings that are counted in the background."""
+    return {key for key in await face.rig.raw_keys() if not key.startswith(("xo:", "use"))}
+
+
 def same(found: dict[str, Any], wanted: dict[str, Any]) -> None:
     for name, value in wanted.items():
         assert found[name] == value, name
@@ -167,14 +180,14 @@ async def test_what_was_exported_and_erased_comes_back_as_it_was(face: Face) -> 
     assert await face.rig.marks(DueKind.MEMORY) == {}, "every vector was reused"
     await face.rig.work()
     same(await picture(face), before)
-    keys = await face.rig.raw_keys()
+    keys = await stored_keys(face)
     again = await face.client.import_user(ANN, lines)
     assert (again.problems, again.imported) == ([], {})
     assert sum(again.present.values()) == sum(report.imported.values())
     await face.rig.work()
     same(await picture(face), before)
     same(await picture(face, BOB), other)
-    assert {key for key in await face.rig.raw_keys() if not key.startswith("xo:")} == {key for key in keys if not key.startswith("xo:")}
+    assert await stored_keys(face) == keys
 
     # What was changed before can be undone after.
     changes = (await face.ok("GET", "/v1/changes", params={"user_id": ANN, "kind": "supersede"}))["changes"]
@@ -183,3 +196,181 @@ async def test_what_was_exported_and_erased_comes_back_as_it_was(face: Face) -> 
     forgotten = (await face.ok("GET", "/v1/changes", params={"user_id": ANN, "kind": "forget"}))["changes"][0]
     await face.ok("POST", f"/v1/changes/{forgotten['id']}/undo")
     assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f7"))["text"] == "hums like a trombone"
+
+
+async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face) -> None:
+    """While others write, sessions are promoted and deleted, facts change, end and come back."""
+    rig = face.rig
+    stop, enough = asyncio.Event(), asyncio.Event()
+    sure: set[str] = set()
+
+    async def write(who: int) -> None:
+        n = 0
+        while not stop.is_set():
+            n += 1
+            word = f"w{who}x{n}y"
+            session = f"s{who}-{n}"
+            await face.ok("PUT", f"/v1/working-memory/{session}", json=said(f"{word} m", user=ANN))
+            name = f"{ANN}-{who}"
+            # One memory with ever new words, so that all but the last stand in its history.
+            await rig.rt.longterm.store(SCOPE, [record(f"{word} f", name, user_id=ANN)])
+            sure.update((f"{word} m", f"{word} f"))
+            if len(sure) > 20:
+                enough.set()
+            await rig.work(DueKind.SESSION)
+            marks = rig.rt.operations.session_marks(SCOPE, SessionRef(session, None, ANN))[:1]
+            assert await rig.rt.operations.wait(SCOPE, marks, 20), "another writer promotes it"
+            await face.http.delete(f"/v1/working-memory/{session}", params={"user_id": ANN})
+            found = (await rig.rt.memories.find(SCOPE, [name]))[0]
+            if found is not None and n % 3 == 0:
+                await rig.rt.decisions.forget(SCOPE, [found], Origin("test", None), batch=f"b{who}-{n}")
+                change = (await rig.rt.changes.find(SCOPE, {"bt": f"b{who}-{n}"}, 0, 1))[1]
+                if change:
+                    await face.http.post(f"/v1/changes/{change[0]}/undo")
+
+    writers = [asyncio.create_task(write(who)) for who in range(3)]
+    try:
+        for _ in range(4):
+            enough.clear()
+            await asyncio.wait_for(enough.wait(), 60)
+            before = set(sure)
+            text = b"\n".join(await face.lines()).decode()
+            assert {one for one in before if one not in text} == set()
+            sure.clear()
+    finally:
+        stop.set()
+        await asyncio.gather(*writers)
+
+
+async def test_what_waits_of_a_session_that_is_gone_is_exported_too(face: Face) -> None:
+    rig = face.rig
+    await face.ok("PUT", "/v1/working-memory/short", json=said("the last words", user=ANN, ttl_seconds=1))
+    k = rig.keys.session(rig.sid(SessionRef("short", None, ANN)))
+    await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)  # as when its time is over
+    lines = await face.lines()
+    assert [json.loads(line)["kind"] for line in lines] == ["header", "waiting", "end"]
+    await face.erase(ANN)
+    await rig.work()
+    assert await rig.stored() == []
+    assert (await face.client.import_user(ANN, lines)).imported == {"waiting": 1}
+    await rig.work()
+    assert [one.text for one in await rig.stored()] == ["the last words"]
+
+
+async def test_an_import_goes_where_its_caller_may_and_says_what_it_leaves(face: Face) -> None:
+    await fill(face, ANN, "trombone")
+    lines = await face.lines()
+    # Into another store, to another user and namespace, of another tenant: there the ids are free.
+    rt = face.rig.rt
+    tenant = Scope("elsewhere", namespaces=frozenset({"attic"}), users=frozenset({BOB}))
+    report = await rt.imports.run(tenant, "attic", BOB, b"\n".join(lines))
+    # A user-limited caller makes no views, and in one store a change's id is taken.
+    assert {one.kind for one in report.problems} == {"summary", "change"}, report.problems
+    mine = Scope("elsewhere")
+    found = await rt.memories.get(mine, [f"{ANN}-f1", f"{ANN}-f3"])
+    assert [(one.user_id, one.namespace, one.pinned) for one in found if one] == [(BOB, "attic", True), (BOB, "attic", False)]
+    history = await rt.history.history(mine, f"{ANN}-f1")
+    assert [one.record.text for one in history.versions] == ["trombone lessons on Tuesday", "trombone lessons on Monday"]
+    state = await rt.sessions.get(mine, SessionRef(f"{ANN}-s1", "attic", BOB))
+    assert state is not None
+    assert [one.message.content for one in state.messages][-1] == "yes, the trombone of my aunt"
+    for outside in (Scope("elsewhere", users=frozenset({ANN})), Scope("elsewhere", users=frozenset({BOB}), may_write=False)):
+        with pytest.raises(Forbidden):
+            await rt.imports.run(outside, None, BOB, b"\n".join(lines))
+    with pytest.raises(Forbidden):
+        await rt.exports.begin(Scope("elsewhere", users=frozenset({ANN})), None, BOB)
+    # In the first tenant Bob cannot take Ann's ids.
+    taken = await face.client.import_user(BOB, lines)
+    assert {one.reason for one in taken.problems if one.kind == "memory"} == {"something else stands here under this id: it stays as it is"}
+    assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f1"))["user_id"] == ANN
+
+
+def bent(line: bytes, **changes: Any) -> bytes:
+    return json.dumps(json.loads(line) | changes).encode()
+
+
+async def test_lines_that_cannot_be_taken_are_named_and_nothing_else_is_lost(face: Face) -> None:
+    await fill(face, ANN, "trombone")
+    lines = await face.lines()
+    await face.erase(ANN)
+    header, *rest = lines
+    one = next(line for line in rest if b"lessons on Tuesday" in line and b'"state":"current"' in line)
+    now = json.loads(one)["now"]
+    wrong = [
+        b"{",
+        b"[]",
+        b'"x"',
+        b"{}",
+        b'{"kind":"memory"}',
+        b'{"kind":"session","session_id":"a/b"}',
+        b'{"kind":"dog"}',
+        b"\xff\xfe",
+        b'{"kind":"memory","id":"' + b"x" * 600 + b'","state":"gone"}',
+        bent(one, state="gone"),
+        bent(one, now=now | {"marks": {"n": "1; DROP"}}),
+        bent(one, now=now | {"marks": {"n": "99999999999999999"}}),
+        bent(one, now=now | {"place": "NaN!"}),
+        bent(one, now=now | {"vector": "%%%"}),
+        b"[" * 100_000,
+        bent(one, id="other"),
+        b'{"kind":"change","id":"01HZZZZZZZZZZZZZZZZZZZZZZZ","what":"update","state":"applied","batch":"b","at":"2026-01-01T00:00:00Z",'
+        b'"memories":["nobody"],"lines":[["e","nobody","abc"]]}',
+        b'{"kind":"change","id":"01HZZZZZZZZZZZZZZZZZZZZZZZ","what":"update","state":"applied","batch":"b","at":"2026-01-01T00:00:00Z",'
+        b'"memories":["ann-f1"],"lines":[["m","ann-f1","1 2\\n","3"]]}',
+    ]
+    mixed = [header, *wrong, *rest]
+    report = await face.client.import_user(ANN, mixed)
+    assert [one.line for one in report.problems] == list(range(2, 2 + len(wrong)))
+    assert not report.complete, "the last line counts others"
+    assert all("DROP" not in one.reason for one in report.problems)
+    await face.rig.work()
+    assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f1"))["text"] == "trombone lessons on Tuesday"
+    assert sum(report.imported.values()) == len(rest) - 1
+    for body, status in ((b"", 422), (b"{}", 422), (bent(header, version=99), 422), (bent(header, format="x"), 422)):
+        sent = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
+        assert (await face.http.post(f"/v1/users/{ANN}/import", **sent)).status_code == status
+    assert (await face.http.post(f"/v1/users/{ANN}/import", json={})).status_code == 415
+
+
+async def test_a_vector_of_another_model_or_of_none_is_made_anew(face: Face) -> None:
+    await face.rig.rt.longterm.store(SCOPE, [record("plays chess", "c1", user_id=ANN), record("plays cards", "c2", user_id=ANN)])
+    await face.rig.work()
+    header, *rest = await face.lines()
+    await face.erase(ANN)
+    now = json.loads(rest[0])["now"]
+    zeros = bent(rest[0], now=now | {"vector": base64.b64encode(bytes(len(base64.b64decode(now["vector"])))).decode()})
+    report = await face.client.import_user(ANN, [header, zeros, rest[1]])
+    assert (report.vectors_reused, report.vectors_to_embed) == (1, 1)
+    await face.erase(ANN)
+    other = bent(header, embedding={"model": "another", "dimensions": 384, "datatype": "FLOAT16"})
+    assert (await face.client.import_user(ANN, [other, *rest])).vectors_to_embed == 2
+    await face.rig.work()
+    found = await face.ok("POST", "/v1/long-term-memory/search", json={"text": "board games", "search_mode": "semantic"})
+    assert {one["id"] for one in found["memories"]} == {"c1", "c2"}
+
+
+async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    await face.rig.rt.longterm.store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
+    first = json.loads((await face.lines())[0])["operation_id"]
+    names: list[str] = []
+    begin = face.rig.rt.exports._exports.begin
+
+    async def noted(scope: Scope) -> str:
+        names.append(await begin(scope))
+        return names[-1]
+
+    async def away(*_: object) -> list[Any]:
+        raise RedisUnavailable("away")
+
+    monkeypatch.setattr(face.rig.rt.exports._exports, "begin", noted)
+    monkeypatch.setattr(face.rig.rt.exports, "_summaries", away)
+    with pytest.raises(RuntimeError):  # over a network the connection is cut
+        await face.lines()
+    for seen in ([], [b"{}"], [b"{}", b'{"kind":"end","lines":2}'], [b'{"kind":"end","lines":0', b"x"]):
+        ending = Ending()
+        for line in seen:
+            ending.saw(line)
+        with pytest.raises(MemoryProtocolError):
+            ending.check()
+    ended = await face.ok("GET", f"/v1/operations/{names[-1]}")
+    assert (ended["state"], first != names[-1]) == ("dead", True)
