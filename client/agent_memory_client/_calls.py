@@ -358,8 +358,9 @@ class Calls:
         return Call("DELETE", f"/v1/summary-views/{_segment('view_id', view_id)}")
 
     def run_partition(self, view_id: str, group: Mapping[str, str]) -> Call:
-        path = f"/v1/summary-views/{_segment('view_id', view_id)}/partitions/run"
-        return Call("POST", path, json={"group": dict(group)}, headers=_once())
+        return Call(
+            "POST", f"/v1/summary-views/{_segment('view_id', view_id)}/partitions/run", json={"group": dict(group)}, headers=_once()
+        )
 
     def list_partitions(
         self, view_id: str, namespace: str | None, user_id: str | None, session_id: str | None, memory_type: str | None
