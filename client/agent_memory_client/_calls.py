@@ -36,10 +36,8 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY_CHARS = 255
 WAIT_SECONDS = 10.0
 """What `wait=True` means to the server."""
-
 COMPACTION_SECONDS = 20.0
 """How long the server waits for a compaction before it answers that it goes on."""
-
 MAX_QUERY_CHARS = 4096
 """How long the query of one delete may become: servers refuse request lines beyond 8 to 64 KiB."""
 
