@@ -21,12 +21,15 @@ from agent_memory.api.routes import compaction
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
 from agent_memory.settings import load_settings
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from tests.auth import client_attacks
 from tests.auth.conftest import Guarded
 from tests.auth.hostile import CASES, HOSTILE, TIME, TOOL_CASES, Ids, hostile
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
 ALL = CASES | TOOL_CASES
+METHODS = client_attacks.methods()
 WHERE = {"user_id": "ana", "namespace": "work"}
 
 
@@ -37,6 +40,7 @@ class Field:
     victim: httpx.AsyncClient
     attackers: list[httpx.AsyncClient]
     ids: dict[str, str]
+    clients: list[MemoryAPIClient]
 
 
 def _ok(answer: httpx.Response) -> Any:
@@ -68,7 +72,13 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
         await guarded.caller("victim", "write", namespaces=["Work"]),
         await guarded.caller("victim", "write", agents=["robot"], users=["Ana"]),
     ]
-    yield Field(victim, attackers, {"view": view_id, "task": task, "operation": operation, "token": key["id"]})
+    ids = {"view": view_id, "task": task, "operation": operation, "token": key["id"]}
+    clients: list[MemoryAPIClient] = []
+    for attacker in attackers:
+        secret = attacker.headers["authorization"].removeprefix("Bearer ")
+        config = MemoryClientConfig(base_url="http://127.0.0.1", api_key=secret, max_retries=0)
+        clients.append(MemoryAPIClient(config, transport=guarded.transport))
+    yield Field(victim, attackers, ids, clients)
     patch.undo()
 
 
@@ -112,12 +122,22 @@ async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: 
     return count
 
 
+async def _attack_by_client(field: Field, client: MemoryAPIClient, name: str, values: list[str]) -> None:
+    """One method of the client with these values, as `_attack`."""
+    session, user, namespace, memory = values
+    said = await client_attacks.attack(client, name, METHODS[name], Ids(session, user, namespace, memory, **field.ids))
+    assert MARK not in said, (name, values, said)
+
+
 async def test_every_operation_is_attacked() -> None:
     """Done when 2 of the issue: an operation that no test of isolation covers is a failure."""
     document = create_app(load_settings()).openapi()
     known = {found["operationId"] for methods in document["paths"].values() for found in methods.values()}
     assert known == set(CASES)
     assert set(TOOLS) == set(TOOL_CASES)
+    good = Ids("s", "u", "n", "m", "v", "t", "memory-0", "k")
+    for name, signature in METHODS.items():
+        assert client_attacks.arguments(name, signature, good) or len(signature.parameters) == 1 or name in ("ready", "list_operations")
 
 
 async def test_nothing_of_another_is_seen_or_changed(field: Field) -> None:
@@ -129,6 +149,16 @@ async def test_nothing_of_another_is_seen_or_changed(field: Field) -> None:
             for value in HOSTILE[at % 10 :: 10]:
                 count += await _attack(field, attacker, name, [value, *(choose.choice([value, "ana", "work", "shared"]) for _ in range(3))])
     assert count > 800
+    assert await _state(field) == before
+
+
+async def test_nothing_of_another_is_seen_or_changed_by_the_client(field: Field) -> None:
+    before = await _state(field)
+    choose = random.Random(5)
+    for at, name in enumerate(METHODS):
+        for place, value in enumerate(["shared", *HOSTILE[at % 12 :: 12]]):
+            client = field.clients[(at + place) % len(field.clients)]
+            await _attack_by_client(field, client, name, [value, *(choose.choice([value, "ana", "work", "m-shared"]) for _ in range(3))])
     assert await _state(field) == before
 
 
@@ -144,11 +174,18 @@ async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Fie
         cases.append(values)
 
     draw()
-    names = list(ALL)
+    names = [*ALL, *METHODS]
+    requests = calls = 0
     for values in cases:
-        await _attack(field, choose.choice(field.attackers), choose.choice(names), values)
+        name = choose.choice(names)
+        if name in METHODS and (name not in ALL or choose.random() < 0.5):
+            await _attack_by_client(field, choose.choice(field.clients), name, values)
+            calls += 1
+        else:
+            requests += await _attack(field, choose.choice(field.attackers), name, values)
     assert len(cases) >= EXAMPLES
     assert await _state(field) == before
+    print(f"{len(cases)} cases, {requests} requests over HTTP and MCP, {calls} calls of the client: foreign records 0, 5xx 0")
 
 
 async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:

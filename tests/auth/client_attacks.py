@@ -1,0 +1,108 @@
+"""Every method of the Python client, called with hostile ids: arguments are made from the names of its parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from agent_memory_client import MemoryAPIClient, MemoryClientError, MemoryServerError
+from agent_memory_client.models import (
+    ClientMemoryRecord,
+    CreateSummaryViewRequest,
+    CreateTokenRequest,
+    ExtractionRules,
+    ForgetPolicy,
+    WorkingMemory,
+)
+from tests.auth.hostile import Ids
+
+_SEARCH = {"name": "search_memory", "arguments": {"query": "secret tea"}}
+
+
+def _record(i: Ids) -> ClientMemoryRecord:
+    return ClientMemoryRecord(id=i.memory, text="mine", user_id=i.user, namespace=i.namespace)
+
+
+# What a parameter of this name is given.
+_ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
+    **{name: lambda i: i.memory for name in ("memory_id", "change_id", "batch_id")},
+    **{name: lambda i: "secret tea" for name in ("text", "query")},
+    **{name: lambda i: {"changed": True} for name in ("data", "data_updates")},
+    "session_id": lambda i: i.session,
+    "user_id": lambda i: i.user,
+    "namespace": lambda i: i.namespace,
+    "memory_ids": lambda i: [i.memory, "m-shared"],
+    "pinned_ids": lambda i: [i.memory],
+    "view_id": lambda i: i.view,
+    "task_id": lambda i: i.task,
+    "operation_id": lambda i: i.operation,
+    "token_id": lambda i: i.token,
+    "memories": lambda i: [_record(i)],
+    "memory_batches": lambda i: [[_record(i)]],
+    "delay_between_batches": lambda i: 0.0,
+    "messages": lambda i: [{"role": "user", "content": "mine", "id": i.memory}],
+    "memory": lambda i: WorkingMemory(session_id=i.session, user_id=i.user, namespace=i.namespace),
+    "memory_type": lambda i: "semantic",
+    "topics": lambda i: [i.user],
+    "entities": lambda i: [i.namespace],
+    "updates": lambda i: {"text": "changed", "user_id": i.user},
+    "policy": lambda i: ForgetPolicy(max_age_days=0),
+    "rules": lambda i: ExtractionRules(),
+    "group": lambda i: {"user_id": i.user},
+    "long_term_search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}, "user_id": {"eq": i.user}},
+    "search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}},
+    "function_name": lambda i: "search_memory",
+    "function_arguments": lambda i: _SEARCH["arguments"],
+    "function_calls": lambda i: [_SEARCH],
+    "tool_call": lambda i: _SEARCH,
+    "tool_calls": lambda i: [_SEARCH],
+}
+_REQUESTS: dict[str, Callable[[Ids], Any]] = {
+    "create_summary_view": lambda i: CreateSummaryViewRequest(
+        name="mine", source="long_term", group_by=["user_id"], filters={"namespace": i.namespace}
+    ),
+    "create_token": lambda i: CreateTokenRequest(tenant=i.user, users=[i.user]),
+}
+
+
+def methods() -> dict[str, inspect.Signature]:
+    """The methods of the client that ask the server, by name."""
+    found: dict[str, inspect.Signature] = {}
+    for name, method in inspect.getmembers(MemoryAPIClient, inspect.isfunction):
+        asks = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+        if asks and not name.startswith("_") and name != "close":
+            found[name] = inspect.signature(method)
+    return found
+
+
+def arguments(name: str, signature: inspect.Signature, ids: Ids) -> dict[str, Any]:
+    """What a method is called with. Raises ValueError where the client's own models refuse an id, and for a parameter without value."""
+    given: dict[str, Any] = {}
+    for parameter in list(signature.parameters.values())[1:]:
+        if parameter.name == "request":
+            given["request"] = _REQUESTS[name](ids)
+        elif parameter.name in _ARGUMENTS:
+            value = _ARGUMENTS[parameter.name](ids)
+            filters = parameter.name in ("session_id", "user_id", "namespace", "topics", "entities") and "dict" in str(parameter.annotation)
+            given[parameter.name] = {"any" if isinstance(value, list) else "eq": value} if filters else value
+        elif parameter.default is inspect.Parameter.empty and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            raise AssertionError(f"nothing is known to give {name} as {parameter.name}")
+    if name == "list_summary_view_partitions":
+        del given["memory_type"]
+    return given
+
+
+async def attack(client: MemoryAPIClient, name: str, signature: inspect.Signature, ids: Ids) -> str:
+    """Everything that a call says: its answer, or the error's words. Raises AssertionError for a 5xx and what is no error of the client's."""
+    try:
+        given = arguments(name, signature, ids)
+        answer = getattr(client, name)(**given)
+        return repr([one async for one in answer] if inspect.isasyncgen(answer) else await answer)
+    except MemoryServerError as error:
+        if error.status_code is None or error.status_code >= 500:
+            raise AssertionError((name, ids, str(error))) from error
+        return str(error)
+    except (MemoryClientError, ValueError) as error:
+        # What a model of the client refuses quotes the attacker's own words only.
+        return str(error)
