@@ -94,7 +94,7 @@ def arguments(name: str, signature: inspect.Signature, ids: Ids) -> dict[str, An
 
 
 async def attack(client: MemoryAPIClient, name: str, signature: inspect.Signature, ids: Ids) -> str:
-    """Everything that a call says: its answer, or the error's words. Raises AssertionError for a 5xx and what is no error of the client's."""
+    """Everything that a call says: its answer, or the error's words. Raises AssertionError for a 5xx, and what is no error of ours."""
     try:
         given = arguments(name, signature, ids)
         answer = getattr(client, name)(**given)

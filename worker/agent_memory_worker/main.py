@@ -14,6 +14,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.settings import Settings
 from agent_memory.storage.carrier import Carrier
 from agent_memory_worker.dispatch import Dispatcher
+from agent_memory_worker.plain import only_plain_data
 from agent_memory_worker.schedule import periods
 from agent_memory_worker.tasks import Tasks
 
@@ -26,6 +27,7 @@ _RESTART_SECONDS = 1.0
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     """Works until `stop` is set, then finishes the tasks that run; what is left after the grace time is done by another worker."""
+    only_plain_data()
     await _prepared(runtime, settings, stop)
     async with runtime.docket() as docket:
         tasks = Tasks(runtime)
