@@ -214,7 +214,8 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
                 change_schema(keys),
             ):
                 await ensure_index(client, schema)
-        scripts = Scripts(client, fsync=settings.redis.durability == "strict")
+        neighbours_ms = round(longterm.neighbours_after_seconds * 1000)
+        scripts = Scripts(client, fsync=settings.redis.durability == "strict", neighbours_ms=neighbours_ms)
         outbox = Outbox(client, keys, scripts)
         sessions = SessionStore(client, keys, scripts)
         memories = MemoryStore(client, keys, scripts, spec)

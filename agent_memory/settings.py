@@ -105,7 +105,11 @@ class WorkingMemorySettings(_Group):
 
 
 class LongTermSettings(_Group):
-    """Long-term memory: what is promoted and how it is indexed."""
+    """Long-term memory: what is promoted and how it is indexed.
+
+    `neighbours_after_seconds`: a message is found at once; those around it are indexed again with its words that much later, so that a
+    conversation's next messages are waited for and each message is indexed twice instead of once for each neighbour.
+    """
 
     enabled: bool = _env(True, "LONG_TERM_MEMORY")
     promote_messages: bool = _env(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY")
@@ -113,6 +117,7 @@ class LongTermSettings(_Group):
     extraction_debounce_seconds: float = _env(30.0, "EXTRACTION_DEBOUNCE_SECONDS", ge=0)
     extraction_batch_tokens: int = _env(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
     usage_every_minutes: float = _env(15.0, "USAGE_EVERY_MINUTES", ge=0)
+    neighbours_after_seconds: float = _env(2.0, "NEIGHBOURS_AFTER_SECONDS", ge=0, le=3600)
     redact_secrets: bool = _env(True, "REDACT_SECRETS")
     vector_algorithm: Literal["FLAT", "HNSW"] = _env("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
     vector_type: Literal["FLOAT16", "FLOAT32"] = _env("FLOAT16", "VECTOR_TYPE")

@@ -18,6 +18,7 @@ class TaskName(StrEnum):
 
     ERASE = "erase"
     PROCESS_SESSION = "process_session"
+    PROCESS_SESSIONS = "process_sessions"
     EXTRACT_FACTS = "extract_facts"
     INDEX_MEMORIES = "index_memories"
     CARRY_OUT = "carry_out"

@@ -27,6 +27,8 @@ def pytest_configure() -> None:
             del os.environ[name]
     for group in settings_module._GROUPS.values():  # pyright: ignore[reportPrivateUsage]
         group.model_config["env_file"] = None
+    # Nobody waits for what a conversation may still bring, but those tests that are about it.
+    os.environ["NEIGHBOURS_AFTER_SECONDS"] = "0"
 
 
 @pytest.fixture(scope="session")

@@ -103,8 +103,12 @@ class Claims:
 class Scripts:
     """All scripts over one client."""
 
-    def __init__(self, client: Redis, *, fsync: bool = False) -> None:
-        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
+    def __init__(self, client: Redis, *, fsync: bool = False, neighbours_ms: int = 0) -> None:
+        """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged.
+
+        `neighbours_ms`: how long after a message those around it are due to be indexed again.
+        """
+        self.neighbours_ms = neighbours_ms
         # What frees memory, and what notes how work ended, is done in a full Redis, too.
         self._session_write = Script(client, scripts.SESSION_WRITE, fsync=fsync)
         self._session_data = Script(client, session_scripts.SESSION_DATA, fsync=fsync)

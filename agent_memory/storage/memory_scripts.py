@@ -7,7 +7,8 @@ from agent_memory.storage.outbox_scripts import PRELUDE
 
 # Steps on memories and, when they were made from a session's journal, its cursor.
 # KEYS due:memory, try:memory, why:memory, dead:memory, wake
-# ARGV header {root, reach, atomic: bool, fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], at}?,
+# ARGV header {root, reach, near (ms until neighbours are indexed again), atomic: bool,
+#   fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], at}?,
 #   groups: [{change: {id, fields: [f, v…]}?, steps: [step…]}…]}, then the fields and values of what is put.
 # A step has an `op`:
 #   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), late, expect (version, "" for none), kin, words
@@ -113,7 +114,8 @@ local function place(order, mid, score)
   if score then
     for _, other in ipairs(around(order, mid, h.reach)) do due(DUE, MS, other) end
   else
-    for i = 1, #last, 2 do due(DUE, MS, last[i]) end
+    -- Its neighbours are found already, and are indexed with its words when those that follow it have come, too.
+    for i = 1, #last, 2 do due(DUE, MS + h.near, last[i]) end
   end
 end
 local function alias(name, mid, dig)

@@ -198,4 +198,5 @@ class Steps:
     async def run(self, scripts: Scripts) -> list[str]:
         """The script's reply."""
         keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
-        return await scripts.memory_commit([*keys, self._keys.wake], self._header, self._args)
+        header = {**self._header, "near": scripts.neighbours_ms}
+        return await scripts.memory_commit([*keys, self._keys.wake], header, self._args)

@@ -24,6 +24,7 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """The developer's own settings must not reach a test."""
     for name in variables():
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NEIGHBOURS_AFTER_SECONDS", "0")  # see tests/conftest.py
 
 
 @pytest.fixture(scope="session")

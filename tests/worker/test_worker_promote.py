@@ -319,3 +319,25 @@ async def test_nothing_is_left_when_everything_is_deleted(rig: Rig) -> None:
     assert timedelta(days=29).total_seconds() < await rig.rt.client.ttl(
         rig.keys.root + next(k for k in await rig.raw_keys() if k.startswith("mt:"))
     )
+
+
+async def test_those_around_a_message_are_indexed_again_when_more_may_have_come(make_rig: MakeRig) -> None:
+    async with make_rig(NEIGHBOURS_AFTER_SECONDS=600) as rig:
+
+        async def terms(text: str) -> str:
+            (one,) = [one for one in await rig.stored() if one.text == text]
+            return (await rig.rt.client.hget(rig.keys.memory(rig.keys.mid(SCOPE.tenant, one.id)), "k")).decode()
+
+        for text in ("Anna lives in Oslo", "she paints boats", "and she sells kayaks"):
+            await rig.append("s", text)
+            await rig.work()
+        assert "oslo" in await terms("and she sells kayaks"), "what was said before is known at once"
+        assert "kayak" not in await terms("Anna lives in Oslo")
+        marks = await rig.marks(DueKind.MEMORY)
+        assert len(marks) == 2, "both that stand before it, each once"
+        seconds, _ = await rig.rt.client.time()
+        assert all(0 < due - seconds * 1000 <= 601_000 for due in marks.values())
+        await rig.make_due(DueKind.MEMORY)
+        await rig.work()
+        assert {"boat", "kayak"} <= set((await terms("Anna lives in Oslo")).split())
+        assert await rig.marks(DueKind.MEMORY) == {}

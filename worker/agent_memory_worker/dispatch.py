@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic
 
-from docket import Docket
+from docket import Docket, Execution
 
 from agent_memory.errors import RedisUnavailable
 from agent_memory.runtime import Runtime
-from agent_memory.storage.lua import Claims
+from agent_memory.storage.lua import Claim, Claims
 from agent_memory.tasks import DueKind, TaskName
 
 log = logging.getLogger(__name__)
@@ -25,6 +27,9 @@ TASK_OF = {
 # Claims wait in the outbox, not in docket: a queue longer than this many rounds of work would let their leases run out.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02
+# Under load a round finds several sessions and memories, which are carried and embedded together; alone, one waits for nothing.
+_ROUND_SECONDS = 0.02
+_SESSIONS_TOGETHER = 8
 
 
 class Dispatcher:
@@ -34,6 +39,7 @@ class Dispatcher:
         self._runtime = runtime
         self._docket = docket
         self._stop = stop
+        self._began = 0.0
 
     async def run(self) -> None:
         while not self._stop.is_set():
@@ -41,6 +47,7 @@ class Dispatcher:
                 wait = await self._round()
                 if wait > 0:
                     await self._runtime.outbox.wait(wait)
+                await self._turn()
             except RedisUnavailable as error:
                 log.warning("the dispatcher waits for Redis: %s", error)
                 await self._pause(_IDLE_SECONDS)
@@ -51,6 +58,7 @@ class Dispatcher:
 
     async def _round(self) -> float:
         """Claims what is due of every kind; returns the seconds to wait for more."""
+        self._began = monotonic()
         worker = self._runtime.settings.worker
         if await self._runtime.queued(self._docket) >= worker.concurrency * _ROUNDS_AHEAD:
             await self._pause(_FULL_SECONDS)
@@ -69,20 +77,31 @@ class Dispatcher:
         return wait
 
     async def _hand_over(self, kind: DueKind, claims: Claims) -> None:
-        if kind is not DueKind.MEMORY:
+        worker = self._runtime.settings.worker
+        if kind is DueKind.MEMORY:
+            await self._together(kind, TaskName.INDEX_MEMORIES, claims, worker.index_batch)
+        elif kind is DueKind.SESSION:
+            await self._together(kind, TaskName.PROCESS_SESSIONS, claims, max(1, min(_SESSIONS_TOGETHER, worker.concurrency // 4)))
+        else:
             for claim in claims.claims:
-                # The lease makes the key new: docket refuses one that it still holds for a task that has just ended or whose worker died.
-                add = self._docket.add(TASK_OF[kind].value, key=f"{kind}:{claim.member}:{claim.lease}")
-                await add(claim.member, claim.lease, claim.attempt)
-            return
-        # What failed before goes alone, so that one bad memory holds up no other.
+                await self._add(kind, TASK_OF[kind], claim)(claim.member, claim.lease, claim.attempt)
+
+    async def _together(self, kind: DueKind, task: TaskName, claims: Claims, size: int) -> None:
+        # What failed before goes alone, so that one bad memory or session holds up no other.
         first = [claim for claim in claims.claims if claim.attempt == 1]
-        size = self._runtime.settings.worker.index_batch
         batches = [first[i : i + size] for i in range(0, len(first), size)]
         batches += [[claim] for claim in claims.claims if claim.attempt > 1]
         for batch in batches:
-            add = self._docket.add(TaskName.INDEX_MEMORIES.value, key=f"{kind}:{batch[0].member}:{batch[0].lease}")
-            await add([c.member for c in batch], [c.lease for c in batch], [c.attempt for c in batch])
+            await self._add(kind, task, batch[0])([c.member for c in batch], [c.lease for c in batch], [c.attempt for c in batch])
+
+    def _add(self, kind: DueKind, task: TaskName, first: Claim) -> Callable[..., Awaitable[Execution]]:
+        # The lease makes the key new: docket refuses one that it still holds for a task that has just ended or whose worker died.
+        return self._docket.add(task.value, key=f"{kind}:{first.member}:{first.lease}")
+
+    async def _turn(self) -> None:
+        """Waits until it is time for the next round."""
+        if (left := self._began + _ROUND_SECONDS - monotonic()) > 0:
+            await self._pause(left)
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -53,6 +53,8 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
         if await runtime.memories.write(scope, records, fence=fence, late=True) is None:
             continue  # Another worker was faster, or the session was deleted: read again.
         made += len(own) + len(records)
+        if journal.complete and len(pending) == len(journal.own):
+            break  # What came since has marked the session again.
     return made
 
 

@@ -37,6 +37,7 @@ class Tasks:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._sessions = asyncio.Semaphore(runtime.settings.worker.concurrency)
 
     def register(self, docket: Docket) -> None:
         """Binds every name of the contract; a name without an implementation fails here, at start."""
@@ -56,6 +57,17 @@ class Tasks:
                 await promote_session(self._runtime, claim.member)
                 await summarize_session(self._runtime, claim.member, plainly=attempt > _PATIENCE)
                 await settle(self._runtime, claim.member)
+
+    async def process_sessions(self, members: list[str], leases: list[int], attempts: list[int]) -> None:
+        """The same for several, each by itself: what carries one task costs as much as promoting a message."""
+
+        async def one(member: str, lease: int, attempt: int) -> None:
+            async with self._sessions:
+                await self.process_session(member, lease, attempt)
+
+        ended = await asyncio.gather(*map(one, members, leases, attempts), return_exceptions=True)
+        for error in filter(None, ended):
+            raise error
 
     async def extract_facts(self, member: str, lease: int, attempt: int) -> None:
         """Asks a model for the facts in a session's new messages."""
