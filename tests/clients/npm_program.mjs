@@ -7,11 +7,14 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { wire } from "./npm_wire.mjs";
+
 const [baseUrl, folder] = process.argv.slice(2);
 const real = folder && JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 const source = folder ? pathToFileURL(createRequire(join(folder, "package.json")).resolve(folder)).href : "./npm_client.mjs";
 const imported = await import(source);
-const { MemoryAPIClient, MemoryServerError, MemoryValidationError } = imported.MemoryAPIClient ? imported : imported.default;
+const library = imported.MemoryAPIClient ? imported : imported.default;
+const { MemoryAPIClient, MemoryServerError, MemoryValidationError } = library;
 
 const METHODS = [
   "healthCheck", "listSessions", "getWorkingMemory", "getOrCreateWorkingMemory", "putWorkingMemory", "deleteWorkingMemory",
@@ -76,6 +79,10 @@ async function three(client) {
 }
 
 const scenarios = {
+  async wire() {
+    await wire(library);
+  },
+
   async health() {
     const client = open("health");
     assert.ok(Math.abs((await client.healthCheck()).now - Date.now()) < 60_000);
@@ -130,6 +137,7 @@ const scenarios = {
     assert.deepEqual([changed.text, changed.topics, changed.memory_type], ["Ada drinks coffee now.", [], "semantic"]);
     assert.deepEqual(await client.deleteLongTermMemories([id, "none"]), { status: "ok, deleted 1 memories" });
     assert.equal(await client.getLongTermMemory(id), null);
+    assert.deepEqual(await client.deleteLongTermMemories([]), { status: "ok, deleted 0 memories" });
   },
 
   async searching() {
@@ -171,7 +179,9 @@ const scenarios = {
       [{ createdAt: { gte: iso(now - day), lte: iso(now + day) } }, "bike,cello,tea"],
       [{ createdAt: { gte: iso(now - 2 * day), lte: iso(now - day) } }, ""],
       [{ lastAccessed: { gte: iso(now - day) } }, "bike,cello,tea"],
-      [{ eventDate: { eq: "2024-05-06T07:08:09Z" } }, "cello"],
+      [{ eventDate: { eq: new Date("2024-05-06T07:08:09Z") } }, "cello"],
+      [{ userId: { eq: "ada", in_: null, not_eq: null, not_in: null }, topics: { any: null, all: ["travel"], none: null } }, "bike"],
+      [{ createdAt: { gte: new Date(now - day), lte: null, eq: null } }, "bike,cello,tea"],
     ];
     for (const [filter, wanted] of cases) {
       const { memories, total } = await client.searchLongTermMemory({ text: "Ada", namespace, ...filter });

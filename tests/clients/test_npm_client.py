@@ -1,8 +1,8 @@
 """What the archived project's npm client (agent-memory-client 0.3.2) sends is answered as it expects.
 
 The package itself is not run here: the registry that this project is built against does not have it. `npm_client.mjs` makes the same
-requests, method by method, as the contract describes them (behaviour.md §14), and `npm_program.mjs` calls all 26 through node and compares
-real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package> the same program runs the real class as well.
+requests, method by method, as the contract describes them (behaviour.md §14), `npm_wire.mjs` holds what every method puts on the wire, and
+`npm_program.mjs` calls all 26 through node and compares real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package> the same program runs the real class as well.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def report(run_program: RunProgram, request: pytest.FixtureRequest) -> Rep
 
 def test_every_answer_is_what_the_client_expects(report: Report) -> None:
     assert report["failures"] == {}, "\n".join(report["failures"].values())
-    assert len(report["scenarios"]) == 11
+    assert len(report["scenarios"]) == 12
 
 
 def test_every_method_was_called(report: Report) -> None:
