@@ -11,7 +11,9 @@ from typing import NamedTuple
 ALPHA = 0.45
 # A memory of the time that the query names comes before all others when its own score (0..1) is at least this: it is about what is asked.
 FITS = 0.1
-# What belonging to that time adds when it is not.
+# At most so many do: what was told of that time on other days stays within reach.
+_FIRST = 30
+# What belonging to that time adds to the rest.
 TIME_BONUS = 0.3
 
 
@@ -59,12 +61,17 @@ def timed(fused: Iterable[Parts], in_time: Collection[str], fits: float = FITS) 
     """Puts what belongs to the time that a query names first, in the order of the scores, and brings the scores back to 0..1.
 
     A memory of that time whose score is less than `fits` says nothing of what is asked and gets a bonus only: who asks for the passport
-    of last week means the passport, also when it was spoken of the week before. With `fits` 0 the time is all that is asked.
+    of last week means the passport, also when it was spoken of the week before; so do those behind the best thirty. With `fits` 0 the time
+    is all that is asked, and all of it comes first.
     """
     found: list[Parts] = []
-    for part in fused:
+    places = _FIRST if fits else None
+    for part in _ordered(fused):
         there = part.name in in_time
-        raised = 1.0 if there and part.score >= fits else TIME_BONUS if there else 0.0
+        first = there and part.score >= fits and places != 0
+        if first and places is not None:
+            places -= 1
+        raised = 1.0 if first else TIME_BONUS if there else 0.0
         found.append(part._replace(score=(part.score + raised) / 2, in_time=there))
     return _ordered(found)
 

@@ -2,7 +2,8 @@
 
 The package itself is not run here: the registry that this project is built against does not have it. `npm_client.mjs` makes the same
 requests, method by method, as the contract describes them (behaviour.md §14), `npm_wire.mjs` holds what every method puts on the wire, and
-`npm_program.mjs` calls all 26 through node and compares real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package> the same program runs the real class as well.
+`npm_program.mjs` calls all 26 through node and compares real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package> the
+same program runs the real class as well.
 """
 
 from __future__ import annotations

@@ -43,6 +43,13 @@ def test_what_belongs_to_the_time_and_does_not_fit_stays_behind_what_fits() -> N
     assert [parts.name for parts in timed(plain, {"b"}, fits=0.0)] == ["b", "a", "c"]
 
 
+def test_only_the_best_thirty_of_a_time_come_first_unless_the_time_is_all_that_is_asked() -> None:
+    plain = fuse({"other": 0.9} | {f"{n:02}": 0.5 - n / 100 for n in range(40)}, {}, 1.0)
+    there = {part.name for part in plain} - {"other"}
+    assert [part.name for part in timed(plain, there)][28:32] == ["28", "29", "other", "30"]
+    assert [part.name for part in timed(plain, there, fits=0.0)][-1] == "other"
+
+
 def test_of_what_is_known_in_full_no_score_is_supposed() -> None:
     scores = {parts.name: parts.score for parts in fuse({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.0}, 0.0, last_word=4.0, known={"b"})}
     assert scores == {"a": 1.0, "b": 0.0, "c": 0.5}

@@ -21,6 +21,30 @@ def test_each_is_read_or_retired_with_a_reason(name: str) -> None:
     assert name not in RETIRED or len(RETIRED[name]) > 15
 
 
+OWN_DEFAULTS = {
+    "REDIS_URL": "without one, serve starts a Redis of its own",
+    "GENERATION_MODEL": "the small model does the work at a fraction of the price",
+    "FAST_MODEL": "without one, GENERATION_MODEL does its work",
+    "MCP_HOST": "nobody is asked for credentials by default, so only this machine is let in",
+    "DOCKET_NAME": "the archived server's queue holds tasks that mean nothing here",
+    "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "messages are found without a language model",
+    "REDISVL_VECTOR_DIMENSIONS": "the embedding model knows its own",
+    "REDISVL_INDEXING_ALGORITHM": "exact neighbours are best with filters by user",
+    "DISABLE_AUTH": "AUTH_MODE alone decides when this is not set",
+    "QUERY_OPTIMIZATION_PROMPT_TEMPLATE": "the prompt that is built in is our own",
+}
+"""Variables whose default differs from the contract's, each with its reason; docs/compatibility.md names what a program can notice."""
+
+
+@pytest.mark.parametrize("name", [name for name in CONTRACT if name in variables()])
+def test_a_default_is_that_of_the_contract_or_has_a_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(name, raising=False)
+    group, field = variables()[name]
+    found = getattr(getattr(load_settings(), group), field)
+    same = (list(found) if isinstance(found, tuple) else found) == CONTRACT[name]["default"]
+    assert same != (name in OWN_DEFAULTS), found
+
+
 def test_nothing_else_is_called_retired() -> None:
     assert set(RETIRED) <= set(CONTRACT)
 
