@@ -18,6 +18,8 @@ from agent_memory_client.models import OperationKind, OperationListResponse, Ope
 # How long a request may wait for background work at most, and how often it looks.
 MAX_WAIT_SECONDS = 20.0
 _LOOK_SECONDS = 0.02
+# Work that nobody has begun by then finds no worker, or only busy ones.
+UNTOUCHED_SECONDS = 3.0
 _SCAN = 200
 
 
@@ -71,14 +73,19 @@ class OperationService:
         else:
             await self._store.drop(mark)
 
-    async def wait(self, scope: Scope, marks: Sequence[Mark], seconds: float) -> bool:
-        """Waits until these operations are done (or are no more), at most `seconds`; True when they are."""
-        until = time.monotonic() + min(seconds, MAX_WAIT_SECONDS)
+    async def wait(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
+        """Waits until these operations are done (or are no more), at most `seconds`; True when they are.
+
+        Not longer than `untouched` seconds while no worker has begun any of them.
+        """
+        begun = time.monotonic()
+        until = begun + min(seconds, MAX_WAIT_SECONDS)
         left = list(marks)
         while left:
             states = await self._store.get(scope, left)
             left = [m for m, o in zip(left, states, strict=True) if o is not None and o.state is not OperationState.DONE]
-            if left and time.monotonic() >= until:
+            idle = untouched is not None and all(o is None or o.state is OperationState.PENDING for o in states)
+            if left and time.monotonic() >= (min(until, begun + (untouched or 0.0)) if idle else until):
                 return False
             if left:
                 await asyncio.sleep(_LOOK_SECONDS)

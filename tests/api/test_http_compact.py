@@ -48,7 +48,7 @@ async def test_hostile_names_are_names(worked: httpx.AsyncClient) -> None:
 
 
 async def test_without_a_worker_the_answer_says_that_it_goes_on(live: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "MAX_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(operations, "UNTOUCHED_SECONDS", 0.1)
     space = f"n-{ULID()}"
     await copies(live, space, 1, 2)
     answer = await live.post(COMPACT, params={"namespace": space})

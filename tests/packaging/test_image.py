@@ -89,8 +89,8 @@ def test_pins_agree() -> None:
 
 def test_compose_runs_commands_that_exist_on_loopback(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(services) == {"redis", "api", "worker"}
-    for name in ("api", "worker"):
+    assert set(services) == {"redis", "api", "mcp", "worker"}
+    for name in ("api", "mcp", "worker"):
         assert services[name]["command"][0] in COMMANDS
         assert (ROOT / services[name]["build"] / "Dockerfile").exists()
         assert services[name]["depends_on"]["redis"]["condition"] == "service_healthy"
@@ -118,6 +118,10 @@ def test_compose_sets_only_settings_that_exist(compose: dict[str, Any]) -> None:
     environment: dict[str, str] = compose["services"]["api"]["environment"]
     assert set(environment) <= set(variables())
     assert environment == compose["services"]["worker"]["environment"]
+    reached = compose["services"]["mcp"]["environment"]
+    assert environment.items() < reached.items()
+    assert set(reached) <= set(variables())
+    assert reached["MCP_HOST"] == "0.0.0.0"  # of the container; only this machine's port leads to it
     defaults = {name: re.sub(r"\$\{\w+:-(\w*)\}", r"\1", value) for name, value in environment.items()}
     assert load_settings(**{name: value for name, value in defaults.items() if value}).redis.url is not None
     grace = int(compose["services"]["api"]["stop_grace_period"].removesuffix("s"))

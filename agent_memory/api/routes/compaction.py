@@ -7,7 +7,7 @@ from fastapi import Response
 from agent_memory.api.answers import ModelResponse, errors
 from agent_memory.api.deps import NamespaceQuery, RuntimeDep, UserQuery, WriteScopeDep
 from agent_memory.api.operation import operations
-from agent_memory.services.operations import MAX_WAIT_SECONDS
+from agent_memory.services import operations as background
 from agent_memory_client.models import AckResponse
 
 router = operations("long-term memory")
@@ -20,13 +20,14 @@ router = operations("long-term memory")
     responses=errors(400),
 )
 async def compact(runtime: RuntimeDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
-    """Merges memories that say the same. A worker does it; after 20 seconds the answer comes with `X-Pending: true` while that goes on.
+    """Merges memories that say the same. A worker does it; the answer comes when that is done, or with `X-Pending: true` while it goes on:
+    after 20 seconds, or after 3 when no worker has begun by then.
 
     `X-Operation-Id` names the work.
     """
     runtime.longterm.require()
     mark = await runtime.compaction.order(scope, namespace, user_id)
-    done = await runtime.operations.wait(scope, [mark], MAX_WAIT_SECONDS)
+    done = await runtime.operations.wait(scope, [mark], background.MAX_WAIT_SECONDS, untouched=background.UNTOUCHED_SECONDS)
     remaining = await runtime.compaction.remaining(scope, namespace, user_id)
     headers = [(b"x-operation-id", mark.operation_id.encode()), (b"x-pending", b"false" if done else b"true")]
     return ModelResponse(AckResponse(status=f"ok, {remaining} memories remaining after compaction"), *headers)
