@@ -27,11 +27,11 @@ _RETRY_AFTER_SECONDS = 1
 
 _BEAT_SECONDS = 0.01
 # A turn of the loop that is late by more; a request takes about ten turns, a refusal about three.
-_LATE_SECONDS = 0.012
+_LATE_SECONDS = 0.015
 # How long the loop must be late without a pause before the limit shrinks, and how long until the next step.
-_PATIENCE_SECONDS = 0.3
-_STEP_SECONDS = 0.1
-_DOWN = 0.8
+_PATIENCE_SECONDS = 0.2
+_STEP_SECONDS = 0.05
+_DOWN = 0.7
 _UP = 1.1
 # The limit never falls below what a process serves in a small part of a second.
 _LEAST = 32
@@ -53,8 +53,7 @@ class Limit:
         return int(self._now)
 
     def rest(self) -> None:
-        """Nothing is under way: what was late is over."""
-        self._now = self._most
+        """Nothing is under way: what was late is over. The limit grows again when it is asked for."""
         self._late_since = None
 
     def beat(self, late: float, now: float, under_way: int) -> None:
