@@ -173,6 +173,51 @@ async def test_undoing_a_supersession_a_merge_and_a_forgetting_restores_every_an
     assert (await found(rig, "green")).record.id == "tea", "an undo can be undone"
 
 
+async def _superseded(rig: Rig) -> None:
+    oslo = fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2])
+    await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
+
+
+async def _merged(rig: Rig) -> None:
+    stays, goes = await found(rig, "turin"), await found(rig, "turin too")
+    mixed = stays.record.model_copy(update={"topics": ["home", "city"]})
+    await rig.rt.decisions.commit(SCOPE, [Merge(stays, mixed, [goes])], BY)
+
+
+async def _forgotten(rig: Rig) -> None:
+    policy = Policy(max_age_days=1, types=frozenset({"semantic"}))
+    gone = await rig.rt.forgetting.forget(SCOPE, policy, Selection(), limit=10, dry_run=False)
+    assert {"turin", "turin too"} <= set(gone.deleted_ids)
+
+
+@pytest.mark.parametrize("act", [_superseded, _merged, _forgotten])
+async def test_each_undo_restores_what_each_of_search_list_prompt_and_get_answered(rig: Rig, act: Any) -> None:
+    old = [{"created_at": day, "last_accessed": day} for day in DAYS]
+    said = record("Ada lives near the river, she says", "said", user_id="ada", session_id="s", memory_type="message", **old[0])
+    await rig.remember(said)
+    await create(
+        rig,
+        fact("Ada lives in Turin", "turin", slot="home_city", metadata={"a": 1}, topics=["home"], **old[1]),
+        fact("Ada has her home in Turin", "turin too", entities=["Turin"], **old[2]),
+        fact("Ada drinks green tea", "tea", pinned=True, **old[3]),
+    )
+    await rig.index()
+
+    async def answers() -> dict[str, Any]:
+        first, second, listed, prompt, *got = await everything(rig, "turin", "turin too", "oslo", "said")
+        return {"search": [first, second], "list": listed, "prompt": prompt, "get": got}
+
+    before = await answers()
+    await act(rig)
+    await rig.index()
+    after = await answers()
+    assert [name for name in before if before[name] == after[name]] == [], "each answer was another one"
+    for change in (await rig.rt.history.changes(SCOPE, {"st": "applied"}, None, 0, 50)).changes:
+        await rig.rt.history.undo(SCOPE, change.id)
+    for name, answer in (await answers()).items():
+        assert answer == before[name], name
+
+
 async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin"))
     turin = await found(rig, "turin")

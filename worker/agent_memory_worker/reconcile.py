@@ -209,10 +209,14 @@ def _may_grow(found: Found, by: MemoryRecord) -> bool:
 
 
 def _grown(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
-    """A memory with the words, tags and dates of a fact that says more; its id, place, times of making, pin and metadata are its own."""
+    """A memory with the words, tags and dates of a fact that says more; its id, place, times of making, pin and metadata are its own.
+
+    So are the dates that a caller gave it: a model reads dates out of words, a caller knows them.
+    """
     update = {name: getattr(new, name) for name in ("text", "model", "prompt_version", "updated_at", "memory_hash")}
+    first, second = (old, new) if old.source_class in (None, "client") else (new, old)
     for name in ("slot", "category", "event_date", "valid_from", "valid_to", "expires_at"):
-        update[name] = getattr(new, name) if getattr(new, name) is not None else getattr(old, name)
+        update[name] = getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
     for name in ("topics", "entities"):
         update[name] = list(dict.fromkeys([*(getattr(old, name) or ()), *(getattr(new, name) or ())]))[:64]
     return old.model_copy(update=update)
