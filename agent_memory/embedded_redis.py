@@ -76,8 +76,10 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
         try:
             yield running
         finally:
-            watch.cancel()
-            await asyncio.wait([watch])
+            # A cancellation that meets the client while it connects is lost (it becomes an error of the connection): say it again.
+            while not watch.done():
+                watch.cancel()
+                await asyncio.wait([watch], timeout=_POLL_SECONDS)
             await stop(server.process, seconds=stop_seconds)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import filecmp
 import os
 import signal
@@ -309,3 +310,21 @@ async def test_children_of_the_server_give_way() -> None:
     finally:
         os.kill(child, signal.SIGKILL)
         await parent.wait()
+
+
+async def test_a_cancellation_that_the_client_loses_does_not_keep_redis_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking = asyncio.Event()
+
+    async def look(*_: object, **__: object) -> None:
+        looking.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as a client does that is about to connect
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(Upkeep, "look", look)
+    async with asyncio.timeout(60):
+        async with embedded_redis(tmp_path) as server:
+            await looking.wait()
+    with pytest.raises(ProcessLookupError):
+        os.kill(server.pid, 0)
