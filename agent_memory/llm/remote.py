@@ -73,7 +73,9 @@ class ModelServer:
         self._background = asyncio.Semaphore(max_concurrent_calls)
         self._urgent = asyncio.Semaphore(max_concurrent_calls)
         # No retries of the SDK: it waits up to a minute on 429 and holds our place in the pool meanwhile.
-        self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout)
+        # Nor redirects: who answers there need not be whom the operator named.
+        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
+        self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
         """Runs `request` (which asks *and* reads the answer) within `timeout` seconds in all, waiting for a place included.
@@ -145,6 +147,9 @@ class ModelServer:
         status, detail = error.status_code, self._without_secrets(error.message)
         if status in (401, 403):  # the server's words are left out: some repeat the key
             return ModelUnavailable(f"{what}: {self.shown_url} refuses our key (HTTP {status})", retry_after=60, reason="auth")
+        if 300 <= status < 400:
+            message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the address itself"
+            return ModelUnavailable(message, retry_after=60, reason="redirect")
         if status == 429:
             wait = retry_after_seconds(error.response.headers.get("retry-after"))
             return ModelUnavailable(f"{what}: too many requests (HTTP 429): {detail}", retry_after=wait, reason="rate_limit")

@@ -19,6 +19,7 @@ from redis.exceptions import (
     ConnectionError,
     ExecAbortError,
     MaxConnectionsError,
+    NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
@@ -118,6 +119,8 @@ async def check_engine(client: aioredis.Redis, shown: str) -> str:
     """Returns "<version>" of a Redis that has the query engine. Raises StartupError in one line otherwise."""
     try:
         info = await client.info("server")
+    except NoPermissionError:
+        info = {}  # An ACL user without @dangerous; the version is only shown.
     except (RedisError, OSError) as error:
         raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
     try:
