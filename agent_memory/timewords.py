@@ -78,7 +78,7 @@ def _first(text: str, today: date) -> Place | None:
 
 
 _RELATION = re.compile(
-    rf"\b(?:(?:(?:the|last) )?(?:{_COUNT} )?(?P<unit>day|week|weekend|month|year)s? )?(?P<how>before|after|until|till) (?:the )?$",
+    rf"\b(?:(?:(?:the|last) )?(?:{_COUNT} )?(?P<unit>day|week|weekend|month|year)s? )?(?P<how>before|after|since|until|till) (?:the )?$",
     re.IGNORECASE,
 )
 _LENGTH = {"day": 1, "weekend": 7, "week": 7, "month": 31, "year": 366}
@@ -100,8 +100,9 @@ def _related(m: Match[str], days: Days) -> Days:
     """The days before or after some days. With a length ("the week before 3 August") they end or begin with these, which count as well:
     what was told on a day often happened in the week before it."""
     how, unit = m["how"].lower(), m["unit"]
-    if unit is None or how in ("until", "till"):
-        return {"before": (date.min, days[0]), "after": (days[1], date.max)}.get(how, (date.min, days[1]))
+    if unit is None or how not in ("before", "after"):
+        opened = {"before": (date.min, days[0]), "after": (days[1], date.max), "since": (days[0], date.max)}
+        return opened.get(how, (date.min, days[1]))
     length = timedelta(days=min(_LENGTH[unit.lower()] * _counted(m["count"] or "one"), 100_000))
     if how == "before":
         return max(days[0], date.min + length) - length, days[1]

@@ -77,6 +77,7 @@ def test_a_named_time_is_an_interval(question: str, start: str, end: str) -> Non
         ("until May 2022", "", "1970-01-01 2022-05-31", "2022-06-01"),
         ("after 8 May 2022", "2022-05-08", "2022-05-09 2030-01-01", ""),
         ("since May 2022", "2022-04-30", "2022-05-01 2030-01-01", ""),
+        ("since last year", "2021-12-31", "2022-01-01 2030-01-01", ""),
     ],
 )
 def test_an_open_interval_has_one_end(question: str, before: str, within: str, after: str) -> None:

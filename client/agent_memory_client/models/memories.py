@@ -136,8 +136,9 @@ class ExtractedMemoryRecord(MemoryRecord):
 class HitExplanation(BaseModel):
     """How a search scored a memory: its rank in the whole answer and in each list (from 1; None: not in that list), and the parts.
 
-    `similarity` is the cosine, `words` the BM25 score; `in_time`: it belongs to the time that the query names. `recency`
-    (0 to 1) is how recent it is, `reranked` a reranking model's score; both move places only, not the score.
+    `similarity` is the cosine, `words` the BM25 score; `in_time`: it belongs to the time that the query names, and `words`
+    leaves that time's words out. `recency` (0 to 1) is how recent it is, `reranked` a reranking model's score; both move places only, not
+    the score.
     """
 
     rank: int
