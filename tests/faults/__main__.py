@@ -16,11 +16,16 @@ import uvloop
 
 from tests.faults.run import Plan, run, show
 
+# Faults that are drawn until one kind was drawn once, with room for bad luck.
+_OF_EACH_KIND = 8
+
 
 def main() -> int:
     """Runs, prints the figures, and keeps the folder (journal, logs, Redis' data) when something was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="how long faults are injected under load (60)")
+    parser.add_argument(
+        "--seconds", type=float, default=0, help="how long faults are injected under load (60, with kills as long as it takes)"
+    )
     parser.add_argument("--seed", default=None, help="replays a run: the same operations and faults (a new one)")
     parser.add_argument("--rate", type=float, default=60, help="operations per second that the clients aim at (60)")
     parser.add_argument("--pause", type=float, default=1.0, help="mean seconds between two faults (1)")
@@ -40,7 +45,7 @@ def main() -> int:
     print(f"seed {seed}; journal, logs and data in {folder}", flush=True)
     plan = Plan(
         seed,
-        given.seconds,
+        given.seconds or max(60.0, _OF_EACH_KIND * given.pause * max(given.kills, given.redis_kills)),
         folder,
         apis=given.apis,
         workers=given.workers,
@@ -48,6 +53,7 @@ def main() -> int:
         pause=given.pause,
         kills=given.kills,
         redis_kills=given.redis_kills,
+        writes=given.writes,
     )
     begun = time.monotonic()
     outcome = uvloop.run(run(plan))

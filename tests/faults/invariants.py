@@ -232,7 +232,10 @@ class Checker:
             self._found.lost.append(what)
 
     async def _check_keyed(self, key: str, said: list[tuple[str, str]]) -> None:
-        """A session whose messages got their ids from the server: each once per time that it was said, in order, and so its memories."""
+        """A session whose messages got their ids from the server: each once per time that it was said, in order.
+
+        What is said twice there on one day is one memory, that cites each message.
+        """
         session_id, _, user = key.split("\n")
         k = self._keys.session(self._keys.sid(TENANT, SessionRef(session_id, None, user)))
         state = decode_session(await self._client.hgetall(k.meta), await self._client.lrange(k.messages, 0, -1), [None, None])
@@ -244,13 +247,17 @@ class Checker:
             kind = self._found.duplicated if Counter(there) - Counter(texts) else self._found.lost
             kind.append(f"session {session_id} holds {there[-6:]} ({len(there)}), acknowledged was {texts[-6:]} ({len(texts)})")
         for (role, text), times in Counter(said).items():
+            verbatim = self._verbatim.pop((key, text), [])
             for what, found, wanted in (
-                ("memory", self._verbatim.pop((key, text), []), times),
+                ("memory", verbatim, 1),
                 ("fact", self._facts.get((key, f"{role.capitalize()} said: {text}"), []), 1),
             ):
                 if len(found) != wanted:
                     kind = self._found.lost if len(found) < wanted else self._found.duplicated
                     kind.append(f"the {what} of {text[:40]!r} in {session_id}: {len(found)} times, not {wanted}")
+            cited = [await self._client.hlen(self._keys.evidence(self._keys.mid(TENANT, memory))) for memory in verbatim]
+            if cited and max(cited) < times - 1:
+                self._found.lost.append(f"who said {text[:40]!r} again in {session_id}: {max(cited)} of {times - 1} are known")
 
     async def _check_views(self) -> None:
         raw = await self._client.hgetall(self._keys.views(TENANT))
