@@ -148,6 +148,7 @@ class WorkerSettings(_Group):
     retry_base_seconds: float = _env(1.0, "WORKER_RETRY_BASE_SECONDS", gt=0)
     retry_max_seconds: float = _env(300.0, "WORKER_RETRY_MAX_SECONDS", gt=0)
     index_batch: int = _env(64, "WORKER_INDEX_BATCH", ge=1, le=1024)
+    tenant_share: float = _env(0.5, "WORKER_TENANT_SHARE", gt=0.0, le=1.0)
     niceness: int = _env(5, "WORKER_NICENESS", ge=0, le=19)
 
 

@@ -139,6 +139,8 @@ MEANINGS = {
     "MAX_MEMORY_BYTES": "largest text of a memory that a caller writes, in UTF-8",
     "MAX_TAGS": "topics, and entities, of a memory that a caller writes",
     "MAX_JSON_DEPTH": "levels of nesting in a caller's own JSON (`data`, `metadata`, `config`)",
+    "WORKER_TENANT_SHARE": "the part of a worker's places for each kind of work that one tenant may have at a time, where "
+    "`AUTH_MODE` tells tenants apart",
     "AUTH_MODE": "who may ask: everybody who reaches the port, those with an API key, or those with a JWT of a login provider",
     "DISABLE_AUTH": "`true` beats AUTH_MODE: nobody is asked; a name of the archived server's",
     "TOKEN_AUTH_ENABLED": "`true` is AUTH_MODE=token; a name of the archived server's",

@@ -45,6 +45,7 @@ am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests       
 am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
 am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
+am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones until somebody looks   two leases after the last
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
@@ -55,7 +56,7 @@ am:{0}:ix:…         index   the search indexes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha1
 
 from agent_memory.scope import SessionRef
 from agent_memory.tasks import DueKind
@@ -269,6 +270,11 @@ class Keys:
 
     def apart(self, pair: str) -> str:
         return f"{self.root}apart:{pair}"
+
+    def running(self, kind: DueKind, tenant: str) -> str:
+        """What a tenant has claimed of a kind; the script that claims makes this name, too."""
+        owner = tag(tenant) if kind is DueKind.MEMORY else tenant
+        return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 
     @property
     def wake(self) -> str:

@@ -179,8 +179,11 @@ class Scripts:
     async def memory_delete(self, keys: Sequence[str], args: Sequence[Arg]) -> list[bool]:
         return [bool(gone) for gone in await self._memory_delete(keys, args)]
 
-    async def due_claim(self, keys: Sequence[str], limit: int, lease_ms: int, most: int, exclusive: bool) -> Claims:
-        wait, dead, found = await self._due_claim(keys, [limit, lease_ms, most, int(exclusive), outbox_scripts.NEVER_ENDED])
+    async def due_claim(
+        self, keys: Sequence[str], limit: int, lease_ms: int, most: int, exclusive: bool, share: int, root: str, kind: str
+    ) -> Claims:
+        args = [limit, lease_ms, most, int(exclusive), outbox_scripts.NEVER_ENDED, share, root, kind]
+        wait, dead, found = await self._due_claim(keys, args)
         return Claims([Claim(m.decode(), int(lease), int(n)) for m, lease, n in found], int(dead), int(wait))
 
     async def due_begin(self, keys: Sequence[str], lease_ms: int, claims: Sequence[Claim]) -> list[Claim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,9 @@ from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Claim, Claims, Scripts
 from agent_memory.tasks import DueKind
+
+# Erasures wait for nobody's share, and what recurs is no tenant's.
+_EVERYBODYS = frozenset({DueKind.DELETION, DueKind.PERIODIC})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +40,19 @@ class Outbox:
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
-    async def claim(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int) -> Claims:
+    async def claim(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
         """Takes up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries behind it becomes a dead letter.
+
+        With a `share` below 1 no tenant has more than that part of `limit` at a time, whoever claimed it.
 
         Extraction is claimed once more: that try sets the batch aside, so that the session's later messages are not held up.
         """
         k = self._keys
         max_attempts += kind is DueKind.EXTRACTION
         keys = [k.due(kind), k.tries(kind), k.why(kind), k.dead(kind), k.wake]
-        return await self._scripts.due_claim(keys, limit, int(lease_seconds * 1000), max_attempts, kind is not DueKind.MEMORY)
+        most = 0 if share >= 1.0 or kind in _EVERYBODYS else math.ceil(limit * share)
+        lease_ms, exclusive = int(lease_seconds * 1000), kind is not DueKind.MEMORY
+        return await self._scripts.due_claim(keys, limit, lease_ms, max_attempts, exclusive, most, k.root, kind.value)
 
     async def done(self, kind: DueKind, claim: Claim) -> bool:
         """Ends a claim well; False when the mark was set again meanwhile and so stays due."""

@@ -26,7 +26,11 @@ end
 # marked again while its lease runs is, if `exclusive`, not claimed a second time but due at once when that claim ends; docket's own
 # refusal of a running key would lose it.
 # `tries` holds per member "<tries that failed> <lease that runs>", then " b" once it was begun, then " 1" if it was marked again meanwhile.
-# KEYS due, tries, why, dead, wake; ARGV limit, lease (ms), most tries, exclusive 1/0, reason if none is known
+# With a `share`, a tenant has no more claims than that at a time: what of it is due beyond them is looked at a moment later, behind what is
+# due of others, so that a flood holds up its own tenant only. What a tenant has is a set of members; those whose lease is over, or that
+# ended, go out of it when it is looked at. Whose a member is stands in what it names, in the slot of KEYS[1].
+# KEYS due, tries, why, dead, wake
+# ARGV limit, lease (ms), most tries, exclusive 1/0, reason if none is known, share (0: any number), start of all keys, kind
 # -> {next due in ms or -1, given up, {member, lease, try}…}
 DUE_CLAIM = (
     PRELUDE
@@ -34,8 +38,37 @@ DUE_CLAIM = (
 local limit = tonumber(ARGV[1])
 local lease = string.format('%.0f', MS + tonumber(ARGV[2]))
 local out, dead = {}, 0
-local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', MS, 'WITHSCORES', 'LIMIT', 0, limit)
+local share, root, kind = tonumber(ARGV[6]), ARGV[7], ARGV[8]
+local room, behind = {}, 0
+local function owner(member)
+  if kind == 'memory' then return redis.call('HGET', root .. 'm:' .. member, 't') or redis.call('HGET', root .. 'h:' .. member, 't') end
+  if kind == 'order' then
+    local raw = redis.call('GET', root .. 'ord:' .. member)
+    return raw and cjson.decode(raw).tn
+  end
+  return redis.call('HGET', root .. 'j:' .. member, 'tn')
+end
+local function admitted(member)
+  local tenant = owner(member)
+  if not tenant then return true end
+  local key = root .. 'run:' .. kind .. ':' .. redis.sha1hex(tenant)
+  if not room[tenant] then
+    room[tenant] = share
+    for _, other in ipairs(redis.call('SMEMBERS', key)) do
+      local held = string.match(redis.call('HGET', KEYS[2], other) or '', '^%d+ (%d+)')
+      if held and tonumber(held) > MS then room[tenant] = room[tenant] - 1 else redis.call('SREM', key, other) end
+    end
+  end
+  if room[tenant] <= 0 then return false end
+  room[tenant] = room[tenant] - 1
+  redis.call('SADD', key, member)
+  redis.call('PEXPIRE', key, 2 * tonumber(ARGV[2]))
+  return true
+end
+local looked = share > 0 and math.max(limit, 500) or limit
+local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', MS, 'WITHSCORES', 'LIMIT', 0, looked)
 for i = 1, #found, 2 do
+  if #out >= limit then break end
   local member = found[i]
   local failed, held, begun = string.match(redis.call('HGET', KEYS[2], member) or '0 0', '^(%d+) (%d+)( ?b?)')
   failed = tonumber(failed)
@@ -49,6 +82,10 @@ for i = 1, #found, 2 do
     redis.call('ZADD', KEYS[4], MS, member)
     redis.call('HSETNX', KEYS[3], member, ARGV[5])
     dead = dead + 1
+  elseif share > 0 and not admitted(member) then
+    behind = behind + 1
+    redis.call('ZADD', KEYS[1], string.format('%.0f', MS + 20 + behind), member)
+    if failed > 0 then redis.call('HSET', KEYS[2], member, failed .. ' 0') end
   else
     redis.call('ZADD', KEYS[1], lease, member)
     redis.call('HSET', KEYS[2], member, failed .. ' ' .. lease)

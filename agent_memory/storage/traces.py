@@ -101,6 +101,11 @@ class TraceStore:
             gone += 1
         return gone
 
+    async def forget_claims(self, scope: Scope) -> None:
+        """Which work of the tenant was claimed: until it is counted anew, the tenant may have more than its share at a time."""
+        with redis_errors():
+            await self._client.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind))
+
     async def rewrite_log(self) -> None:
         """Asks Redis to write its append-only file anew, without what was deleted. One that does not let us does so in its own time."""
         try:

@@ -59,7 +59,10 @@ class Dispatcher:
     async def _round(self) -> float:
         """Claims what is due of every kind; returns the seconds to wait for more."""
         self._began = monotonic()
-        worker = self._runtime.settings.worker
+        settings = self._runtime.settings
+        worker = settings.worker
+        # Without credentials there is one tenant, who need leave no place to others.
+        share = worker.tenant_share if settings.auth.required else 1.0
         if await self._runtime.queued(self._docket) >= worker.concurrency * _ROUNDS_AHEAD:
             await self._pause(_FULL_SECONDS)
             return 0.0
@@ -67,7 +70,7 @@ class Dispatcher:
         for kind in DueKind:
             limit = worker.index_batch * 2 if kind is DueKind.MEMORY else worker.concurrency
             claims = await self._runtime.outbox.claim(
-                kind, limit=limit, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts
+                kind, limit=limit, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts, share=share
             )
             if claims.given_up:
                 log.error("%d marks of kind %s were given up after %d tries", claims.given_up, kind, worker.max_attempts)

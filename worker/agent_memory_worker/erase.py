@@ -35,6 +35,7 @@ async def erase(runtime: Runtime, name: str) -> int:
             return counts.total()
         counts["memories"] += sum(await runtime.memories.drop(scope, records))
     counts["versions"] += await runtime.traces.forget_past(scope, order.what)
+    await runtime.traces.forget_claims(scope)
     if order.what.session_id is None and order.what.user_id is not None:
         await runtime.extraction_rules.forget_user(scope, order.what.user_id, order.what.namespace)
         await _forget_derived(runtime, scope, order.what, counts)
