@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.api.app import create_app
-from agent_memory.api.routes import compaction
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
+from agent_memory.services import operations as background
 from agent_memory.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from tests.auth import client_attacks
@@ -51,7 +51,7 @@ def _ok(answer: httpx.Response) -> Any:
 @pytest.fixture(scope="module")
 async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     patch = pytest.MonkeyPatch()
-    patch.setattr(compaction, "MAX_WAIT_SECONDS", 0.0)
+    patch.setattr(background, "MAX_WAIT_SECONDS", 0.0)
     patch.setattr(mcp_tools, "MAX_WAIT_SECONDS", 0.0)
     key = await guarded.key("victim", "admin", description=MARK)
     victim = guarded.client(key["token"])
