@@ -2,15 +2,17 @@
 
 What is admitted then ends within its deadline, however much is asked for, and a refused caller learns it while it can still go elsewhere.
 
-How many those are follows from how late the event loop is: requests that wait for others (a model, `wait=true`) make it late for nobody,
-those that are computed do. While the loop is late all the time, the limit shrinks step by step; while it is not, it grows again. The signal
-is CoDel's: the least delay of an interval, which a burst or a pause does not raise, a standing queue does (Nichols and Jacobson,
+How many are worked on follows from how late the event loop is: requests that wait for others (a model, `wait=true`) make it late for
+nobody, those that are computed do. While the loop is late all the time, the limit shrinks step by step; while it is not, it grows again.
+The signal is CoDel's: the least delay of an interval, which a burst or a pause does not raise, a standing queue does (Nichols and Jacobson,
 "Controlling Queue Delay", ACM Queue, 2012). The steps are TCP's, down in proportion and up little by little.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from contextlib import suppress
 from time import monotonic
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,23 +29,26 @@ _RETRY_AFTER_SECONDS = 1
 
 _BEAT_SECONDS = 0.01
 # A turn of the loop that is late by more; a request takes about ten turns, a refusal about three.
-_LATE_SECONDS = 0.015
+_LATE_SECONDS = 0.01
 # How long the loop must be late without a pause before the limit shrinks, and how long until the next step.
 _PATIENCE_SECONDS = 0.2
 _STEP_SECONDS = 0.05
 _DOWN = 0.7
 _UP = 1.1
-# The limit never falls below what a process serves in a small part of a second.
-_LEAST = 32
+# The limit never falls below this.
+_LEAST = 16
+# So many callers who each wait for their answer are no overload: those beyond the limit wait for their turn, which costs the loop nothing.
+_IN_LINE = 64
 
 
 class Limit:
-    """How many requests may be under way, at most `most`, by how late the loop was at each beat."""
+    """How many requests may be worked on at a time, at most `most`, by how late the loop was at each beat."""
 
     def __init__(self, most: int) -> None:
         self._most = float(most)
         self._least = float(min(most, _LEAST))
-        self._now = float(most)
+        # Not all at once: a flood at the very beginning would be in before the loop is known to be late.
+        self._now = min(self._most, 8 * self._least)
         self._late_since: float | None = None
         self._next = 0.0
 
@@ -78,29 +83,55 @@ class Admission:
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         self._app = app
         self._limit = Limit(most)
-        self._in_flight = 0
+        self._room = min(most, _IN_LINE)
+        self._working = 0
+        self._line: deque[asyncio.Future[None]] = deque()
         self._due: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (path := scope["path"].rstrip("/")) in _EXEMPT or path.endswith(_STREAM):
             await self._app(scope, receive, send)
             return
-        if self._in_flight >= self._limit.requests:
+        limit, under_way = self._limit.requests, self._working + len(self._line)
+        if under_way >= max(limit, self._room):
             REQUESTS_REFUSED.inc()
-            message = (
-                f"{self._in_flight} requests are under way, more than are answered in time (MAX_CONCURRENT_REQUESTS at most): try again"
-            )
+            message = f"{under_way} requests are under way, more than are answered in time (MAX_CONCURRENT_REQUESTS at most): try again"
             await render(Overloaded(message, retry_after=_RETRY_AFTER_SECONDS))(scope, receive, send)
             return
-        self._in_flight += 1
-        REQUESTS_IN_FLIGHT.set(self._in_flight)
+        REQUESTS_IN_FLIGHT.set(under_way + 1)
         if self._due is None:
             self._wait()
+        if self._working >= limit or self._line:
+            await self._turn()
+        else:
+            self._working += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._in_flight -= 1
-            REQUESTS_IN_FLIGHT.set(self._in_flight)
+            self._working -= 1
+            self._next()
+            REQUESTS_IN_FLIGHT.set(self._working + len(self._line))
+
+    async def _turn(self) -> None:
+        """Waits in line; whoever ends its work hands its place over."""
+        place = asyncio.get_running_loop().create_future()
+        self._line.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.cancelled():
+                with suppress(ValueError):  # `_next` may have met it
+                    self._line.remove(place)
+            else:  # it was given its turn in the same moment
+                self._working -= 1
+                self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._line and self._working < self._limit.requests:
+            if not (place := self._line.popleft()).done():
+                place.set_result(None)
+                self._working += 1
 
     def _wait(self) -> None:
         self._due = monotonic() + _BEAT_SECONDS
@@ -109,9 +140,10 @@ class Admission:
     def _beat(self) -> None:
         """As long as requests are under way; an idle process is left to sleep."""
         assert self._due is not None
-        if self._in_flight:
+        if self._working:
             now = monotonic()
-            self._limit.beat(now - self._due, now, self._in_flight)
+            self._limit.beat(now - self._due, now, self._working)
+            self._next()
             self._wait()
         else:
             self._limit.rest()

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 _MARGIN_SECONDS = 5.0
 # libuv takes one new connection per socket in each turn of the loop, and under load a turn takes milliseconds: callers would wait in the
 # kernel's queue, where nobody refuses them, and when that is full for seconds. So each socket is looked at under this many names.
-_ACCEPTS_PER_TURN = 16
+_ACCEPTS_PER_TURN = 32
 # Longer than clients keep idle connections: one that is closed just when a request is on its way cannot be answered.
 _KEEP_ALIVE_SECONDS = 75
 _EVERY_ADDRESS = {"0.0.0.0", "::", ""}

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.admission import Limit
+from agent_memory.api.admission import Admission, Limit
 from agent_memory.api.app import create_app
 from agent_memory.settings import Settings
 from agent_memory_client.models import AppendMessagesResponse
@@ -113,7 +113,10 @@ def _beats(limit: Limit, late: float, seconds: float, under_way: int, begin: flo
 
 def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
     limit = Limit(256)
-    now = _beats(limit, 0.5, 0.01, 200, 10.0)
+    assert limit.requests == 128
+    now = _beats(limit, 0.001, 10.0, 256, 0.0)
+    assert limit.requests == 256
+    now = _beats(limit, 0.5, 0.01, 200, now)
     now = _beats(limit, 0.001, 1.0, 200, now)
     assert limit.requests == 256, "one pause is nothing"
     for _ in range(20):
@@ -123,12 +126,12 @@ def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
     now = _beats(limit, 0.05, 0.21, 200, now)
     assert 130 <= limit.requests <= 140, "what is under way counts, not what might be"
     now = _beats(limit, 0.05, 5.0, 200, now)
-    assert limit.requests == 32, "never below what is served in a moment"
+    assert limit.requests == 16, "never below what is served in a moment"
     limit.rest()
     now = _beats(limit, 0.001, 5.0, 3, now)
-    assert limit.requests == 32, "what nobody asks for does not grow"
-    now = _beats(limit, 0.001, 0.2, 32, now)
-    assert 36 <= limit.requests < 256
+    assert limit.requests == 16, "what nobody asks for does not grow"
+    now = _beats(limit, 0.001, 0.2, 16, now)
+    assert 17 <= limit.requests < 256
     _beats(limit, 0.001, 20.0, 256, now)
     assert limit.requests == 256
 
@@ -137,3 +140,39 @@ def test_a_small_limit_stays_as_it_is() -> None:
     limit = Limit(4)
     _beats(limit, 0.5, 5.0, 4, 0.0)
     assert limit.requests == 4
+
+
+async def test_some_wait_in_line_while_the_loop_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two are worked on, six wait without costing anything, the rest is refused; who goes away leaves the line."""
+    monkeypatch.setattr(Limit, "requests", 2)
+    opened, inside, sent = asyncio.Event(), 0, Counter[int]()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal inside
+        inside += 1
+        await opened.wait()
+        inside -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            sent[message["status"]] += 1
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    admission = Admission(slow, most=8)
+    asked = [asyncio.ensure_future(admission({"type": "http", "path": "/v1/x", "headers": []}, receive, send)) for _ in range(10)]
+
+    async def settled() -> bool:
+        return inside == 2 and sent[503] == 2
+
+    await wait_until(settled, "two inside, two refused")
+    asked[4].cancel()
+    opened.set()
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(one) for one in ended if one is not None] == [asyncio.CancelledError]
+    assert sent == {200: 7, 503: 2}
+    sent.clear()
+    await gathered(admission({"type": "http", "path": "/v1/x", "headers": []}, receive, send) for _ in range(2))
+    assert sent == {200: 2}, "no place was lost"
