@@ -15,9 +15,9 @@ from hashlib import blake2b
 import Stemmer
 
 _WORD = re.compile(r"\w+", re.UNICODE)
-_CHUNK = re.compile(r"\S+")
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
 _INNER = re.compile(r"[^\w\s'’]")
+_ODD_CHUNK = re.compile(r"(?<!\S)[\w'’]*[^\w\s'’]\S*")
 _QUOTED = re.compile(r'"([^"]*)"')
 _EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
 _COMBINING = re.compile("[\u0300-\u036f]")
@@ -86,8 +86,11 @@ def words(text: str) -> list[str]:
 def terms(text: str) -> list[str]:
     """The index terms of a text in order, with repetitions and without stop words; at most 4,096."""
     folded = fold(text)
-    found = [_term(piece) for word in _WORD.findall(folded) if word not in STOP_WORDS for piece in _pieces(word)]
-    for chunk in _CHUNK.findall(folded):
+    if folded.isascii():
+        found = [_term(word) for word in _WORD.findall(folded) if word not in STOP_WORDS]
+    else:
+        found = [_term(piece) for word in _WORD.findall(folded) if word not in STOP_WORDS for piece in _pieces(word)]
+    for chunk in _ODD_CHUNK.findall(folded):
         bare = chunk.strip(_EDGES)
         if len(bare) > 1 and _INNER.search(bare) and any(c.isalnum() for c in bare):
             found.append("x" + blake2b(bare.encode(), digest_size=10).hexdigest())

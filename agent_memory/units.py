@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +30,18 @@ def day(moment: datetime) -> str:
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
     """The index terms of a memory: its day, its own words twice, its neighbours' once, its topics and entities."""
-    parts = [day(record.event_date or record.created_at), *(near.text for near in (*before, *after))]
-    parts += [record.text] * OWN_WEIGHT
-    parts += [*(record.topics or ()), *(record.entities or ())]
-    return " ".join(term for part in parts for term in terms(part))
+    found = [*_terms_of_day(day(record.event_date or record.created_at))]
+    for near in (*before, *after):
+        found += terms(near.text)
+    found += terms(record.text) * OWN_WEIGHT
+    for part in (*(record.topics or ()), *(record.entities or ())):
+        found += terms(part)
+    return " ".join(found)
+
+
+@lru_cache(maxsize=4096)
+def _terms_of_day(day_in_words: str) -> Sequence[str]:
+    return tuple(terms(day_in_words))
 
 
 def unit_vector(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -21,7 +21,7 @@ from agent_memory.api.limiting import Limiting
 from agent_memory.api.middleware import Edge
 from agent_memory.api.routes import ROUTERS, ops
 from agent_memory.errors import StartupError
-from agent_memory.mcp.http import McpHttp, Transport
+from agent_memory.mcp.door import McpDoor
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.settings import Settings
 
@@ -29,6 +29,9 @@ DESCRIPTION = """The self-hosted memory server for AI agents: working memory per
 
 A path may be written with or without a trailing slash. Times go out in UTC; naive times are read as UTC, numbers as epoch seconds.
 Errors are JSON: `detail` says what is wrong and how to put it right, `code` is a stable word for programs."""
+
+if TYPE_CHECKING:
+    from agent_memory.mcp.http import McpHttp, Transport
 
 # What a page of another origin may read of an answer, beside its body.
 _EXPOSED = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending")
@@ -50,18 +53,22 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
 
     Raises StartupError at start when there is neither a runtime nor a `REDIS_URL`.
     """
-    mcp = McpHttp(settings, scope_of, ["streamable-http"], host=settings.server.host) if settings.mcp.on_api else None
+    mcp = McpDoor(settings, scope_of, host=settings.server.host) if settings.mcp.on_api else None
     # Not include_router, which matches every path twice.
     return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp, host=settings.server.host)
 
 
 def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
     """An application for MCP alone, beside what those who run it ask for: /v1/health, /v1/ready, /metrics. `state.mcp` has its streams."""
+    from agent_memory.mcp.http import McpHttp
+
     mcp = McpHttp(settings, scope_of, [transport], host=settings.mcp.host)
     return _assembled(settings, runtime, ops.router.routes, mcp, host=settings.mcp.host)
 
 
-def _assembled(settings: Settings, runtime: Runtime | None, routes: Sequence[BaseRoute], mcp: McpHttp | None, *, host: str) -> FastAPI:
+def _assembled(
+    settings: Settings, runtime: Runtime | None, routes: Sequence[BaseRoute], mcp: McpHttp | McpDoor | None, *, host: str
+) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:

@@ -22,7 +22,6 @@ from agent_memory.cli.sockets import listening, shown_address
 from agent_memory.embedded_redis import embedded_redis
 from agent_memory.errors import StartupError
 from agent_memory.logs import configure_logging
-from agent_memory.mcp.stdio import StdioServer
 from agent_memory.retired import unread_variables
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.services.access import check_exposure, warn_of_exposure
@@ -141,6 +140,8 @@ async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio"
         runtime, redis_description = await stack.enter_async_context(_opened(settings))
         engines = _engines(runtime, redis_description)
         if mode == "stdio" or server is None:
+            from agent_memory.mcp.stdio import StdioServer
+
             # stdout is the protocol's.
             print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
             await _run_parts(

@@ -16,27 +16,22 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from agent_memory.errors import BadInput, Unavailable
+from agent_memory.errors import Unavailable
+from agent_memory.mcp.door import DEADLINE, namespace_in, routes_of
 from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import Caller
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import is_loopback
 from agent_memory.settings import Settings
-from agent_memory_client.models import Identifier
-
-DEADLINE = "agent_memory.deadline"
-"""Where an ASGI scope holds the request's `asyncio.Timeout`: a stream, which has no end, lifts it."""
 
 Transport: TypeAlias = Literal["streamable-http", "sse"]
 
-_IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -53,14 +48,10 @@ class McpHttp:
         self._streams: set[anyio.CancelScope] = set()
         self.routes: list[BaseRoute] = []
         if "streamable-http" in transports:
-            self._add("POST", "mcp", self._streamable)
+            self.routes += routes_of("POST", "mcp", self.streamable)
         if "sse" in transports:
-            self._add("GET", "sse", self._stream)
-            self._add("POST", "messages", self._message)
-
-    def _add(self, method: str, name: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
-        for path in (f"/{name}", f"/{name}/", f"/{{namespace}}/{name}", f"/{{namespace}}/{name}/"):
-            self.routes.append(Route(path, _Endpoint(path.rstrip("/"), serve), methods=[method], include_in_schema=False))
+            self.routes += routes_of("GET", "sse", self._stream)
+            self.routes += routes_of("POST", "messages", self._message)
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
@@ -89,9 +80,10 @@ class McpHttp:
     async def _who(self, request: Request | None) -> Caller:
         assert request is not None, "over HTTP each message is brought by a request"
         mcp = self._settings.mcp
-        return Caller(self._scope_of(request), _namespace(request.scope) or mcp.namespace, mcp.user_id)
+        return Caller(self._scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
 
-    async def _streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Answers one request of streamable HTTP."""
         if self._manager is None:
             raise Unavailable("the server is starting")
         await self._manager.handle_request(scope, receive, send)
@@ -106,7 +98,7 @@ class McpHttp:
             return
         if DEADLINE in scope:
             scope[DEADLINE].reschedule(None)
-        namespace = _namespace(scope)
+        namespace = namespace_in(scope)
         # The client is told to send its messages to the namespace under which it opened the stream.
         below = {**scope, "root_path": f"{scope.get('root_path', '').rstrip('/')}/{namespace}"} if namespace else scope
         self._name_owner(below)
@@ -127,32 +119,6 @@ class McpHttp:
     async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         self._name_owner(scope)
         await self._sse.handle_post_message(scope, receive, send)
-
-
-class _Endpoint:
-    """An ASGI application behind a route, which the metrics know by its path's template."""
-
-    def __init__(self, template: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
-        self.path_format = template
-        self._serve = serve
-
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        scope["route"] = self
-        _namespace(scope)  # refused now, not as an error within an answer
-        await self._serve(scope, receive, send)
-
-
-def _namespace(scope: AsgiScope) -> str | None:
-    """The namespace in the request's path. Raises BadInput for what is none."""
-    name: str | None = scope["path_params"].get("namespace")
-    if name is None:
-        return None
-    if "\ufffd" in name:
-        raise BadInput("must be percent-encoded UTF-8", field="namespace", where="path")
-    try:
-        return _IDENTIFIER.validate_python(name)
-    except ValidationError as error:
-        raise BadInput(error.errors()[0]["msg"], field="namespace", where="path") from None
 
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:

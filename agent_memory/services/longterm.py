@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b, sha256
 
 from ulid import ULID
@@ -50,6 +51,12 @@ def content_hash(record: MemoryRecord) -> str:
         "memory_type": record.memory_type.value,
     }
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=8192)
+def _known_memory_id(session_id: str, namespace: str | None, user_id: str | None, message_id: str) -> str:
+    """As `message_memory_id`; turn after turn a prompt asks for those of nearly the same messages."""
+    return message_memory_id(SessionRef(session_id, namespace, user_id), message_id)
 
 
 def message_memory(ref: SessionRef, stored: StoredMessage, text: str) -> MemoryRecord:
@@ -111,7 +118,7 @@ class LongTermService:
 
     def message_mid(self, scope: Scope, ref: SessionRef, message_id: str) -> str:
         """The name in keys of the memory that a session's message was promoted to."""
-        return self._store.mid(scope, message_memory_id(ref, message_id))
+        return self._store.mid(scope, _known_memory_id(ref.session_id, ref.namespace, ref.user_id, message_id))
 
     def require(self) -> None:
         """Raises Refused when long-term memory is switched off."""

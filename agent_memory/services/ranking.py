@@ -122,4 +122,4 @@ def _ordered(parts: Iterable[Parts]) -> list[Parts]:
 
 
 def _order(scores: Mapping[str, float]) -> list[str]:
-    return sorted(scores, key=lambda name: -scores[name])
+    return sorted(scores, key=scores.__getitem__, reverse=True)

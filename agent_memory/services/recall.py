@@ -20,7 +20,7 @@ from agent_memory.services.plans import Plan, Ranking
 from agent_memory.services.search import SearchService, answer_explanation
 from agent_memory.services.working import fitting
 from agent_memory.settings import Settings
-from agent_memory.storage.codec import SessionState, StoredMessage
+from agent_memory.storage.codec import SessionState, StoredMessage, made
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.working import SessionStore
@@ -118,7 +118,8 @@ class RecallService:
             if plan.request.explain:
                 why = answer_explanation(plan, found, cut)
                 why.memory_tokens = budget.memories
-        listed = None if plan is None else lines(memories, plan.request)
+        # Only a budget asks how long the list is before it is known which of it the messages say already.
+        listed = None if plan is None or (budget.rest is None and state is not None) else lines(memories, plan.request)
         shown = self._window(state, body.session, self._left(budget, summary, listed))
         if plan is not None and state is not None:
             news = self._without_shown(scope, memories, state, shown)
@@ -281,12 +282,13 @@ def _narrowed(request: SearchRequest, ref: SessionRef) -> SearchRequest:
 
 def text(value: str) -> TextContent:
     """A text block."""
-    return TextContent(type="text", text=value)
+    return made(TextContent, {"type": "text", "text": value, "annotations": None, "meta": None})
 
 
 def said(stored: StoredMessage) -> Message:
     """A stored message as part of a prompt; whatever is not the user's is the assistant's."""
-    return Message(role="user" if stored.message.role == "user" else "assistant", content=text(stored.message.content))
+    role = "user" if stored.message.role == "user" else "assistant"
+    return made(Message, {"role": role, "content": text(stored.message.content)})
 
 
 def lines(memories: Sequence[MemoryRecordResult], request: SearchRequest) -> str:

@@ -16,6 +16,7 @@ from agent_memory.services.queries import QueryReader
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage import filters
+from agent_memory.storage.codec import made
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.memories import Hits, MemoryStore, parse_hits
 from agent_memory_client.models import (
@@ -187,8 +188,7 @@ class SearchService:
         if plan.phrases:
             # Only the index of words knows phrases, and a hybrid search must have them.
             near, total = {mid: alike for mid, alike in near.items() if mid in words}, answers[2].total
-        fused = self._fused(plan, near, words, total, last_word, in_time, also)
-        return replace(fused, ranked=[_timed(hit, times) for hit in fused.ranked]) if times else fused
+        return self._fused(plan, near, words, total, last_word, in_time, also, times)
 
     def _fused(
         self,
@@ -199,6 +199,7 @@ class SearchService:
         last_word: float,
         in_time: frozenset[str],
         also: frozenset[str],
+        times: _Times,
     ) -> Ranking:
         request = plan.request
         alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ranking.ALPHA
@@ -211,8 +212,8 @@ class SearchService:
         return Ranking(
             # When the lists hold all that there is, what is not near enough does not count as a match either.
             len(kept) if whole else total,
-            [_placed(parts) for parts in kept],
-            [_placed(parts) for parts in fused if parts.name not in names],
+            [_placed(parts, times) for parts in kept],
+            [_placed(parts, times) for parts in fused if parts.name not in names],
         )
 
     def page(self, plan: Plan, found: Ranking, without: Collection[str] = ()) -> list[Ranked]:
@@ -236,26 +237,31 @@ class SearchService:
         ]
 
 
-def _times(answers: Sequence[Hits]) -> dict[str, tuple[float, float | None]]:
+_Times = Mapping[str, tuple[float | None, float | None]]
+_NEVER = (None, None)
+
+
+def _times(answers: Sequence[Hits]) -> _Times:
     """When (epoch seconds) the hits of some answers were created and read, as far as that was asked for."""
-    found: dict[str, tuple[float, float | None]] = {}
+    found: dict[str, tuple[float | None, float | None]] = {}
     for answer in answers:
-        for hit in answer.hits:
-            if b"c" in hit.fields:
-                found[hit.mid] = float(hit.fields[b"c"]), float(hit.fields[b"la"]) if b"la" in hit.fields else None
+        for mid, _, fields in answer.hits:
+            if b"c" in fields:
+                found[mid] = float(fields[b"c"]), float(fields[b"la"]) if b"la" in fields else None
     return found
 
 
-def _timed(hit: Ranked, times: Mapping[str, tuple[float, float | None]]) -> Ranked:
+def _timed(hit: Ranked, times: _Times) -> Ranked:
     if hit.mid not in times:
         return hit
     created, accessed = times[hit.mid]
     return hit._replace(created=created, accessed=accessed)
 
 
-def _placed(parts: ranking.Parts) -> Ranked:
+def _placed(parts: ranking.Parts, times: _Times) -> Ranked:
     distance = 1.0 if parts.similarity is None else 1.0 - parts.similarity
-    return Ranked(parts.name, parts.score, distance, parts)
+    created, accessed = times.get(parts.name, _NEVER)
+    return Ranked(parts.name, parts.score, distance, parts, created, accessed)
 
 
 def _joined(here: Hits, past: Hits, plan: Plan) -> Hits:
@@ -274,7 +280,7 @@ def result(record: MemoryRecord, hit: Ranked, kind: SearchScoreTypeEnum | None, 
     """A memory with its place in the answer, and (with a rank) how it came there."""
     why = None if rank is None else explanation(hit, rank)
     place: dict[str, Any] = {"dist": max(hit.distance, 0.0), "score": hit.score, "score_type": kind, "explanation": why}
-    return MemoryRecordResult.model_construct(**record.__dict__, **place)
+    return made(MemoryRecordResult, {**record.__dict__, **place})
 
 
 def answer_explanation(plan: Plan, found: Ranking, cut: list[Cut]) -> AnswerExplanation:

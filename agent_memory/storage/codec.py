@@ -7,10 +7,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from agent_memory.scope import SessionRef
 from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def made(model: type[Model], values: dict[str, Any]) -> Model:
+    """A model of values for all of its fields, in their order, that are known to be valid; it takes the dictionary over.
+
+    It is what `model_construct` makes, in a tenth of its time: a prompt is made of fifty models.
+    """
+    new = model.__new__(model)
+    for name, value in (
+        ("__dict__", values),
+        ("__pydantic_fields_set__", set(values)),
+        ("__pydantic_extra__", {} if model.model_config.get("extra") == "allow" else None),
+        ("__pydantic_private__", None),
+    ):
+        object.__setattr__(new, name, value)
+    return new
+
+
+def set_fields(record: BaseModel, **values: Any) -> None:
+    """Gives fields of a record of ours valid values, without pydantic's way there, which costs as much as reading the record."""
+    vars(record).update(values)
+    record.model_fields_set.update(values)
 
 
 def iso(moment: datetime) -> str:
@@ -52,15 +78,15 @@ def decode_entry(raw: bytes) -> StoredMessage:
     promote = not raw.startswith(b"-")
     seq, tokens, text = (raw if promote else raw[1:]).split(b" ", 2)
     body = json.loads(text)
-    message = MemoryMessage.model_construct(
-        role=body["r"],
-        content=body["c"],
-        id=body["i"],
-        created_at=datetime.fromisoformat(body["t"]),
-        persisted_at=datetime.fromisoformat(body["p"]) if "p" in body else None,
-        discrete_memory_extracted="t" if "f" in body else "f",
-    )
-    return StoredMessage(int(seq), int(tokens), message, promote)
+    values: dict[str, Any] = {
+        "role": body["r"],
+        "content": body["c"],
+        "id": body["i"],
+        "created_at": datetime.fromisoformat(body["t"]),
+        "persisted_at": datetime.fromisoformat(body["p"]) if "p" in body else None,
+        "discrete_memory_extracted": "t" if "f" in body else "f",
+    }
+    return StoredMessage(int(seq), int(tokens), made(MemoryMessage, values), promote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +165,8 @@ def decode_memory(raw: bytes) -> MemoryRecord:
     Tags that were never given are empty lists, as clients know them.
     """
     record = MemoryRecord.model_validate_json(raw, context=ANSWER)
-    record.topics, record.entities, record.extracted_from = record.topics or [], record.entities or [], record.extracted_from or []
+    values = record.__dict__
+    set_fields(record, topics=values["topics"] or [], entities=values["entities"] or [], extracted_from=values["extracted_from"] or [])
     return record
 
 

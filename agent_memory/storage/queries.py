@@ -151,6 +151,8 @@ def parse_hits(reply: Any) -> Hits:
         fields = row.get(b"extra_attributes") or _NO_FIELDS
         distance = fields.get(b"d")
         value = float(row.get(b"score") or 0.0) if distance is None else float(distance)
-        *_, place, name = row[b"id"].decode().rsplit(":", 2)
-        hits.append(Hit(PAST + name if place == "h" else name, value, fields))
+        key: bytes = row[b"id"]
+        at = key.rindex(b":")
+        name = key[at + 1 :].decode()
+        hits.append(Hit(PAST + name if key.endswith(b":h", 0, at) else name, value, fields))
     return Hits(int(reply[b"total_results"]), hits)

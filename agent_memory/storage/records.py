@@ -12,7 +12,7 @@ from ulid import ULID
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.sameness import ends_at, is_turn, kin, normal_text
 from agent_memory.scope import SessionRef
-from agent_memory.storage.codec import decode_memory
+from agent_memory.storage.codec import decode_memory, set_fields
 from agent_memory.storage.keys import digest, tag
 from agent_memory.storage.metadata import metadata_tags
 from agent_memory_client.models import Evidence, MemoryRecord
@@ -111,7 +111,7 @@ def memory_digest(record: MemoryRecord) -> str:
     return blake2b(given.encode(), digest_size=16).hexdigest()
 
 
-def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> list[str | float]:
+def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standing) -> list[str | float]:
     """The hash of a memory, flat: the whole record as JSON, and what the index knows of it."""
     flat: list[str | float] = [
         *("j", record.model_dump_json(exclude={"recorded_at", "retired_at"})),
@@ -121,7 +121,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> list[str | f
         *("c", record.created_at.timestamp()),
         *("la", record.last_accessed.timestamp()),
         *("k", terms),
-        *("bk", str(standing(tenant, record))),
+        *("bk", str(stands)),
     ]
     names = (("ns", "namespace"), ("u", "user_id"), ("s", "session_id"), ("ag", "agent_id"), ("sl", "slot"), ("ct", "category"))
     for name, field in (*names, ("sc", "source_class")):
@@ -154,7 +154,7 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None
     record = decode_memory(raw)
     at = first or recorded
     if at is not None:
-        record.recorded_at = datetime.fromtimestamp(float(at), UTC)
+        set_fields(record, recorded_at=datetime.fromtimestamp(float(at), UTC))
     if retired is not None:
-        record.retired_at = datetime.fromtimestamp(float(retired), UTC)
+        set_fields(record, retired_at=datetime.fromtimestamp(float(retired), UTC))
     return Found(mid, int(version), record)

@@ -122,11 +122,11 @@ class Steps:
         `past`: a memory that another server made, see `MemoryStore.adopt`. `same`: the text stays, and with it the vector. `kept`: what
         its writer gave counts as it did, so the same write again is the same.
         """
-        flat = memory_fields(self._tenant, record, unit_terms(record, before, after))
+        stands = standing(self._tenant, record)
+        flat = memory_fields(self._tenant, record, unit_terms(record, before, after), stands)
         # The first argument is the header, the others follow from 2.
         first = len(self._args) + 2
         self._args += flat
-        stands = standing(self._tenant, record)
         step: Step = {"op": "put", "mid": self.mid(record.id), "first": first, "count": len(flat)}
         order = order_of(self._keys, self._tenant, record)
         optional = {

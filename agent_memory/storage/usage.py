@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
+from agent_memory.storage.codec import set_fields
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Script
@@ -67,8 +68,8 @@ def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
     """The record, changed to say how often and when it was last read, as far as its own figures are not larger."""
     if raw is not None:
         count, at = raw.split()
-        record.access_count = max(record.access_count, int(count))
-        record.last_accessed = max(record.last_accessed, datetime.fromtimestamp(int(at) / 1000, UTC))
+        read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
+        set_fields(record, access_count=max(record.access_count, int(count)), last_accessed=max(record.last_accessed, read_at))
     return record
 
 
