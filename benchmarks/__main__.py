@@ -9,10 +9,11 @@ import platform
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
-from benchmarks import plot, report
+from benchmarks import goals, plot, report
 from benchmarks.runner import Plan, run
 
 
@@ -40,7 +41,7 @@ def main() -> None:
     if given.command == "compare":
         print(report.compare(json.loads(given.before.read_text()), json.loads(given.after.read_text())))
     elif given.command == "show":
-        print(report.markdown(json.loads(given.result.read_text())))
+        print(_tables(json.loads(given.result.read_text())))
     else:
         _run(given)
 
@@ -56,9 +57,13 @@ def _run(given: argparse.Namespace) -> None:
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     given.out.write_text(json.dumps(found, indent=1))
-    given.out.with_suffix(".md").write_text(report.markdown(found))
+    given.out.with_suffix(".md").write_text(_tables(found))
     given.out.with_suffix(".svg").write_text(plot.svg(found))
-    print(report.markdown(found))
+    print(_tables(found))
+
+
+def _tables(found: dict[str, Any]) -> str:
+    return f"{goals.markdown(found)}\n{report.markdown(found)}"
 
 
 if __name__ == "__main__":

@@ -26,10 +26,12 @@ async def measure(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Appends at RATE per second, each followed until the index holds its vector; then a backlog, by one worker and by two."""
     async with running(folder / "latency", workers=1) as stack:
         latencies = await _latency(stack)
+        calls = await _calls_for_100(stack)
     found: dict[str, Any] = {
         "appends_per_second": RATE,
         "searchable_ms": {f"p{round(s * 100)}": round(percentile(latencies, s) * 1000, 1) for s in (0.5, 0.95, 0.99)},
         "appends": len(latencies),
+        "calls_for_100": calls,
     }
     say(f"from append to searchable at {RATE}/s: p95 {found['searchable_ms']['p95']:.0f} ms")
     found["workers"] = {}
@@ -73,6 +75,27 @@ async def _latency(stack: Stack) -> list[float]:
     connection.close()
     await client.aclose()
     return seconds
+
+
+async def _calls_for_100(stack: Stack) -> int:
+    """Embedding calls for 100 memories that are created in 5 requests."""
+    client = redis.asyncio.Redis.from_url(stack.redis_url)
+    index, user = await _vector_index(client), "c-user"
+    connection, model = await connect(stack.apis[0]), await connect(stack.model)
+    before = int(json.loads(await model.expect(request("GET", "/calls")))["calls"])
+    for batch in range(5):
+        memories = [{"id": f"c-{n}", "text": corpus.fact(10**7, n), "user_id": user} for n in range(batch * 20, batch * 20 + 20)]
+        await connection.expect(request("POST", "/v1/long-term-memory/", json.dumps({"memories": memories}).encode()))
+    began = time.perf_counter()
+    while int(_total(await client.execute_command("FT.SEARCH", index, f"@u:{{{user.encode().hex()}}}", "LIMIT", 0, 0, "DIALECT", 2))) < 100:
+        if time.perf_counter() - began > _PATIENCE_SECONDS:
+            raise RuntimeError("the memories were not embedded")
+        await asyncio.sleep(0.02)
+    after = int(json.loads(await model.expect(request("GET", "/calls")))["calls"])
+    connection.close()
+    model.close()
+    await client.aclose()
+    return after - before
 
 
 async def _backlog(stack: Stack) -> float:

@@ -35,6 +35,11 @@ def _messages(session: str, first: int, count: int) -> list[dict[str, Any]]:
     return [corpus.message(session, number) for number in range(first, first + count)]
 
 
+def _speaker(number: int) -> str:
+    """Whose a session is. No worker promotes its messages here, so it is nobody's whose memories are searched."""
+    return corpus.user(10**6 + number % 100)
+
+
 class Scenarios:
     """The operations over a store of `memories` memories. `run` keeps the sessions of one run apart from another's."""
 
@@ -70,7 +75,7 @@ class Scenarios:
             for number in range(_SESSIONS):
                 session = self._session(length, number)
                 for first in range(0, length, 250):
-                    body = {"messages": _messages(session, first, min(250, length - first)), "user_id": corpus.user(number % self._users)}
+                    body = {"messages": _messages(session, first, min(250, length - first)), "user_id": _speaker(number)}
                     await connection.expect(request("POST", f"/v1/working-memory/{session}/messages", _body(body)))
         connection.close()
 
@@ -79,14 +84,14 @@ class Scenarios:
 
     def _put(self, n: int) -> bytes:
         session = f"{self._run}-put-{n}"
-        body = {"messages": _messages(session, 0, 4), "user_id": corpus.user(n % self._users)}
+        body = {"messages": _messages(session, 0, 4), "user_id": _speaker(n)}
         return request("PUT", f"/v1/working-memory/{session}", _body(body))
 
     def _appender(self, length: int) -> Callable[[int], bytes]:
         def nth(n: int) -> bytes:
             number, place = n % _SESSIONS, n // _SESSIONS
             session = self._session(length, number)
-            body = {"messages": _messages(session, length + place, 1), "user_id": corpus.user(number % self._users)}
+            body = {"messages": _messages(session, length + place, 1), "user_id": _speaker(number)}
             return request("POST", f"/v1/working-memory/{session}/messages", _body(body))
 
         return nth
@@ -94,9 +99,7 @@ class Scenarios:
     def _getter(self, length: int) -> Callable[[int], bytes]:
         def nth(n: int) -> bytes:
             number = n % _SESSIONS
-            path = (
-                f"/v1/working-memory/{self._session(length, number)}?user_id={corpus.user(number % self._users)}&recent_messages_limit=20"
-            )
+            path = f"/v1/working-memory/{self._session(length, number)}?user_id={_speaker(number)}&recent_messages_limit=20"
             return request("GET", path)
 
         return nth
@@ -121,7 +124,7 @@ class Scenarios:
         number = n % _SESSIONS
         body = {
             "query": question,
-            "session": {"session_id": self._session(20, number), "user_id": corpus.user(number % self._users)},
+            "session": {"session_id": self._session(20, number), "user_id": _speaker(number)},
             "long_term_search": {"user_id": {"eq": corpus.user(owner)}, "limit": 10},
         }
         return request("POST", "/v1/memory/prompt", _body(body))

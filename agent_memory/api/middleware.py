@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_memory.api.documentation import CONTENT_POLICY
 from agent_memory.api.errors import internal_error, render, template_of
 from agent_memory.errors import Unavailable
-from agent_memory.mcp.door import DEADLINE
+from agent_memory.mcp.paths import DEADLINE
 from agent_memory.metrics import RequestMeter
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from agent_memory.errors import Unavailable
-from agent_memory.mcp.door import DEADLINE, namespace_in, routes_of
+from agent_memory.mcp.paths import DEADLINE, namespace_in, routes_of
 from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import Caller
 from agent_memory.runtime import Runtime

@@ -84,7 +84,7 @@ class Restorer:
 
     def _fields(self, scope: Scope, version: Version, args: list[Arg], vector: bytes | None) -> dict[str, int]:
         record = version.record
-        flat: list[Arg] = list(memory_fields(scope.tenant, record, version.terms or unit_terms(record)))
+        flat: list[Arg] = list(memory_fields(scope.tenant, record, version.terms or unit_terms(record), standing(scope.tenant, record)))
         flat += [part for name, value in version.marks.items() for part in (name, value)]
         if "h" not in version.marks:
             flat += ["h", memory_digest(record)]

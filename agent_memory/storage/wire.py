@@ -19,6 +19,8 @@ from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConn
 from redis.exceptions import ConnectionError, DataError, ResponseError, TimeoutError
 
 Command = Sequence[Any]
+# The timeout of a command is for Redis to answer, not for a long pipeline to end: so often it begins anew.
+_REPLIES_PER_TIMER = 8
 
 
 def _packed(command: Command) -> bytes:
@@ -31,7 +33,7 @@ def _packed(command: Command) -> bytes:
         raise DataError(f"{name}: {error}") from None
 
 
-class _Lean(Connection):
+class LeanConnection(Connection):
     """A connection that writes and reads whole pipelines."""
 
     def pack_command(self, *args: Any) -> list[bytes]:
@@ -56,10 +58,12 @@ class _Lean(Connection):
         writer, parser, replies = self._writer, cast("AsyncBaseParser", self._parser), list[Any]()
         assert writer is not None
         try:
-            async with asyncio.timeout(self.socket_timeout):
+            async with asyncio.timeout(self.socket_timeout) as deadline:
                 writer.write(packed)
                 await writer.drain()
-                for _ in commands:
+                for place in range(len(commands)):
+                    if place and not place % _REPLIES_PER_TIMER and self.socket_timeout is not None:
+                        deadline.reschedule(loop.time() + self.socket_timeout)
                     replies.append(await parser.read_response())
         except builtins.TimeoutError:
             await self.disconnect(nowait=True)
@@ -75,15 +79,15 @@ class _Lean(Connection):
         return replies
 
 
-class _LeanTls(_Lean, SSLConnection):
+class _LeanTls(LeanConnection, SSLConnection):
     pass
 
 
-class _LeanSocket(_Lean, UnixDomainSocketConnection):
+class _LeanSocket(LeanConnection, UnixDomainSocketConnection):
     pass
 
 
-_LEAN: dict[type, type[_Lean]] = {Connection: _Lean, SSLConnection: _LeanTls, UnixDomainSocketConnection: _LeanSocket}
+_LEAN: dict[type, type[LeanConnection]] = {Connection: LeanConnection, SSLConnection: _LeanTls, UnixDomainSocketConnection: _LeanSocket}
 
 
 class LeanPool(BlockingConnectionPool):
@@ -114,7 +118,7 @@ class LeanPool(BlockingConnectionPool):
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
     """Sends commands in one round trip, once; the replies as Redis gave them, error answers among them. Raises redis-py's errors."""
     pool = client.connection_pool
-    connection = cast("_Lean", await pool.get_connection())
+    connection = cast("LeanConnection", await pool.get_connection())
     try:
         return await connection.exchanged(commands)
     finally:

@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from benchmarks.goals import goals
 from benchmarks.meter import percentile
 from benchmarks.report import beside_limits, compare, markdown
 from benchmarks.runner import figures
@@ -66,3 +67,13 @@ def test_two_runs_are_compared_row_by_row() -> None:
 def test_percentiles_lie_between_neighbours() -> None:
     assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.5
     assert percentile([7.0], 0.99) == 7.0
+
+
+def test_goals_are_told_from_the_figures_that_there_are() -> None:
+    told = {goal.asked.split(":")[0]: goal.holds for goal in goals(RESULT)}
+    assert told["put 4"] is False
+    assert told["from append to searchable"] is True
+    assert not any(asked.startswith(("prompt", "100,000 memories")) for asked in told)
+    better = copy.deepcopy(RESULT)
+    better["operations"][0]["cpu_per_1000"]["api"] = 0.6
+    assert {goal.asked.split(":")[0]: goal.holds for goal in goals(better)}["put 4"] is True

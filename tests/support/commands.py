@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from redis.asyncio.connection import AbstractConnection
 
+from agent_memory.storage.wire import Command, LeanConnection
 from tests.support.rig import Rig
 
 
@@ -22,5 +24,14 @@ def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             sent.append(packed)
         await send(self, command, **more)
 
+    exchanged = LeanConnection.exchanged
+
+    async def noted_at_once(self: LeanConnection, commands: Sequence[Command]) -> list[Any]:
+        packed = b"".join(self.pack_commands(commands))
+        if own in packed:
+            sent.append(packed)
+        return await exchanged(self, commands)
+
     monkeypatch.setattr(AbstractConnection, "send_packed_command", noted)
+    monkeypatch.setattr(LeanConnection, "exchanged", noted_at_once)
     return sent

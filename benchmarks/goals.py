@@ -1,0 +1,104 @@
+"""What a benchmark is run for: each goal of the request path beside what was measured. A goal whose figures a run lacks is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.report import beside_limits, table
+from benchmarks.verdict import Verdict
+
+_SMALL, _LARGE = 10_000, 1_000_000
+_BYTES_AT = 100_000
+
+
+def goals(result: dict[str, Any]) -> list[Verdict]:
+    """The verdicts, in the order of the operations."""
+    rows = {(row["operation"], row["memories"], row["concurrency"]): row for row in result["operations"]}
+    return [
+        *_prompt(result, rows),
+        *_session(result, rows),
+        *_create(result, rows),
+        *_pipeline(result),
+        *_growth(result, rows),
+        *_start(result),
+    ]
+
+
+_Rows = dict[tuple[str, int, int], dict[str, Any]]
+
+
+def _one(rows: _Rows, name: str, concurrency: int = 1) -> dict[str, Any] | None:
+    """An operation over the store whose size is the one that is asked about, or what came next to it."""
+    found = [row for (operation, _, at_once), row in rows.items() if (operation, at_once) == (name, concurrency)]
+    return min(found, key=lambda row: abs(row["memories"] - _SMALL), default=None)
+
+
+def _cpu(result: dict[str, Any], row: dict[str, Any] | None, most: float) -> Iterator[Verdict]:
+    beside = None if row is None else beside_limits(result, row)
+    if row is not None and beside is not None:
+        ratio = beside["cpu_ratio"]
+        yield Verdict(f"{row['operation']}: API CPU at most {most:g} x ((a) + (b))", f"{ratio:.2f}", ratio <= most)
+
+
+def _prompt(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
+    known, new = _one(rows, "prompt"), _one(rows, "prompt, new query")
+    yield from _cpu(result, known, 2.5)
+    beside = None if known is None else beside_limits(result, known)
+    if beside is not None:
+        yield Verdict("prompt: p50 at most 2 ms beyond (a) + (b)", f"{beside['beyond_ms']:+.2f} ms", beside["beyond_ms"] <= 2)
+    if known is not None and new is not None:
+        more = new["p50_ms"] - known["p50_ms"]
+        yield Verdict("prompt whose query is new: p50 at most 4 ms more", f"{more:+.2f} ms", more <= 4)
+    many = _one(rows, "prompt, new query", 32)
+    if many is not None:
+        share = many["embedding_calls"] / many["requests"]
+        yield Verdict("32 prompts at a time share their embedding calls: at most half as many", f"{share:.2f} calls each", share <= 0.5)
+
+
+def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
+    for name in ("put 4", "append to 10", "get last 20 of 10"):
+        yield from _cpu(result, _one(rows, name), 2.0)
+    for name in ("append to", "get last 20 of"):
+        short, long = _one(rows, f"{name} 10"), _one(rows, f"{name} 1000")
+        if short is not None and long is not None:
+            was, now = (sum(row["cpu_per_1000"].get(part, 0.0) for part in ("api", "redis")) for row in (short, long))
+            yield Verdict(f"{name} 1,000 messages: CPU at most 1.2 x that of 10", f"{now / was:.2f}", now <= 1.2 * was)
+
+
+def _create(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
+    yield from _cpu(result, _one(rows, "create 20"), 3.0)
+    calls = result["pipeline"].get("calls_for_100")
+    if calls is not None:
+        yield Verdict("100 memories created in 5 batches: at most 5 embedding calls", str(calls), calls <= 5)
+
+
+def _pipeline(result: dict[str, Any]) -> Iterator[Verdict]:
+    p95 = result["pipeline"]["searchable_ms"]["p95"]
+    yield Verdict("from append to searchable: p95 below 250 ms", f"{p95:.0f} ms", p95 < 250)
+
+
+def _growth(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
+    for store in result["stores"]:
+        if store["memories"] == _BYTES_AT:
+            each = store["bytes_per_memory"]
+            yield Verdict("100,000 memories: at most 5 KiB each", f"{each / 1024:.2f} KiB", each <= 5120)
+    small, large = rows.get(("search", _SMALL, 1)), rows.get(("search", _LARGE, 1))
+    if small is not None and large is not None:
+        ratio = large["p95_ms"] / small["p95_ms"]
+        yield Verdict("search among 1,000,000: p95 at most 3 x that among 10,000", f"{ratio:.2f}", ratio <= 3)
+
+
+def _start(result: dict[str, Any]) -> Iterator[Verdict]:
+    sizes = result["sizes"]
+    if "serve_seconds" in sizes:
+        yield Verdict("`agent-memory serve` ready in less than 3 s", f"{sizes['serve_seconds']:.2f} s", sizes["serve_seconds"] < 3)
+    yield Verdict("`agent-memory --help` in less than 0.4 s", f"{sizes['help_seconds']:.2f} s", sizes["help_seconds"] < 0.4)
+    installed = sizes["installed_bytes"] / 1e6
+    yield Verdict("installed without engine and local model: less than 250 MB", f"{installed:.0f} MB", installed < 250)
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The goals as a table."""
+    rows = [[goal.asked, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
+    return "### Goals\n\n" + table(["asked", "measured", "holds"], rows) + "\n"
