@@ -109,6 +109,7 @@ class LongTermSettings(_Group):
 
     `neighbours_after_seconds`: a message is found at once; those around it are indexed again with its words that much later, so that a
     conversation's next messages are waited for and each message is indexed twice instead of once for each neighbour.
+    `forgotten_kept_days`: so long what was forgotten can be brought back; 0 keeps it for ever.
     """
 
     enabled: bool = _env(True, "LONG_TERM_MEMORY")
@@ -119,6 +120,8 @@ class LongTermSettings(_Group):
     usage_every_minutes: float = _env(15.0, "USAGE_EVERY_MINUTES", ge=0)
     neighbours_after_seconds: float = _env(2.0, "NEIGHBOURS_AFTER_SECONDS", ge=0, le=3600)
     redact_secrets: bool = _env(True, "REDACT_SECRETS")
+    review_supersessions: bool = _env(False, "REVIEW_SUPERSESSIONS")
+    forgotten_kept_days: float = _env(30.0, "FORGOTTEN_KEPT_DAYS", ge=0)
     vector_algorithm: Literal["FLAT", "HNSW"] = _env("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
     vector_type: Literal["FLOAT16", "FLOAT32"] = _env("FLOAT16", "VECTOR_TYPE")
 

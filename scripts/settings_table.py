@@ -79,6 +79,8 @@ MEANINGS = {
     "EXTRACTION_DEBOUNCE_SECONDS": "how long a conversation must be quiet before it is asked for facts (ten times that at most)",
     "EXTRACTION_BATCH_TOKENS": "tokens of messages in one question for facts",
     "NEIGHBOURS_AFTER_SECONDS": "how long after a message those around it are indexed again with its words (itself: at once)",
+    "REVIEW_SUPERSESSIONS": "facts from conversations that would end others are only proposed, until somebody approves them",
+    "FORGOTTEN_KEPT_DAYS": "what was forgotten can be brought back so long; then it is deleted for good, 0 keeps it for ever",
     "REDACT_SECRETS": "take keys, tokens, passwords and card numbers out of what is remembered and of what a model server is sent",
     "VECTOR_ALGORITHM": "`FLAT` is exact and best with filters by user; `HNSW` for millions of memories searched without filter",
     "VECTOR_TYPE": "how vectors are stored",

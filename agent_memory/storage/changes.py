@@ -82,6 +82,14 @@ class ChangeStore:
         hits = parse_hits((await read(self._client, lambda pipe: pipe.execute_command(*command)))[0])
         return hits.total, [hit.mid for hit in hits.hits]
 
+    async def forgotten(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
+        """Some forgettings (tenant and change) of before a time that nobody has undone, the oldest first. For background work."""
+        clause = f"@kd:{{{tag(ChangeKind.FORGET.value)}}} @st:{{{tag('applied')}}} @at:[-inf ({before.timestamp()!r}]"
+        command = ["FT.SEARCH", change_index_name(self._keys), clause, "RETURN", 1, "t", "SORTBY", "at", "ASC"]
+        command += ["LIMIT", offset, limit, "DIALECT", 2]
+        hits = parse_hits((await read(self._client, lambda pipe: pipe.execute_command(*command)))[0]).hits
+        return [(untag(hit.fields[b"t"].decode()), hit.mid) for hit in hits]
+
     async def ledger(self, mid: str) -> Ledger:
         """What else there is of a memory."""
         members = [m.decode() for m in (await read(self._client, lambda pipe: pipe.zrange(self._keys.ledger(mid), 0, -1)))[0]]

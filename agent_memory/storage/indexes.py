@@ -153,21 +153,25 @@ async def ensure_index(client: Redis, schema: IndexSchema) -> bool:
     return made
 
 
-async def drop_former(client: Redis, keys: Keys) -> list[str]:
-    """Drops the indexes of former schemas (documents stay) and returns their names; for a store's first start with a new version."""
+async def former_indexes(client: Redis, keys: Keys, spec: VectorSpec) -> list[str]:
+    """The indexes of this store that a former version or another embedding model left behind."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
-        names = [name.decode() for name in listed]
-        prefix = keys.index("")
-        own = {"m", "v", "w", "h", "ch"}
-        parts = {name: name.removeprefix(prefix).split(":") for name in names if name.startswith(prefix)}
-        former = [name for name, part in parts.items() if part[0] in own and part[1:2] != [str(SCHEMA_VERSION)]]
-        for name in former:
-            try:
-                await client.execute_command("FT.DROPINDEX", name)
-            except ResponseError as error:
-                log.info("the former index %s is dropped by another process: %s", name, error)
-    return former
+    prefix = keys.index("")
+    own = {memory_index_name(keys), vector_index_name(keys, spec), history_index_name(keys, spec)}
+    own |= {change_index_name(keys), session_index_name(keys)}
+    names = [name.decode() for name in listed]
+    kinds = ("m", "v", "w", "h", "ch")
+    return [one for one in names if one.startswith(prefix) and one not in own and one.removeprefix(prefix).split(":")[0] in kinds]
+
+
+async def drop_index(client: Redis, name: str) -> None:
+    """Drops an index; its documents stay. One that another process has dropped is fine."""
+    with redis_errors():
+        try:
+            await client.execute_command("FT.DROPINDEX", name)
+        except ResponseError as error:
+            log.info("the index %s was dropped by another process: %s", name, error)
 
 
 async def _info(client: Redis, name: str) -> dict[bytes, Any] | None:

@@ -7,7 +7,18 @@ import logging
 from redis.asyncio import Redis
 
 from agent_memory.storage.connection import redis_errors
-from agent_memory.storage.indexes import VectorSpec, ensure_index, memory_schema, session_schema, vector_index_name, vector_schema
+from agent_memory.storage.indexes import (
+    VectorSpec,
+    change_schema,
+    drop_index,
+    ensure_index,
+    former_indexes,
+    history_schema,
+    memory_schema,
+    session_schema,
+    vector_index_name,
+    vector_schema,
+)
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.memories import parse_hits
 from agent_memory.storage.outbox import Outbox
@@ -16,6 +27,9 @@ from agent_memory.tasks import DueKind
 log = logging.getLogger(__name__)
 
 _BATCH = 500
+# Processes of the former version may still search while they are replaced one by one.
+_FORMER_SECONDS = 3600.0
+_FORMER = "former "
 
 
 class Reindexer:
@@ -40,10 +54,35 @@ class Reindexer:
             log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
         return count
 
+    async def drop_former(self) -> list[str]:
+        """Drops the indexes of a former version or embedding model an hour after they were first seen to be such; returns their names.
+
+        Their documents stay: they are what the indexes of today hold.
+        """
+        found = await former_indexes(self._client, self._keys, self._spec)
+        with redis_errors():
+            seconds, _ = await self._client.time()
+            kept: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
+            noted = {name.decode(): float(at) for name, at in kept.items() if name.startswith(_FORMER.encode())}
+            for name in found:
+                await self._client.hsetnx(self._keys.config, _FORMER + name, str(seconds))
+        over = [name for name in found if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
+        for name in over:
+            await drop_index(self._client, name)
+        ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in found]
+        if ended:
+            with redis_errors():
+                await self._client.hdel(self._keys.config, *ended)
+        if over:
+            log.info("dropped the indexes of a former version or model: %s", ", ".join(over))
+        return over
+
     async def mark_all(self) -> int:
-        """Marks every memory as due for its vector; a scan in batches, for workers and commands only."""
+        """Marks every memory, and all that history holds, as due for its vector; a scan in batches, for workers and commands only."""
         count = 0
         with redis_errors():
+            async for key in self._client.scan_iter(match=self._keys.history_prefix + "*", count=_BATCH):
+                await self._client.sadd(self._keys.bare, key.decode().rsplit(":", 1)[-1])
             batch: list[str] = []
             async for key in self._client.scan_iter(match=self._keys.memory_prefix + "*", count=_BATCH):
                 batch.append(key.decode().rsplit(":", 1)[-1])
@@ -63,6 +102,8 @@ class Reindexer:
             "memories": memory_schema(self._keys),
             "vectors": vector_schema(self._keys, self._spec),
             "sessions": session_schema(self._keys),
+            "history": history_schema(self._keys, self._spec),
+            "changes": change_schema(self._keys),
         }
         counts: dict[str, int] = {}
         for name, schema in schemas.items():

@@ -93,7 +93,8 @@ async def _extract(
                 answer = await chat.structured(extract_messages(new, context=context, wanted=wanted), ExtractionAnswer)
                 found = candidates(journal.ref, rules, answer.memories, told, model=chat.model, clean=hearing.clean)
             decisions = await decide(runtime, chat, scope, found)
-        outcome = await runtime.decisions.commit(scope, decisions, origin, fence=fence, late=True, review=rules.review)
+        review = rules.review or runtime.settings.longterm.review_supersessions
+        outcome = await runtime.decisions.commit(scope, decisions, origin, fence=fence, late=True, review=review)
         if not outcome.moved:
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")

@@ -14,7 +14,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.settings import Settings
 from agent_memory_worker.compact import compact_changed
 from agent_memory_worker.forget import forget_by_settings
-from agent_memory_worker.sweep import sweep
+from agent_memory_worker.sweep import end_forgotten, sweep
 from agent_memory_worker.views import order_refreshes
 
 log = logging.getLogger(__name__)
@@ -24,8 +24,9 @@ _RETRY_SECONDS = 300.0
 
 
 async def _keep_up(runtime: Runtime) -> int:
-    """Brings the index up to what was read and what has ended since. Neither is waited for by any read."""
-    return await runtime.usage_store.fold() + await sweep(runtime)
+    """Brings the index up to what was read and what has ended since, and ends what is over. None of it is waited for by any read."""
+    await runtime.reindexer.drop_former()
+    return await runtime.usage_store.fold() + await sweep(runtime) + await end_forgotten(runtime)
 
 
 _JOBS: dict[str, Callable[[Runtime], Awaitable[int]]] = {
