@@ -15,7 +15,7 @@ from agent_memory_client.models import (
     ForgetPolicy,
     WorkingMemory,
 )
-from tests.auth.hostile import Ids
+from tests.auth.hostile import Ids, exported
 
 _SEARCH = {"name": "search_memory", "arguments": {"query": "secret tea"}}
 
@@ -52,6 +52,7 @@ _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     "group": lambda i: {"user_id": i.user},
     "long_term_search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}, "user_id": {"eq": i.user}},
     "search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}},
+    "lines": lambda i: exported(i, i.user).splitlines(),
     "function_name": lambda i: "search_memory",
     "function_arguments": lambda i: _SEARCH["arguments"],
     "function_calls": lambda i: [_SEARCH],
