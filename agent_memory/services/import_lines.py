@@ -260,6 +260,8 @@ class Placing:
             proposal = {"old": pairs, "record": record.model_dump(mode="json")}
         names = ("actor", "reason", "strategy", "model", "prompt_version")
         origin = {name: found.origin.get(name) for name in names}
+        # As a change is shown: who did it is always said.
+        origin["actor"] = origin["actor"] if origin["actor"] is not None else "import"
         change = StoredChange(found.id, found.what, found.state, found.batch, found.at, origin, [], proposal)
         return ChangeDossier(change, self.namespace(found.namespace), found.memories, [checked_line(one) for one in found.lines])
 
