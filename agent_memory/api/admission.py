@@ -38,7 +38,7 @@ _UP = 1.1
 # The limit never falls below this.
 _LEAST = 16
 # So many callers who each wait for their answer are no overload: those beyond the limit wait for their turn, which costs the loop nothing.
-_IN_LINE = 64
+_IN_LINE = 128
 
 
 class Limit:
