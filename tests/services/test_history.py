@@ -10,8 +10,10 @@ import pytest
 from agent_memory.errors import Conflict, NotFound
 from agent_memory.services.forgetting import Policy
 from agent_memory.storage.decisions import Merge, Origin, Supersede, Update
+from agent_memory.storage.erasure import Erasure
 from agent_memory.storage.records import Found
 from agent_memory.storage.survey import Selection
+from agent_memory.tasks import DueKind
 from agent_memory_client.models import (
     Condition,
     CreateMemoryRecordRequest,
@@ -272,3 +274,27 @@ async def test_filters_reach_metadata_and_join(rig: Rig) -> None:
     neither = Condition.model_validate({"and": [{"not": {"metadata": {"team": {"eq": "red"}}}}, {"agent_id": {"eq": "bot"}}]})
     assert await listed(rig, filter=neither) == ["b"]
     assert await listed(rig, text="b", search_mode="keyword", filter=neither) == ["b"]
+
+
+async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_name(rig: Rig) -> None:
+    await create(
+        rig,
+        fact("Ada lives in Turin", "turin", slot="home_city"),
+        fact("Ada likes tea", "tea", created_at=DAYS[0], last_accessed=DAYS[0]),
+        fact("Ada likes teas", "teas"),
+        fact("Ada sails", "sails", created_at=DAYS[0], last_accessed=DAYS[0]),
+    )
+    await create(rig, fact("Ada likes tea", "again"), fact("Ada lives in Oslo", "oslo", slot="home_city"))
+    await rig.append("s", "Ada likes tea", "I keep three boats", user_id="ada")
+    await rig.work()
+    await rig.rt.decisions.commit(SCOPE, [Merge(await found(rig, "tea"), (await found(rig, "tea")).record, [await found(rig, "teas")])], BY)
+    rome = record("Ada lives in Rome", "rome", user_id="ada", slot="home_city")
+    held = await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "oslo")], rome)], BY, review=True)
+    assert held.states == ["proposed"]
+    gone = await rig.rt.forgetting.forget(SCOPE, Policy(budget=4), Selection(), limit=1, dry_run=False)
+    assert gone.deleted == 1
+    places = {"m", "v", "h", "mh", "ev", "al", "by", "ch", "mo", "bare"}
+    assert {key.partition(":")[0] for key in await rig.raw_keys()} >= places - {"bare"}
+    await rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))
+    await rig.work(DueKind.DELETION)
+    assert [key for key in await rig.raw_keys() if key.partition(":")[0] in places] == []
