@@ -118,5 +118,5 @@ async def reach(place: Place) -> AsyncGenerator[Api]:
 async def _within(settings: Settings, redis_url: str) -> AsyncGenerator[Api]:
     async with open_runtime(settings, redis_url) as runtime:
         transport = httpx.ASGITransport(create_app(settings, runtime))
-        async with httpx.AsyncClient(transport=transport, base_url="http://agent-memory", timeout=None) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=None) as client:
             yield Api(client, "this process")

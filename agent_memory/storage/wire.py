@@ -15,7 +15,7 @@ from typing import Any, cast
 import redis.asyncio as aioredis
 from hiredis import pack_command
 from redis._parsers.base import AsyncBaseParser
-from redis.asyncio.connection import BlockingConnectionPool, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.connection import AbstractConnection, BlockingConnectionPool, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import ConnectionError, DataError, ResponseError, TimeoutError
 
 Command = Sequence[Any]
@@ -33,7 +33,7 @@ def _packed(command: Command) -> bytes:
         raise DataError(f"{name}: {error}") from None
 
 
-class LeanConnection(Connection):
+class LeanConnection(AbstractConnection):
     """A connection that writes and reads whole pipelines."""
 
     def pack_command(self, *args: Any) -> list[bytes]:
@@ -79,6 +79,10 @@ class LeanConnection(Connection):
         return replies
 
 
+class _LeanTcp(LeanConnection, Connection):
+    pass
+
+
 class _LeanTls(LeanConnection, SSLConnection):
     pass
 
@@ -87,7 +91,7 @@ class _LeanSocket(LeanConnection, UnixDomainSocketConnection):
     pass
 
 
-_LEAN: dict[type, type[LeanConnection]] = {Connection: LeanConnection, SSLConnection: _LeanTls, UnixDomainSocketConnection: _LeanSocket}
+_LEAN: dict[type, type[LeanConnection]] = {Connection: _LeanTcp, SSLConnection: _LeanTls, UnixDomainSocketConnection: _LeanSocket}
 
 
 class LeanPool(BlockingConnectionPool):

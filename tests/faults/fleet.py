@@ -147,7 +147,9 @@ class Nursery:
             said = json.loads(line)
             if "started" in said:
                 self._living[said["pid"]] = Process(said["started"], said["pid"])
-                self._started.pop(said["started"]).set_result(said["pid"])
+                waiting = self._started.pop(said["started"])
+                if not waiting.done():  # who asked may have been cancelled meanwhile
+                    waiting.set_result(said["pid"])
             elif "ended" in said and (process := self._living.pop(said["ended"], None)):
                 process.code = said["code"]
                 self.codes.append((process.name, said["code"]))
