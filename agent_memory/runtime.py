@@ -32,6 +32,7 @@ from agent_memory.services.longterm import LongTermService
 from agent_memory.services.oauth import JwtGate, KeySet, fetching
 from agent_memory.services.operations import OperationService
 from agent_memory.services.ordering import Ordering
+from agent_memory.services.quarantine import QuarantineService
 from agent_memory.services.queries import QueryReader
 from agent_memory.services.recall import RecallService
 from agent_memory.services.rewriting import Rewriter
@@ -69,6 +70,7 @@ from agent_memory.storage.neighbours import NeighbourStore
 from agent_memory.storage.operations import OperationStore
 from agent_memory.storage.orders import OrderStore
 from agent_memory.storage.outbox import Outbox
+from agent_memory.storage.quarantine import QuarantineStore
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.reindex import Reindexer
 from agent_memory.storage.restoring import Restorer
@@ -144,6 +146,7 @@ class Runtime:
     budget: ModelBudget
     exports: ExportService
     imports: ImportService
+    quarantine: QuarantineService
 
     @property
     def extracts(self) -> bool:
@@ -297,5 +300,6 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             memory_limit=memory_limit,
             budget=budget,
             exports=ExportService(sources, exports),
+            quarantine=QuarantineService(QuarantineStore(client, keys, spec), memories),
             imports=ImportService(settings, targets, memory_limit, extracts=extracts),
         )

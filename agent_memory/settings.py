@@ -122,6 +122,7 @@ class LongTermSettings(_Group):
     redact_secrets: bool = _env(True, "REDACT_SECRETS")
     review_supersessions: bool = _env(False, "REVIEW_SUPERSESSIONS")
     forgotten_kept_days: float = _env(30.0, "FORGOTTEN_KEPT_DAYS", ge=0)
+    quarantine: bool = _env(True, "QUARANTINE")
     vector_algorithm: Literal["FLAT", "HNSW"] = _env("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
     vector_type: Literal["FLOAT16", "FLOAT32"] = _env("FLOAT16", "VECTOR_TYPE")
 

@@ -82,6 +82,7 @@ MEANINGS = {
     "REVIEW_SUPERSESSIONS": "facts from conversations that would end others are only proposed, until somebody approves them",
     "FORGOTTEN_KEPT_DAYS": "what was forgotten can be brought back so long; then it is deleted for good, 0 keeps it for ever",
     "REDACT_SECRETS": "take keys, tokens, passwords and card numbers out of what is remembered and of what a model server is sent",
+    "QUARANTINE": "puts memories aside that read like instructions to a model, until somebody approves them",
     "VECTOR_ALGORITHM": "`FLAT` is exact and best with filters by user; `HNSW` for millions of memories searched without filter",
     "VECTOR_TYPE": "how vectors are stored",
     "SEARCH_MIN_SIMILARITY": "cosine similarity below which a memory that shares no word with the query is no answer",

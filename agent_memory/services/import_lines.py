@@ -185,6 +185,7 @@ class Placing:
         now: int,
         vector: Callable[[bytes, Mapping[str, Any]], bytes | None],
         clean: Callable[[str], str],
+        screen: Callable[[MemoryRecord], MemoryRecord],
     ) -> None:
         self._header = header
         self.user_id = user_id
@@ -192,6 +193,7 @@ class Placing:
         self._now = now
         self._vector = vector
         self._clean = clean
+        self._screen = screen
 
     def namespace(self, given: str | None) -> str | None:
         """The namespace for what was in `given`."""
@@ -211,7 +213,7 @@ class Placing:
         if text != record.text:
             record.text, record.memory_hash = text, None
             record.memory_hash = content_hash(record)
-        return record
+        return self._screen(record)
 
     def dossier(self, line: Mapping[str, Any]) -> Dossier:
         """A memory. Raises BadInput."""
@@ -224,7 +226,9 @@ class Placing:
         if len(set(names)) < len(names):
             raise BadInput("must each have a name (n) of their own", field="versions")
         digests = [(name, dig) for name, dig in found.aliases if dig == "" or _MARKS["h"].match(dig)]
-        return Dossier(found.state, now, versions, digests, found.evidence)
+        # What must be looked at first is not to be found, whatever the line says.
+        state = "over" if now is not None and now.record.quarantine is not None else found.state
+        return Dossier(state, now, versions, digests, found.evidence)
 
     def _version(self, memory_id: str, given: VersionLine, place: str, *, former: bool) -> Version:
         if given.record.id != memory_id:

@@ -28,6 +28,7 @@ from agent_memory.services.import_lines import (
 )
 from agent_memory.services.limits import MemoryLimit
 from agent_memory.services.longterm import message_memory_id
+from agent_memory.services.quarantine import given, screened
 from agent_memory.services.view_filters import check_group, check_view
 from agent_memory.services.views import MAX_VIEWS
 from agent_memory.settings import Settings
@@ -40,7 +41,7 @@ from agent_memory.storage.restoring import Restorer
 from agent_memory.storage.rules import RuleStore
 from agent_memory.storage.views import Partition, ViewStore
 from agent_memory.storage.working import Moved, NewMessage, SessionStore, SessionWrite
-from agent_memory_client.models import ImportProblem, ImportReport, MemoryMessage
+from agent_memory_client.models import ImportProblem, ImportReport, MemoryMessage, MemoryRecord
 
 MAX_LINES = 10_000
 _LISTED = 1000
@@ -97,7 +98,7 @@ class ImportService:
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
         header = header_of(parsed(head))
-        run = _Run(scope, self._placing(header, user_id, namespace, await self._to.dossiers.now()))
+        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.dossiers.now()))
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -107,9 +108,15 @@ class ImportService:
         await self._memories(run)
         return run.report
 
-    def _placing(self, header: HeaderLine, user_id: str, namespace: str | None, now: int) -> Placing:
+    def _placing(self, scope: Scope, header: HeaderLine, user_id: str, namespace: str | None, now: int) -> Placing:
         clean = redact if self._settings.longterm.redact_secrets else str
-        return Placing(header, user_id, namespace, now, self._to.restorer.vector, clean)
+
+        def screen(record: MemoryRecord) -> MemoryRecord:
+            # Who may approve may bring in what was approved; what was put aside there is put aside here.
+            judged = screened(self._settings, record) if scope.may_administer else given(self._settings, record)
+            return judged if record.quarantine is None else record
+
+        return Placing(header, user_id, namespace, now, self._to.restorer.vector, clean, screen)
 
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}

@@ -14,6 +14,7 @@ from agent_memory.errors import Conflict, NotFound, Refused
 from agent_memory.redaction import redact
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.limits import MemoryLimit
+from agent_memory.services.quarantine import given, screened
 from agent_memory.services.settling import STATED, decide_edit, store_settled
 from agent_memory.services.sizes import Sizes
 from agent_memory.services.usage import UsageLog
@@ -138,7 +139,7 @@ class LongTermService:
 
         One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
         """
-        unique = {record.id: self._clean(record) for record in records}
+        unique = {record.id: given(self._settings, self._clean(record)) for record in records}
         prepared = [
             record.model_copy(update={"persisted_at": None, "memory_hash": record.memory_hash or content_hash(record)})
             for record in unique.values()
@@ -179,7 +180,9 @@ class LongTermService:
             new = old.model_copy(update={**changes, "updated_at": datetime.now(UTC)})
             if "text" in changes:
                 new.memory_hash = content_hash(new)
-            placed = new.slot is not None and not _PLACE.isdisjoint(changes)
+                # What is in quarantine stays there whatever it is changed to, until it is approved.
+                new = new if old.quarantine is not None else screened(self._settings, new)
+            placed = new.slot is not None and new.quarantine is None and not _PLACE.isdisjoint(changes)
             if placed:
                 permit_writing(scope, (old, new))
                 edited = Found(self._store.mid(scope, old.id), version, old)

@@ -19,6 +19,7 @@ from agent_memory.errors import BadInput, ModelAnswerInvalid, ModelUnavailable, 
 from agent_memory.llm.base import Embedder
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope
+from agent_memory.services.quarantine import given
 from agent_memory.services.settling import adopt_settled
 from agent_memory.services.view_filters import check_view
 from agent_memory.settings import Settings
@@ -223,7 +224,7 @@ class MigrationService:
                 _skip(report, OldKind.MEMORY, one.record.id, "two keys hold this id; the first one was taken")
                 continue
             found[one.record.id] = one
-        records = [one.record for one in found.values()]
+        records = [given(self._settings, one.record) for one in found.values()]
         states = await (
             self._moves.standing(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
         )

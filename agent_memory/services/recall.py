@@ -111,7 +111,7 @@ class RecallService:
         memories: list[MemoryRecordResult] = []
         why: AnswerExplanation | None = None
         if plan is not None:
-            elsewhere = recent.matching(plan.request, None if state is None else state.ref, said_lately)
+            elsewhere = recent.matching(self._settings, plan.request, None if state is None else state.ref, said_lately)
             found = await self._search.ranking(scope, plan, replies)
             notices = [*plan.notices, *found.notices]
             memories, cut = await self._memories(scope, plan, found, state, budget.memories, elsewhere)
@@ -147,7 +147,8 @@ class RecallService:
         if wanted is None or wanted is False:
             return None
         request = SearchRequest(limit=self._settings.search.prompt_memories) if wanted is True else wanted
-        request = request.model_copy(update={"text": body.query})
+        # What is in quarantine is shown to no model, whoever asks.
+        request = request.model_copy(update={"text": body.query, "quarantined": False})
         session = body.session
         return request if session is None else _narrowed(request, SessionRef(session.session_id, session.namespace, session.user_id))
 
@@ -304,6 +305,5 @@ def lines(memories: Sequence[MemoryRecordResult], request: SearchRequest) -> str
 def line(memory: MemoryRecordResult, now: datetime, zone: tzinfo) -> str:
     """One memory: when it was, what kind it is, its text on one line, and its id."""
     when = (memory.event_date or memory.created_at).astimezone(zone)
-    return (
-        f"- [{day(when)}, {ago(when, now.astimezone(zone))}; {memory.memory_type.value}] {' '.join(memory.text.split())} (ID: {memory.id})"
-    )
+    name = " ".join(memory.id.splitlines())
+    return f"- [{day(when)}, {ago(when, now.astimezone(zone))}; {memory.memory_type.value}] {' '.join(memory.text.split())} (ID: {name})"

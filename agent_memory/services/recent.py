@@ -10,6 +10,7 @@ from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.longterm import message_memory
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import StoredMessage
+from agent_memory.suspicion import suspicion
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, SearchRequest, SearchScoreTypeEnum
 
 # A message must hold this share of the query's words to be an answer; nothing ranks it against the memories yet.
@@ -34,7 +35,7 @@ def user_of(settings: Settings, scope: Scope, request: SearchRequest) -> str | N
 
 
 def matching(
-    request: SearchRequest, here: SessionRef | None, messages: Sequence[tuple[SessionRef, StoredMessage]]
+    settings: Settings, request: SearchRequest, here: SessionRef | None, messages: Sequence[tuple[SessionRef, StoredMessage]]
 ) -> list[MemoryRecordResult]:
     """The messages that share enough words with the query, best first, as the memories that they are about to become.
 
@@ -47,6 +48,8 @@ def matching(
         if ref == here or (namespace is not None and ref.namespace != namespace):
             continue
         text = own_words(stored.message.content, stored.message.role)
+        if settings.longterm.quarantine and suspicion(text, of_user=stored.message.role == "user"):
+            continue
         share = len(wanted.intersection(analysis.terms(text))) / len(wanted)
         if share >= _SHARE and analysis.carries_information(text):
             found.append((share, ref, stored, text))

@@ -39,7 +39,13 @@ async def store_settled(
 async def decide(
     store: MemoryStore, neighbours: NeighbourStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
-    """What is to be done with statements, each by itself. What shares words or a slot with one of them comes in another round, after it."""
+    """What is to be done with statements, each by itself. What shares words or a slot with one of them comes in another round, after it.
+
+    What is in quarantine stands for itself: it ends no fact and repeats none.
+    """
+    aside = [record for record in records if record.quarantine is not None]
+    records = [record for record in records if record.quarantine is None]
+    alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in aside]
     taken: set[str] = set()
     some: list[MemoryRecord] = []
     for record in records:
@@ -49,7 +55,7 @@ async def decide(
             some.append(record)
         taken |= names
     held = await neighbours.held(scope, some)
-    return [(record, await _decide(store, scope, record, one, dedupe)) for record, one in zip(some, held, strict=True)]
+    return [*alone, *[(record, await _decide(store, scope, record, one, dedupe)) for record, one in zip(some, held, strict=True)]]
 
 
 async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, held: Held, dedupe: bool) -> list[Decision]:

@@ -30,10 +30,13 @@ _TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
 FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
 _FOLDED = {"topics", "entities"}
 _MOST_VALUES = 1000
+_QUARANTINED = "@tr:[-inf (0]"
 
 
 # Between the parts of a clause that must all hold; no part has two blanks in it.
 AND = "  "
+IN_QUARANTINE = f"{_QUARANTINED}{AND}-@rt:[-inf +inf]"
+"""In the history: what is in quarantine now. Former versions of it have been retired."""
 
 
 def _any_of(field: str, values: Iterable[str]) -> str:
@@ -132,6 +135,10 @@ def _fields(filters: Any) -> list[str]:
             wanted = getattr(filters, name, None)
             if wanted is not None:
                 parts.append(clause(name, wanted))
+    least = getattr(filters, "min_trust", None)
+    if least:
+        # What is wholly trusted carries no number.
+        parts.append(f"-@tr:[-inf ({float(least)!r}]")
     for key, wanted in (getattr(filters, "metadata", None) or {}).items():
         parts.append(_metadata_clause(key, wanted))
     return parts
@@ -244,4 +251,9 @@ def clauses(scope: Scope, request: Any) -> tuple[str, str | None]:
     """A search's filter of what is current (or of the time that it asks for), and the one of history where that is asked, too."""
     clause = where(scope, request)
     here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
-    return AND.join(filter(None, (clause, here))), None if past is None else AND.join(filter(None, (clause, past)))
+    if past is not None:
+        past = AND.join(filter(None, (clause, past, f"-{_QUARANTINED}")))
+    if request.quarantined:
+        aside = AND.join((where(scope, request.model_copy(update={"min_trust": None})), IN_QUARANTINE))
+        past = aside if past is None else f"({past.replace(AND, ' ')}) | ({aside.replace(AND, ' ')})"
+    return AND.join(filter(None, (clause, here))), past

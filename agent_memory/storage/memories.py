@@ -126,7 +126,7 @@ class MemoryStore(MemoryQueries):
             if order is not None:
                 # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
                 spans = range(max(place - REACH, 0), place), range(place + 1, min(place + 1 + REACH, len(records)))
-                near = [[records[i] for i in span if orders[i] == order] for span in spans]
+                near = [[records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans]
             # With a fence there is no second step that could settle a slot.
             settled = past or fence is not None
             put = partial(steps.put, record, before=near[0], after=near[1], expect=expected[place])
@@ -159,6 +159,16 @@ class MemoryStore(MemoryQueries):
         steps.group(steps.put(new, expect=str(version), settled=settled, leave=before if before != after else None))
         state = (await steps.run(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
+
+    async def release(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
+        """Writes a memory that was in quarantine where it is found, if it still has this version: "changed", "moved" or "slot <mid>".
+
+        Given again, it counts as what was given before.
+        """
+        permit_writing(scope, (old, new))
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps.group(steps.put(new, expect=str(version), same=True, kept=True))
+        return (await steps.run(self._scripts))[1]
 
     async def versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
         """A memory and its version, for `replace`."""

@@ -137,8 +137,9 @@ local function retire(mid, order, reach)
   return n
 end
 local function ended(key)
-  local z = redis.call('HGET', key, 'z')
-  return z and tonumber(z) * 1000000 <= US
+  -- What is in quarantine is no more to be found than what is over.
+  local at = redis.call('HMGET', key, 'z', 'q')
+  return at[2] or at[1] and tonumber(at[1]) * 1000000 <= US
 end
 """
 )

@@ -159,7 +159,7 @@ function does.put(s)
     before, bk = archive(mid, from)
     unlink(mid, bk)
     if from == key then
-      redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', unpack(MIRRORED))
+      redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', unpack(MIRRORED))
     else
       redis.call('RENAME', from, key)
       local fields = whole(mid, key)

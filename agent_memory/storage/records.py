@@ -10,6 +10,7 @@ from hashlib import blake2b
 from ulid import ULID
 
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
+from agent_memory.provenance import placed
 from agent_memory.sameness import ends_at, is_turn, kin, normal_text
 from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import decode_memory, set_fields
@@ -20,7 +21,7 @@ from agent_memory_client.models import Evidence, MemoryRecord
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 """What of a memory's hash a read needs; `read_row` makes a `Found` of it."""
 
-_SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at"}
+_SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
 WORDS, TURN, REPLY = "w", "u", "o"
 """Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
 PAST = "~"
@@ -113,6 +114,7 @@ def memory_digest(record: MemoryRecord) -> str:
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standing) -> list[str | float]:
     """The hash of a memory, flat: the whole record as JSON, and what the index knows of it."""
+    record = placed(record)
     flat: list[str | float] = [
         *("j", record.model_dump_json(exclude={"recorded_at", "retired_at"})),
         *("t", tag(tenant)),
@@ -138,7 +140,10 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standin
             flat += [name, moment.timestamp()]
     if record.valid_from is not None and record.valid_from > datetime.now(UTC):
         flat += ["b", record.valid_from.timestamp()]
-    if record.trust is not None:
+    if record.quarantine is not None:
+        # Less than any trust that is asked for; `memory_places.ended` keeps it where default reads do not look.
+        flat += ["q", tag(record.quarantine), "tr", -1.0]
+    elif record.trust is not None and record.trust < 1.0:
         flat += ["tr", record.trust]
     return flat
 

@@ -129,6 +129,10 @@ class Steps:
         self._args += flat
         step: Step = {"op": "put", "mid": self.mid(record.id), "first": first, "count": len(flat)}
         order = order_of(self._keys, self._tenant, record)
+        if record.quarantine is not None:
+            # It stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
+            dedupe, settled = False, True
+        cited = {} if record.quarantine is not None else self._cited(record, stands, past=past)
         optional = {
             "dig": None if kept else memory_digest(record),
             "order": order,
@@ -137,7 +141,7 @@ class Steps:
             "kin": stands.kin if dedupe and stands.kin else None,
             "words": stands.words if dedupe and stands.kin and not apart else None,
             "slot": None if settled else stands.slot or None,
-            **self._cited(record, stands, past=past),
+            **cited,
             "leave": leave,
             "same": same or None,
             "past": past or None,

@@ -25,6 +25,19 @@ def export_call(user_id: str, namespace: str | None) -> Call:
     return Call("POST", _path(user_id, "export"), {} if namespace is None else {"namespace": namespace}, idempotent=False)
 
 
+def list_quarantine_call(namespace: str | None, user_id: str | None, limit: int, offset: int) -> Call:
+    """A page of what waits for a review."""
+    given = {"namespace": namespace, "user_id": user_id, "limit": str(limit), "offset": str(offset)}
+    return Call("GET", "/v1/quarantine", {name: value for name, value in given.items() if value is not None})
+
+
+def review_call(memory_id: str, how: str) -> Call:
+    """The end of a review. Sent once: a second one finds nothing in quarantine, which would look as if the first had failed."""
+    if not memory_id:
+        raise MemoryValidationError("memory_id: must not be empty")
+    return Call("POST", f"/v1/quarantine/{quote(memory_id, safe='')}/{how}", idempotent=False)
+
+
 def import_calls(user_id: str, namespace: str | None, lines: Iterable[bytes | str]) -> Iterator[Call]:
     """The requests that bring a file in, each with the header as its first line. What is in twice changes nothing: safe to repeat."""
     path, header = _path(user_id, "import"), b""

@@ -197,6 +197,13 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("POST", "/v1/users/ana/export", {"namespace": i.namespace}, None),
     ],
     "import_user": lambda i: [("POST", f"/v1/users/{_q(user)}/import", {}, exported(i, user)) for user in (i.user, "ana")],
+    "list_quarantine": lambda i: [("GET", "/v1/quarantine", query, None) for query in ({}, i.where, {"user_id": "ana"})],
+    **{
+        f"{how}_quarantined": lambda i, how=how: [
+            ("POST", f"/v1/quarantine/{_q(name)}/{how}", {}, None) for name in (i.memory, "m-shared", "m-aside")
+        ]
+        for how in ("approve", "reject")
+    },
     "list_tokens": lambda i: [("GET", TOKENS, {}, None)],
     "create_token": lambda i: [("POST", TOKENS, {}, {"tenant": i.user, "users": [i.user]})],
     "get_token": lambda i: [("GET", f"{TOKENS}/{_q(i.token)}", {}, None)],

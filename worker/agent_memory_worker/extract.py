@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from agent_memory.errors import Conflict
 from agent_memory.llm.base import ChatModel
@@ -14,10 +15,12 @@ from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.extraction_rules import Rules
+from agent_memory.services.quarantine import screened
 from agent_memory.storage.codec import StoredMessage
 from agent_memory.storage.decisions import Decision, Origin, Outcome
 from agent_memory.storage.steps import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
+from agent_memory.suspicion import suspicion
 from agent_memory_worker.facts import Candidate, Told, candidates
 from agent_memory_worker.heard import Hearing, worth_asking
 from agent_memory_worker.reconcile import decide
@@ -92,6 +95,7 @@ async def _extract(
                 wanted = _wanted(rules, journal, told, chat.model)
                 answer = await chat.structured(extract_messages(new, context=context, wanted=wanted), ExtractionAnswer)
                 found = candidates(journal.ref, rules, answer.memories, told, model=chat.model, clean=hearing.clean)
+                found = _screened(runtime, found, told)
             decisions = await decide(runtime, chat, scope, found)
         review = rules.review or runtime.settings.longterm.review_supersessions
         outcome = await runtime.decisions.commit(scope, decisions, origin, fence=fence, late=True, review=review)
@@ -99,6 +103,15 @@ async def _extract(
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")
     raise Conflict("the memories that new facts are compared with are being changed all the time")
+
+
+def _screened(runtime: Runtime, found: Sequence[Candidate], told: Sequence[Told]) -> list[Candidate]:
+    """The facts with those in quarantine that read like instructions, or come from a message that does."""
+    settings = runtime.settings
+    if not settings.longterm.quarantine:
+        return list(found)
+    doubtful = {one.id for one in told if suspicion(one.text, of_user=one.role == "user")}
+    return [replace(one, record=screened(settings, one.record, derived=not doubtful.isdisjoint(one.evidence.message_ids))) for one in found]
 
 
 def _worth_it(told: Sequence[Told], before: Sequence[Told]) -> bool:

@@ -10,6 +10,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.longterm import content_hash, message_memory
+from agent_memory.services.quarantine import given, screened
 from agent_memory.services.settling import decide
 from agent_memory.storage.codec import decode_own
 from agent_memory.storage.decisions import Origin
@@ -35,10 +36,11 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
         scope = scope_of_work(journal.tenant)
         pending = dict(list(journal.own.items())[:_BATCH])
         hearing = await _hearing(runtime, scope, journal)
-        own = [own_memory(journal, raw, hearing) for raw in pending.values()] if longterm.enabled else []
+        settings = runtime.settings
+        own = [given(settings, own_memory(journal, raw, hearing)) for raw in pending.values()] if longterm.enabled else []
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
         kept = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
-        records = [message_memory(journal.ref, stored, text) for stored, text in kept if text]
+        records = [screened(settings, message_memory(journal.ref, stored, text)) for stored, text in kept if text]
         if pending and not await _settle_own(runtime, scope, sid, journal, pending, own):
             continue
         fence = Fence(

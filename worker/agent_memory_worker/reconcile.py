@@ -15,6 +15,7 @@ from agent_memory.analysis import stems
 from agent_memory.errors import ModelAnswerInvalid
 from agent_memory.llm.base import ChatModel
 from agent_memory.prompts.reconcile import DecisionAnswer, Incoming, Kept, ReconcileAnswer, reconcile_notes
+from agent_memory.provenance import together
 from agent_memory.runtime import Runtime
 from agent_memory.sameness import begins_at
 from agent_memory.scope import Scope
@@ -47,11 +48,14 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, found: Sequenc
 
     Raises ModelUnavailable and ModelAnswerInvalid; nothing has been changed then.
     """
+    # What is in quarantine decides nothing about what is remembered.
+    aside: list[Decision] = [Add(one.record, dedupe=False) for one in found if one.record.quarantine is not None]
+    found = [one for one in found if one.record.quarantine is None]
     if not found:
-        return []
+        return aside
     records = [one.record for one in found]
     around = await runtime.neighbours.around(scope, records, await runtime.embedder.embed([record.text for record in records]))
-    decisions: list[Decision] = []
+    decisions: list[Decision] = aside
     shown: dict[str, tuple[int, Found]] = {}
     asked: list[_Open] = []
     fresh: list[MemoryRecord] = []
@@ -219,7 +223,7 @@ def _grown(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
         update[name] = getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
     for name in ("topics", "entities"):
         update[name] = list(dict.fromkeys([*(getattr(old, name) or ()), *(getattr(new, name) or ())]))[:64]
-    return old.model_copy(update=update)
+    return old.model_copy(update=update | together([old, new]))
 
 
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:

@@ -7,12 +7,15 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from agent_memory.llm.base import ChatModel
+from agent_memory.promptmarks import TOOL_ROLES
 from agent_memory.prompts.escape import PromptMessage
 from agent_memory.prompts.thread import VERSION, ThreadSummary, summarize_thread
+from agent_memory.provenance import TRUST, trust_of
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.extraction_rules import Rules
 from agent_memory.services.longterm import content_hash
+from agent_memory.services.quarantine import screened
 from agent_memory.storage.decisions import Add, Decision, Update
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 from agent_memory_worker.facts import Told, cleaned
@@ -62,6 +65,7 @@ async def summarize(
     if not cleaned(text) or rules.blocklist.holds(text):
         return []
     record = _record(ref, rules, text, answer.topics, told, chat.model, None if found is None else found.record)
+    record = screened(runtime.settings, record)
     return [Add(record, dedupe=False) if found is None else Update(found, record)]
 
 
@@ -82,6 +86,7 @@ def _record(
         "summary_version": _SUMMARY_VERSION,
     }
     now = datetime.now(UTC)
+    trust = min(TRUST["tool" if one.role in TOOL_ROLES else "assistant" if one.role == "assistant" else "user"] for one in told)
     given = {
         "text": text,
         "topics": list(dict.fromkeys([*rules.topics, *map(cleaned, topics), _TOPIC])),
@@ -93,7 +98,7 @@ def _record(
         "evidence": [Evidence(session_id=ref.session_id, message_ids=cited, at=last)],
     }
     if old is not None:
-        record = old.model_copy(update=given)
+        record = old.model_copy(update=given | {"trust": min(trust_of(old), trust)})
     else:
         placed = {
             "id": thread_memory_id(ref),
@@ -107,6 +112,7 @@ def _record(
             "extraction_strategy": "summary",
             "discrete_memory_extracted": "t",
             "source_class": "inference",
+            "trust": trust,
         }
         record = MemoryRecord.model_validate(placed | given, context=ANSWER)
     record.memory_hash = content_hash(record)

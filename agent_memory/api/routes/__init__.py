@@ -11,6 +11,7 @@ from agent_memory.api.routes import (
     ops,
     persons,
     prompt,
+    quarantine,
     rules,
     search,
     tasks,
@@ -32,6 +33,7 @@ ROUTERS = (
     tasks.router,
     operations.router,
     persons.router,
+    quarantine.router,
     tokens.router,
     ops.router,
 )

@@ -1,14 +1,14 @@
 # Made of agent_memory_client/_async/persons.py by client/scripts/make_sync.py: change that file, then run the script.
-"""All that a server keeps of a user: to take away, and to bring in again."""
+"""All that a server keeps of a user, to take away and to bring in again; and what waits for somebody to look at it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from agent_memory_client._answers import parse
-from agent_memory_client._parts import Ending, export_call, import_calls, together
+from agent_memory_client._parts import Ending, export_call, import_calls, list_quarantine_call, review_call, together
 from agent_memory_client._sync.connection import Connection
-from agent_memory_client.models import ImportReport
+from agent_memory_client.models import AckResponse, ImportReport, MemoryRecord, QuarantineListResponse
 
 
 class Persons(Connection):
@@ -33,3 +33,18 @@ class Persons(Connection):
         """
         reports = [parse(ImportReport, self._transport.send(call)) for call in import_calls(user_id, namespace, lines)]
         return together(reports)
+
+    def list_quarantine(
+        self, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
+    ) -> QuarantineListResponse:
+        """A page of the memories that read like instructions to a model and wait for a review, the newest first (`limit` 1 to 100)."""
+        call = list_quarantine_call(namespace, user_id, limit, offset)
+        return parse(QuarantineListResponse, self._send(call))
+
+    def approve_quarantined(self, memory_id: str) -> MemoryRecord:
+        """Lets a memory be found and shown as it reads now; for administrators. Raises MemoryNotFoundError."""
+        return parse(MemoryRecord, self._send(review_call(memory_id, "approve")))
+
+    def reject_quarantined(self, memory_id: str) -> AckResponse:
+        """Deletes a memory that is in quarantine, for good. Raises MemoryNotFoundError."""
+        return parse(AckResponse, self._send(review_call(memory_id, "reject")))

@@ -65,6 +65,7 @@ from agent_memory_client.models.memories import (
     MemoryRecordResult,
     MemoryStrategyConfig,
     MemoryTypeEnum,
+    QuarantineListResponse,
     SearchScoreTypeEnum,
     SourceClass,
 )
@@ -216,6 +217,7 @@ __all__ = [
     "OperationRecord",
     "OperationState",
     "OptionalIdentifier",
+    "QuarantineListResponse",
     "RecencyConfig",
     "ResourceLink",
     "RoleEnum",

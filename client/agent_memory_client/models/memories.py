@@ -78,6 +78,8 @@ class MemoryRecord(BaseModel):
 
     A fact is true from `valid_from` (when it was made, if not given) until `valid_to`, and nobody is shown it after `expires_at`.
     `recorded_at` and `retired_at` say when the server knew it; they, `supersedes` and `superseded_by` are the server's to write.
+    `source_class` and `trust` (0 to 1) say where it comes from and how far that goes; what is in `quarantine`, for the reason that stands
+    there, is neither found nor shown to a model until it is approved.
     `slot` names what a fact is about ("home_city"): of one slot of a user, namespace and agent one fact is current.
     """
 
@@ -115,6 +117,8 @@ class MemoryRecord(BaseModel):
     evidence: Annotated[list[Evidence], Field(max_length=200)] | None = Absent
     source_class: SourceClass | None = Absent
     trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
+    quarantine: OptionalIdentifier = Absent
+    approved: OptionalIdentifier = Absent
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
     model: OptionalIdentifier = Absent
     prompt_version: OptionalIdentifier = Absent
@@ -230,6 +234,14 @@ class ForgetResponse(BaseModel):
     deleted: int
     deleted_ids: list[str]
     dry_run: bool
+
+
+class QuarantineListResponse(BaseModel):
+    """A page of the memories that wait for a review; `next_offset` is None on the last page."""
+
+    memories: list[MemoryRecord]
+    total: int
+    next_offset: int | None = None
 
 
 class AckResponse(BaseModel):

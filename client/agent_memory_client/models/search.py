@@ -66,7 +66,9 @@ class SearchRequest(BaseModel):
     them are left out (prompts do so unless it is false). With `explain` the answer and each result say how they came about.
 
     Only what is current is found: `as_of` asks for what was true at a time, `known_at` for what the server answered then (with `as_of`: for
-    what it then knew to be true at that time), and `history` for every version. `filter` joins conditions by and, or and not.
+    what it then knew to be true at that time), and `history` for every version. What is less trusted than `min_trust`
+    (0 to 1) is left out; what is in quarantine is only found when `quarantined` asks for it, and never by a prompt. `filter` joins
+    conditions by and, or and not.
     """
 
     text: FreeText | None = None
@@ -102,6 +104,8 @@ class SearchRequest(BaseModel):
     slot: TagFilter | None = None
     category: TagFilter | None = None
     source_class: TagFilter | None = None
+    min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    quarantined: bool = False
     metadata: MetadataFilters | None = None
     filter: Condition | None = None
     as_of: Instant | None = None
