@@ -50,7 +50,7 @@ async def test_a_memory_comes_back_as_it_was(rig: Rig) -> None:
     assert await rig.rt.memories.write(SCOPE, [full]) == ["new"]
     (back, none) = await rig.rt.memories.get(SCOPE, [full.id, "other"])
     # The server says of every memory where it comes from.
-    assert back == full.model_copy(update={"source_class": "user", "trust": 1.0})
+    assert back == full.model_copy(update={"source_class": "client", "trust": 1.0})
     assert none is None
     assert await rig.rt.memories.get(Scope("other"), [full.id]) == [None]
     assert await rig.rt.memories.get(SCOPE, []) == []
