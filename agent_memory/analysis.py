@@ -14,7 +14,8 @@ from hashlib import blake2b
 
 import Stemmer
 
-_WORD = re.compile(r"\w+", re.UNICODE)
+# Underscores alone are no word: a query cannot ask for them.
+_WORD = re.compile(r"_*[^\W_]\w*", re.UNICODE)
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
 _INNER = re.compile(r"[^\w\s'’]")
 _ODD_CHUNK = re.compile(r"(?<!\S)[\w'’]*[^\w\s'’]\S*")

@@ -131,3 +131,8 @@ def test_more_small_talk(text: str) -> None:
 @pytest.mark.parametrize("text", ["Oslo", "I like figs", "42", "hello Anna", "明日会いましょう", "my number is 5", "ok, at noon", "@bob"])
 def test_what_says_something(text: str) -> None:
     assert carries_information(text)
+
+
+def test_underscores_alone_are_no_word() -> None:
+    assert query_terms("secret _ __ tea") == ["secret", "tea"]
+    assert words("_ a_b _c d_ __") == ["a_b", "_c", "d_"]
