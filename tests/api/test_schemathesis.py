@@ -44,6 +44,11 @@ async def test_every_operation_answers_as_documented(redis_url: str, tmp_path: P
             *("--continue-on-failure", "--no-color", "--warnings", "off", "--suppress-health-check", "all"),
             *(("--header", header) if header else ()),
             cwd=tmp_path,
+            env={
+                **os.environ,
+                "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
+                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+            },
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
