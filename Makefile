@@ -6,7 +6,7 @@ SHELL := /bin/sh
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test check format eval lock clean faults bench load
+.PHONY: help setup dev serve test check format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -27,7 +27,7 @@ serve: setup
 # Two processes, each with a Redis of its own; a file's tests stay together, so that what they share is started once.
 JOBS ?= 2
 test: dev
-	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: dev
 	.venv/bin/ruff check .
@@ -56,6 +56,10 @@ bench: dev
 # A steady load for ten minutes, or twice what the server can do: make load ARGS="sustained --seconds 600", make load ARGS="overload"
 load: dev
 	.venv/bin/python -m benchmarks.load $(ARGS)
+
+# One tenant floods a server with everything it may not; another one's times beside it. Two minutes.
+flood: dev
+	.venv/bin/python -m benchmarks.flood $(ARGS)
 
 faults: dev
 	.venv/bin/python -m tests.faults $(ARGS)

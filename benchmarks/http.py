@@ -68,9 +68,11 @@ async def connect(base: str) -> Connection:
     return made
 
 
-def request(method: str, path: str, body: bytes = b"") -> bytes:
-    """A request as it goes over the wire."""
+def request(method: str, path: str, body: bytes = b"", *, key: str | None = None) -> bytes:
+    """A request as it goes over the wire, with an API key if there is one."""
     head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n"
+    if key is not None:
+        head += f"x-api-key: {key}\r\n"
     if body:
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return head.encode() + b"\r\n" + body

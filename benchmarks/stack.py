@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,8 +95,10 @@ def settings_of(model: str, *, local: bool) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def running(folder: Path, *, local: bool = False, apis: int = 1, workers: int = 1) -> AsyncGenerator[Stack, None]:
-    """Everything, ready for requests; all of it is stopped at the end."""
+async def running(
+    folder: Path, *, local: bool = False, apis: int = 1, workers: int = 1, settings: Mapping[str, str] | None = None
+) -> AsyncGenerator[Stack, None]:
+    """Everything, ready for requests, with these settings beside the usual ones; all of it is stopped at the end."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
 
@@ -113,7 +115,7 @@ async def running(folder: Path, *, local: bool = False, apis: int = 1, workers: 
         client = redis.asyncio.Redis.from_url(url)
         redis_pid = int((await client.info("server"))["process_id"])
         await client.aclose()
-        environment = child_environment(REDIS_URL=url, **settings_of(model, local=local))
+        environment = child_environment(REDIS_URL=url, **settings_of(model, local=local), **(settings or {}))
         made = Stack(url, environment, folder, model=model, pids={"redis": [redis_pid], "model": [embedder.pid]})
         for number in range(apis):
             process = start(f"api-{number}", [*COMMAND, "api", "--port", "0"], environment)

@@ -52,7 +52,7 @@ class Outbox:
         keys = [k.due(kind), k.tries(kind), k.why(kind), k.dead(kind), k.wake]
         most = 0 if share >= 1.0 or kind in _EVERYBODYS else math.ceil(limit * share)
         lease_ms, exclusive = int(lease_seconds * 1000), kind is not DueKind.MEMORY
-        return await self._scripts.due_claim(keys, limit, lease_ms, max_attempts, exclusive, most, k.root, kind.value)
+        return await self._scripts.due_claim(keys, limit, lease_ms, max_attempts, exclusive, most, k.root, str(kind))
 
     async def done(self, kind: DueKind, claim: Claim) -> bool:
         """Ends a claim well; False when the mark was set again meanwhile and so stays due."""
