@@ -25,6 +25,7 @@ serve: setup
 	@exec .venv/bin/agent-memory serve $(ARGS)
 
 # Two processes, each with a Redis of its own; a file's tests stay together, so that what they share is started once.
+# In the order of their names: the files with few but long tests do not come last, when one process would wait for the other.
 JOBS ?= 2
 test: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)

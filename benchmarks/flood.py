@@ -134,7 +134,7 @@ def verdicts(found: dict[str, Any]) -> list[Verdict]:
     said = [Verdict("every answer of the quiet tenant is 200", f"{wrong} are not", wrong == 0)]
     for kind in _RATES:
         alone, beside = found["alone"][kind]["p95_ms"], found["beside the flood"][kind]["p95_ms"]
-        asked = f"the quiet tenant's {kind}s p95 within {_TIMES} times"
+        asked = f"the quiet tenant's p95 of {kind} within {_TIMES} times"
         said.append(Verdict(asked, f"{alone} ms alone, {beside} ms beside the flood", beside <= max(alone * _TIMES, alone + _NOISE_MS)))
     refused = sum(one["answers"].get(429, 0) for one in found["flood"].values())
     untimed = sum(one["refusals without Retry-After"] for one in found["flood"].values())
