@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.llm.base import Answer, ChatMessage, ChatModel, Embedder, Vectors
+from agent_memory.llm.around import ChatAround
+from agent_memory.llm.base import Answer, ChatMessage, Embedder, Vectors
 from agent_memory.redaction import redact
 
 
-class DiscreetChat:
+class DiscreetChat(ChatAround):
     """A ChatModel behind which another one never sees a secret."""
-
-    def __init__(self, inner: ChatModel) -> None:
-        self._inner = inner
-
-    @property
-    def model(self) -> str:
-        """The inner model's name."""
-        return self._inner.model
-
-    @property
-    def context_window(self) -> int:
-        """The inner model's window."""
-        return self._inner.context_window
 
     def named(self, model: str) -> DiscreetChat:
         """See ChatModel.named."""
@@ -37,10 +25,6 @@ class DiscreetChat:
     ) -> Answer:
         """See ChatModel.structured."""
         return await self._inner.structured(_redacted(messages), answer, max_tokens=max_tokens, timeout=timeout)
-
-    async def close(self) -> None:
-        """Closes the inner model."""
-        await self._inner.close()
 
 
 class DiscreetEmbedder:

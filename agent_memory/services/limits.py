@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from agent_memory.errors import BudgetSpent, RedisUnavailable, TooMany
+from agent_memory.llm.around import ChatAround
 from agent_memory.llm.base import Answer, ChatMessage, ChatModel
 from agent_memory.llm.usage import metering
 from agent_memory.metrics import LIMITED
@@ -161,23 +162,13 @@ class ModelBudget:
             log.warning("%d model tokens of a tenant are not counted: %s", tokens, error)
 
 
-class MeteredChat:
+class MeteredChat(ChatAround):
     """A ChatModel on a tenant's budget: asked for nothing more when it is spent. The call that spends the last of it is finished."""
 
     def __init__(self, inner: ChatModel, budget: ModelBudget, tenant: str) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._budget = budget
         self._tenant = tenant
-
-    @property
-    def model(self) -> str:
-        """The inner model's name."""
-        return self._inner.model
-
-    @property
-    def context_window(self) -> int:
-        """The inner model's window."""
-        return self._inner.context_window
 
     def named(self, model: str) -> MeteredChat:
         """See ChatModel.named; on the same budget."""
@@ -202,7 +193,3 @@ class MeteredChat:
                 return await self._inner.structured(messages, answer, max_tokens=max_tokens, timeout=timeout)
             finally:
                 await self._budget.spend(self._tenant, used.tokens)
-
-    async def close(self) -> None:
-        """Closes the inner model."""
-        await self._inner.close()

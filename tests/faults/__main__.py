@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=0, help="only kill -9, until so many of API and worker (0: everything)")
     parser.add_argument("--redis-kills", type=int, default=0, help="and until so many of Redis (0)")
     parser.add_argument("--writes", type=int, default=0, help="go on until so many writes are acknowledged, for four times as long at most")
+    parser.add_argument("--durability", choices=["everysec", "strict"], default="everysec", help="what the servers promise (everysec)")
     parser.add_argument("--apis", type=int, default=2)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--json", type=Path, default=None, metavar="OUT", help="also write the figures to a file")
@@ -49,6 +50,7 @@ def main() -> int:
         folder,
         apis=given.apis,
         workers=given.workers,
+        durability=given.durability,
         rate=given.rate,
         pause=given.pause,
         kills=given.kills,

@@ -74,6 +74,7 @@ class Plan:
     redis_kills: int = 0
     writes: int = 0
     """A machine that is busy with other things does less in the same time: the run goes on until so many writes are acknowledged."""
+    durability: str = "everysec"
     rate: float = 60.0
     pause: float = 1.0
     drain_seconds: float = 180.0
@@ -205,7 +206,7 @@ async def run(plan: Plan) -> Outcome:
     """Runs a plan to its end. The journal, the logs and Redis' data stay in its folder."""
     figures = Figures()
     journal = Journal(plan.folder / "journal.jsonl")
-    async with ground(plan.folder, apis=plan.apis, workers=plan.workers, skewed=True) as on:
+    async with ground(plan.folder, apis=plan.apis, workers=plan.workers, skewed=True, DURABILITY=plan.durability) as on:
         stop = asyncio.Event()
         client = Client(on.fleet.api_urls, figures, stop)
         actors = _actors(plan, client, journal, figures)

@@ -1,0 +1,26 @@
+"""What stands around another chat model: everything that is not asked goes through unchanged."""
+
+from __future__ import annotations
+
+from agent_memory.llm.base import ChatModel
+
+
+class ChatAround:
+    """The part of a ChatModel that every one around another has: its name, its window, its end."""
+
+    def __init__(self, inner: ChatModel) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        """The inner model's name."""
+        return self._inner.model
+
+    @property
+    def context_window(self) -> int:
+        """The inner model's window."""
+        return self._inner.context_window
+
+    async def close(self) -> None:
+        """Closes the inner model."""
+        await self._inner.close()
