@@ -212,11 +212,10 @@ async def test_the_command_line_and_the_client_ask_the_same(client: httpx.AsyncC
     assert json.loads(plain.stdout)["reason"] == "beyond_limit"
     async with MemoryAPIClient(MemoryClientConfig(base_url=url)) as api:
         same = await api.explain_long_term_memory("m4", {"text": "Marta and her cats", "limit": 1, "user_id": {"eq": USER}})
-        assert (same.reason, same.rank, same.explanation.score if same.explanation else None) == (
-            answer["reason"],
-            answer["rank"],
-            answer["explanation"]["score"],
-        )
+        assert (same.reason, same.rank) == (answer["reason"], answer["rank"])
+        # The words' part of a score moves a little with whatever else is written into the index.
+        assert same.explanation is not None
+        assert same.explanation.score == pytest.approx(answer["explanation"]["score"], abs=0.1)
         assert (await api.explain_long_term_memory("m0", prompt={"query": "cats", "long_term_search": {"user_id": {"eq": USER}}})).returned
 
 

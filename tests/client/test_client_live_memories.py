@@ -46,7 +46,8 @@ async def test_a_memory_is_read_as_it_was_and_an_edit_can_give_it_a_slot(memory:
     for name, year in zip(names, years, strict=True):
         record = ClientMemoryRecord(text=f"Ada lives in {name}", user_id="ada", memory_type="semantic", valid_from=year)
         ids[name] = record.id
-        await memory.create_long_term_memory([record])
+        # The client's searches are by meaning: nothing is found so before it has its vector.
+        assert (await memory.create_long_term_memory([record], wait=20)).searchable
     for name in ("Turin", "Rome", "Oslo"):  # the last one is put between the others
         edited = await memory.edit_long_term_memory(ids[name], {"slot": "home_city"})
         assert edited.slot == "home_city"

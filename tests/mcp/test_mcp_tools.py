@@ -175,12 +175,15 @@ async def refusals(session: Session) -> None:
     assert (await session.error("memory_prompt", query="x", include_long_term_search=False)).startswith("400: ")
 
 
+_MOVING = {"last_accessed", "access_count", "score"}
+
+
 def steady(found: Any) -> Any:
-    """An answer without what reading changes."""
+    """An answer without what reading changes, and without scores: those of words also tell of what others write into the same index."""
     if isinstance(found, list):
         return [steady(one) for one in found]
     if isinstance(found, dict):
-        return {name: steady(value) for name, value in found.items() if name not in ("last_accessed", "access_count")}
+        return {name: steady(value) for name, value in found.items() if name not in _MOVING}
     return found
 
 
