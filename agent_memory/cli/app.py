@@ -40,6 +40,10 @@ RedisPort = Annotated[str | None, _option("--embedded-redis-port", "PORT", "its 
 KeyPrefix = Annotated[str | None, _option("--key-prefix", "WORD", "begin of every key in Redis (am)", "KEY_PREFIX")]
 LogLevel = Annotated[str | None, _option("--log-level", "LEVEL", "DEBUG, INFO, WARNING, ERROR (INFO)", "LOG_LEVEL")]
 LogFormat = Annotated[str | None, _option("--log-format", "FORMAT", "console or json (console)", "LOG_FORMAT")]
+ServerUrl = Annotated[
+    str | None,
+    typer.Option("--url", envvar="AGENT_MEMORY_URL", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)"),
+]
 Provider = Annotated[str | None, _option("--model-provider", "NAME", "auto, openai or local (auto)", "MODEL_PROVIDER")]
 BaseUrl = Annotated[str | None, _option("--openai-base-url", "URL", "any OpenAI-compatible server", "OPENAI_BASE_URL")]
 Generation = Annotated[str | None, _option("--generation-model", "MODEL", "writes summaries and facts", "GENERATION_MODEL")]
@@ -247,7 +251,8 @@ def health(
 def jobs(
     action: Annotated[Literal["list", "show", "replay", "drop"], typer.Argument(help="what to do")],
     operation: Annotated[str | None, typer.Argument(help="the operation's id, as `jobs list` shows it")] = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)")] = None,
+    url: ServerUrl = None,
+    api_key: admin.ApiKey = None,
     state: Annotated[str | None, typer.Option("--state", metavar="STATE", help="pending, running, retrying or dead (all but dead)")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="list at most so many")] = 100,
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
@@ -255,7 +260,7 @@ def jobs(
     """Background work of a running server: list it, show, replay or drop what was given up (--state dead)."""
     from agent_memory.cli import jobs as work
 
-    work.jobs(action, operation, url, state, limit, form)
+    work.jobs(action, operation, work.Server(url, api_key), state, limit, form)
 
 
 @app.command()
@@ -268,16 +273,18 @@ def explain(
     limit: Annotated[int | None, typer.Option(min=1, max=100, help="the limit that was asked for")] = None,
     prompt: Annotated[bool, typer.Option("--prompt/--search", help="ask about a memory prompt instead of a search")] = False,
     max_tokens: Annotated[int | None, typer.Option(min=64, help="of the prompt")] = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)")] = None,
+    url: ServerUrl = None,
+    api_key: admin.ApiKey = None,
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
 ) -> None:
     """Say why a search or a prompt did not return a memory. Exit code 0 if it did return it, else 1."""
     from agent_memory.cli import explain as explanations
+    from agent_memory.cli.jobs import Server
 
     search: dict[str, object] = {"text": text, "search_mode": mode, "limit": limit}
     search |= {"user_id": {"eq": user_id} if user_id else None, "namespace": {"eq": namespace} if namespace else None}
     given = {name: value for name, value in search.items() if value is not None}
-    raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, url, form) else 1)
+    raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, Server(url, api_key), form) else 1)
 
 
 @app.command(name="eval")

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from agent_memory.cli.jobs import call
+from agent_memory.cli.jobs import Server, call
 
 _WORDS = {
     "returned": "it is in the answer, at place {rank}",
@@ -22,7 +22,7 @@ _WORDS = {
 }
 
 
-def explain(memory_id: str, search: dict[str, Any], prompt: bool, max_tokens: int | None, url: str | None, form: str) -> bool:
+def explain(memory_id: str, search: dict[str, Any], prompt: bool, max_tokens: int | None, server: Server, form: str) -> bool:
     """Asks and prints; returns whether the memory is in the answer. Raises StartupError in one line."""
     text = search.pop("text")
     body: dict[str, Any] = {"memory_id": memory_id}
@@ -31,7 +31,7 @@ def explain(memory_id: str, search: dict[str, Any], prompt: bool, max_tokens: in
         body["prompt"] = {"query": text, "long_term_search": search or True, **budget}
     else:
         body["search"] = {"text": text, **search}
-    answer: dict[str, Any] = call("POST", url, "/v1/long-term-memory/explain", body=body)
+    answer: dict[str, Any] = call("POST", server, "/v1/long-term-memory/explain", body=body)
     if form == "json":
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return answer["returned"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -15,28 +16,36 @@ from agent_memory.settings import load_settings
 _PAGE = 100
 
 
-def jobs(action: str, operation: str | None, url: str | None, state: str | None, limit: int, form: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The running server that is asked: at `url`, else at the configured port of this machine; `api_key` as it may want one."""
+
+    url: str | None = None
+    api_key: str | None = None
+
+
+def jobs(action: str, operation: str | None, server: Server, state: str | None, limit: int, form: str) -> None:
     """Does what `agent-memory jobs ACTION` says. Raises StartupError in one line."""
     if action == "list":
-        _print(_listed(url, state, limit), form)
+        _print(_listed(server, state, limit), form)
         return
     if operation is None:
         raise StartupError(f"jobs {action} needs an operation's id, as `agent-memory jobs list` shows it")
     path = f"/v1/operations/{quote(operation, safe='')}"
     if action == "show":
-        typer.echo(json.dumps(call("GET", url, path), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(call("GET", server, path), ensure_ascii=False, indent=2))
     elif action == "replay":
-        typer.echo(call("POST", url, f"{path}/replay")["state"])
+        typer.echo(call("POST", server, f"{path}/replay")["state"])
     else:
-        typer.echo(call("DELETE", url, path)["status"])
+        typer.echo(call("DELETE", server, path)["status"])
 
 
-def _listed(url: str | None, state: str | None, limit: int) -> list[dict[str, Any]]:
+def _listed(server: Server, state: str | None, limit: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     offset: int | None = 0
     while offset is not None and len(found) < limit:
         query: dict[str, Any] = {"limit": min(_PAGE, limit - len(found)), "offset": offset} | ({"state": state} if state else {})
-        page = call("GET", url, "/v1/operations", query)
+        page = call("GET", server, "/v1/operations", query)
         found += page["operations"]
         offset = page["next_offset"]
     return found
@@ -53,11 +62,12 @@ def _print(found: list[dict[str, Any]], form: str) -> None:
         typer.echo("nothing")
 
 
-def call(method: str, url: str | None, path: str, query: dict[str, Any] | None = None, *, body: dict[str, Any] | None = None) -> Any:
+def call(method: str, server: Server, path: str, query: dict[str, Any] | None = None, *, body: dict[str, Any] | None = None) -> Any:
     """The answer's JSON. Raises StartupError in one line when the server is away or refuses."""
-    base = url.rstrip("/") if url else f"http://127.0.0.1:{load_settings().server.port}"
+    base = server.url.rstrip("/") if server.url else f"http://127.0.0.1:{load_settings().server.port}"
+    headers = {"X-API-Key": server.api_key} if server.api_key else {}
     try:
-        answer = httpx.request(method, base + path, params=query, json=body, timeout=30, trust_env=False)
+        answer = httpx.request(method, base + path, params=query, json=body, headers=headers, timeout=30, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise StartupError(f"no server answers at {base}: {error}") from error
     try:
@@ -65,5 +75,6 @@ def call(method: str, url: str | None, path: str, query: dict[str, Any] | None =
     except ValueError as error:
         raise StartupError(f"{base} is not a memory server: status {answer.status_code}, no JSON") from error
     if answer.status_code != 200:
-        raise StartupError(f"the server refuses: {said.get('detail', said)}")
+        hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if answer.status_code == 401 else ""
+        raise StartupError(f"the server refuses: {said.get('detail', said)}{hint}")
     return said

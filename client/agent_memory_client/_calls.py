@@ -98,7 +98,7 @@ def _session_path(session_id: str) -> str:
         raise MemoryValidationError(f"session_id: {error.errors()[0]['msg']}") from error
 
 
-def _segment(name: str, value: str) -> str:
+def segment(name: str, value: str) -> str:
     """`value` as one segment of a path."""
     if not value:
         raise MemoryValidationError(f"{name}: must not be empty")
@@ -229,7 +229,7 @@ class Calls:
     def delete_user(self, user_id: str, namespace: str | None, wait: Wait) -> Call:
         """The default namespace does not count: "all of this user" must mean all."""
         params = _query(namespace=namespace, wait=wait)
-        return Call("DELETE", f"/v1/users/{_segment('user_id', user_id)}", params, wait=_seconds(wait))
+        return Call("DELETE", f"/v1/users/{segment('user_id', user_id)}", params, wait=_seconds(wait))
 
     def create_memories(
         self, memories: Sequence[MemoryRecord], deduplicate: bool, wait: Wait = None, idempotency_key: str | None = None
@@ -246,11 +246,11 @@ class Calls:
         return Call("POST", "/v1/long-term-memory/", _query(wait=wait), body, headers, wait=_seconds(wait))
 
     def get_memory(self, memory_id: str, **asked: Any) -> Call:
-        return Call("GET", f"/v1/long-term-memory/{_segment('memory_id', memory_id)}", _query(**asked))
+        return Call("GET", f"/v1/long-term-memory/{segment('memory_id', memory_id)}", _query(**asked))
 
     def edit_memory(self, memory_id: str, updates: Mapping[str, Any]) -> Call:
         """Safe to repeat: it sets fields to values."""
-        return Call("PATCH", f"/v1/long-term-memory/{_segment('memory_id', memory_id)}", json=jsonable(dict(updates)))
+        return Call("PATCH", f"/v1/long-term-memory/{segment('memory_id', memory_id)}", json=jsonable(dict(updates)))
 
     def delete_memories(self, memory_ids: Sequence[str]) -> list[Call]:
         """As many requests as it takes to keep every query short; one for no ids."""
@@ -350,51 +350,49 @@ class Calls:
         return Call("POST", "/v1/summary-views", json=jsonable(request), headers=_once())
 
     def get_view(self, view_id: str) -> Call:
-        return Call("GET", f"/v1/summary-views/{_segment('view_id', view_id)}")
+        return Call("GET", f"/v1/summary-views/{segment('view_id', view_id)}")
 
     def delete_view(self, view_id: str) -> Call:
-        return Call("DELETE", f"/v1/summary-views/{_segment('view_id', view_id)}")
+        return Call("DELETE", f"/v1/summary-views/{segment('view_id', view_id)}")
 
     def run_partition(self, view_id: str, group: Mapping[str, str]) -> Call:
-        return Call(
-            "POST", f"/v1/summary-views/{_segment('view_id', view_id)}/partitions/run", json={"group": dict(group)}, headers=_once()
-        )
+        return Call("POST", f"/v1/summary-views/{segment('view_id', view_id)}/partitions/run", json={"group": dict(group)}, headers=_once())
 
     def list_partitions(
         self, view_id: str, namespace: str | None, user_id: str | None, session_id: str | None, memory_type: str | None
     ) -> Call:
         params = _query(namespace=namespace, user_id=user_id, session_id=session_id, memory_type=memory_type)
-        return Call("GET", f"/v1/summary-views/{_segment('view_id', view_id)}/partitions", params)
+        return Call("GET", f"/v1/summary-views/{segment('view_id', view_id)}/partitions", params)
 
     def run_view(self, view_id: str, force: bool) -> Call:
         """Under its key a repeat starts no second run. The task's id is made here, so that a caller knows it before the answer."""
         body: dict[str, Any] = {"task_id": new_id(), **({"force": True} if force else {})}
-        return Call("POST", f"/v1/summary-views/{_segment('view_id', view_id)}/run", json=body, headers=_once())
+        return Call("POST", f"/v1/summary-views/{segment('view_id', view_id)}/run", json=body, headers=_once())
 
     def get_task(self, task_id: str) -> Call:
-        return Call("GET", f"/v1/tasks/{_segment('task_id', task_id)}")
+        return Call("GET", f"/v1/tasks/{segment('task_id', task_id)}")
 
     def memory_part(self, memory_id: str, part: str) -> Call:
-        return Call("GET", f"/v1/long-term-memory/{_segment('memory_id', memory_id)}/{part}")
+        return Call("GET", f"/v1/long-term-memory/{segment('memory_id', memory_id)}/{part}")
 
     def list_changes(self, **filters: Any) -> Call:
         return Call("GET", "/v1/changes", _query(**filters))
 
     def get_change(self, change_id: str) -> Call:
-        return Call("GET", f"/v1/changes/{_segment('change_id', change_id)}")
+        return Call("GET", f"/v1/changes/{segment('change_id', change_id)}")
 
     def end_change(self, name: str, how: str, among: str = "") -> Call:
-        return Call("POST", f"/v1/changes/{among}{_segment('change_id', name)}/{how}", headers=_once())
+        return Call("POST", f"/v1/changes/{among}{segment('change_id', name)}/{how}", headers=_once())
 
     def list_operations(self, state: str | None, kind: str | None, limit: int, offset: int) -> Call:
         return Call("GET", "/v1/operations", _query(state=state, kind=kind, limit=limit, offset=offset))
 
     def get_operation(self, operation_id: str) -> Call:
-        return Call("GET", f"/v1/operations/{_segment('operation_id', operation_id)}")
+        return Call("GET", f"/v1/operations/{segment('operation_id', operation_id)}")
 
     def replay_operation(self, operation_id: str) -> Call:
-        return Call("POST", f"/v1/operations/{_segment('operation_id', operation_id)}/replay", headers=_once())
+        return Call("POST", f"/v1/operations/{segment('operation_id', operation_id)}/replay", headers=_once())
 
     def drop_operation(self, operation_id: str) -> Call:
         """Sent once: a second drop of the same operation is refused, which would look as if the first one had failed."""
-        return Call("DELETE", f"/v1/operations/{_segment('operation_id', operation_id)}", idempotent=False)
+        return Call("DELETE", f"/v1/operations/{segment('operation_id', operation_id)}", idempotent=False)

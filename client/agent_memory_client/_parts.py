@@ -1,23 +1,24 @@
-"""What is exported and brought in again, in parts: requests of a size that servers take, and a file's end."""
+"""Requests about a person's data and about access; what is exported and brought in again, in parts: requests of a size that servers
+take, and a file's end."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote
+from typing import Literal
 
-from agent_memory_client._calls import Call
-from agent_memory_client.errors import MemoryProtocolError, MemoryValidationError
-from agent_memory_client.models import ImportReport
+from pydantic import ValidationError
+
+from agent_memory_client._calls import Call, checked, jsonable, segment
+from agent_memory_client.errors import MemoryProtocolError
+from agent_memory_client.models import CreateTokenRequest, ImportReport, RotateTokenRequest
 
 PART_LINES = 500
 PART_BYTES = 2 * 1024 * 1024
 
 
 def _path(user_id: str, what: str) -> str:
-    if not user_id:
-        raise MemoryValidationError("user_id: must not be empty")
-    return f"/v1/users/{quote(user_id, safe='')}/{what}"
+    return f"/v1/users/{segment('user_id', user_id)}/{what}"
 
 
 def export_call(user_id: str, namespace: str | None) -> Call:
@@ -33,9 +34,27 @@ def list_quarantine_call(namespace: str | None, user_id: str | None, limit: int,
 
 def review_call(memory_id: str, how: str) -> Call:
     """The end of a review. Sent once: a second one finds nothing in quarantine, which would look as if the first had failed."""
-    if not memory_id:
-        raise MemoryValidationError("memory_id: must not be empty")
-    return Call("POST", f"/v1/quarantine/{quote(memory_id, safe='')}/{how}", idempotent=False)
+    return Call("POST", f"/v1/quarantine/{segment('memory_id', memory_id)}/{how}", idempotent=False)
+
+
+def token_call(method: Literal["GET", "DELETE"], token_id: str | None = None) -> Call:
+    """A look at all API keys or at one, or its end. A key that is revoked twice is not there the second time, so that is sent once."""
+    path = "/v1/auth/tokens" if token_id is None else f"/v1/auth/tokens/{segment('token_id', token_id)}"
+    return Call(method, path, idempotent=method == "GET")
+
+
+def create_token_call(request: CreateTokenRequest) -> Call:
+    """Sent once: an answer with a secret is kept nowhere, so a second request makes a second key."""
+    return Call("POST", "/v1/auth/tokens", json=jsonable(request), idempotent=False)
+
+
+def rotate_token_call(token_id: str, grace_seconds: float) -> Call:
+    """Sent once, as `create_token_call`."""
+    try:
+        body = RotateTokenRequest(grace_seconds=grace_seconds)
+    except ValidationError as error:
+        raise checked(error) from error
+    return Call("POST", f"/v1/auth/tokens/{segment('token_id', token_id)}/rotate", json=jsonable(body), idempotent=False)
 
 
 def import_calls(user_id: str, namespace: str | None, lines: Iterable[bytes | str]) -> Iterator[Call]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from agent_memory_client import MemoryAPIClient, MemoryClientError, MemoryServerError
+import httpx
+
+from agent_memory_client import MemoryAPIClient, MemoryClientError, MemoryServerError, SyncMemoryAPIClient
 from agent_memory_client.models import (
     ClientMemoryRecord,
     CreateSummaryViewRequest,
@@ -94,10 +97,30 @@ def arguments(name: str, signature: inspect.Signature, ids: Ids) -> dict[str, An
     return given
 
 
-async def attack(client: MemoryAPIClient, name: str, signature: inspect.Signature, ids: Ids) -> str:
+class Bridge(httpx.BaseTransport):
+    """Lets a synchronous client, which runs in a thread, ask an application of this event loop."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop).result()
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        answer = await self._transport.handle_async_request(request)
+        assert isinstance(answer.stream, httpx.AsyncByteStream)
+        content = b"".join([piece async for piece in answer.stream])
+        await answer.stream.aclose()
+        return httpx.Response(answer.status_code, headers=answer.headers, content=content)
+
+
+async def attack(client: MemoryAPIClient | SyncMemoryAPIClient, name: str, signature: inspect.Signature, ids: Ids) -> str:
     """Everything that a call says: its answer, or the error's words. Raises AssertionError for a 5xx, and what is no error of ours."""
     try:
         given = arguments(name, signature, ids)
+        if isinstance(client, SyncMemoryAPIClient):
+            return await asyncio.to_thread(_said, client, name, given)
         answer = getattr(client, name)(**given)
         return repr([one async for one in answer] if inspect.isasyncgen(answer) else await answer)
     except MemoryServerError as error:
@@ -107,3 +130,8 @@ async def attack(client: MemoryAPIClient, name: str, signature: inspect.Signatur
     except (MemoryClientError, ValueError) as error:
         # What a model of the client refuses quotes the attacker's own words only.
         return str(error)
+
+
+def _said(client: SyncMemoryAPIClient, name: str, given: dict[str, Any]) -> str:
+    answer = getattr(client, name)(**given)
+    return repr(list(answer) if inspect.isgenerator(answer) else answer)

@@ -9,7 +9,7 @@ import os
 import random
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
@@ -21,7 +21,7 @@ from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
 from agent_memory.services import operations as background
 from agent_memory.settings import load_settings
-from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from tests.auth import client_attacks
 from tests.auth.conftest import Guarded
 from tests.auth.hostile import CASES, HOSTILE, TIME, TOOL_CASES, Ids, hostile
@@ -30,6 +30,7 @@ EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
 ALL = CASES | TOOL_CASES
 METHODS = client_attacks.methods()
+AnyClient: TypeAlias = MemoryAPIClient | SyncMemoryAPIClient
 WHERE = {"user_id": "ana", "namespace": "work"}
 
 
@@ -41,6 +42,7 @@ class Field:
     attackers: list[httpx.AsyncClient]
     ids: dict[str, str]
     clients: list[MemoryAPIClient]
+    blocking: list[SyncMemoryAPIClient]
 
 
 def _ok(answer: httpx.Response) -> Any:
@@ -76,11 +78,14 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     ]
     ids = {"view": view_id, "task": task, "operation": operation, "token": key["id"]}
     clients: list[MemoryAPIClient] = []
+    blocking: list[SyncMemoryAPIClient] = []
+    bridge = client_attacks.Bridge(guarded.transport)
     for attacker in attackers:
         secret = attacker.headers["authorization"].removeprefix("Bearer ")
         config = MemoryClientConfig(base_url="http://127.0.0.1", api_key=secret, max_retries=0)
         clients.append(MemoryAPIClient(config, transport=guarded.transport))
-    yield Field(victim, attackers, ids, clients)
+        blocking.append(SyncMemoryAPIClient(config, transport=bridge))
+    yield Field(victim, attackers, ids, clients, blocking)
     patch.undo()
 
 
@@ -125,7 +130,7 @@ async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: 
     return count
 
 
-async def _attack_by_client(field: Field, client: MemoryAPIClient, name: str, values: list[str]) -> None:
+async def _attack_by_client(field: Field, client: AnyClient, name: str, values: list[str]) -> None:
     """One method of the client with these values, as `_attack`."""
     session, user, namespace, memory = values
     said = await client_attacks.attack(client, name, METHODS[name], Ids(session, user, namespace, memory, **field.ids))
@@ -155,12 +160,15 @@ async def test_nothing_of_another_is_seen_or_changed(field: Field) -> None:
     assert await _state(field) == before
 
 
-async def test_nothing_of_another_is_seen_or_changed_by_the_client(field: Field) -> None:
+@pytest.mark.parametrize("kind", ["clients", "blocking"])
+async def test_nothing_of_another_is_seen_or_changed_by_the_client(field: Field, kind: str) -> None:
+    """The asynchronous client and its synchronous twin."""
     before = await _state(field)
     choose = random.Random(5)
+    clients: list[AnyClient] = getattr(field, kind)
     for at, name in enumerate(METHODS):
         for place, value in enumerate(["shared", *HOSTILE[at % 12 :: 12]]):
-            client = field.clients[(at + place) % len(field.clients)]
+            client = clients[(at + place) % len(clients)]
             await _attack_by_client(field, client, name, [value, *(choose.choice([value, "ana", "work", "m-shared"]) for _ in range(3))])
     assert await _state(field) == before
 
@@ -178,17 +186,20 @@ async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Fie
 
     draw()
     names = [*ALL, *METHODS]
-    requests = calls = 0
+    requests, calls = 0, {"clients": 0, "blocking": 0}
     for values in cases:
         name = choose.choice(names)
         if name in METHODS and (name not in ALL or choose.random() < 0.5):
-            await _attack_by_client(field, choose.choice(field.clients), name, values)
-            calls += 1
+            kind = choose.choice(list(calls))
+            clients: list[AnyClient] = getattr(field, kind)
+            await _attack_by_client(field, choose.choice(clients), name, values)
+            calls[kind] += 1
         else:
             requests += await _attack(field, choose.choice(field.attackers), name, values)
     assert len(cases) >= EXAMPLES
     assert await _state(field) == before
-    print(f"{len(cases)} cases, {requests} requests over HTTP and MCP, {calls} calls of the client: foreign records 0, 5xx 0")
+    said = f"{calls['clients']} calls of the client, {calls['blocking']} of its synchronous twin"
+    print(f"{len(cases)} cases, {requests} requests over HTTP and MCP, {said}: foreign records 0, 5xx 0")
 
 
 async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:

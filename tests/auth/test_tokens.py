@@ -1,22 +1,32 @@
-"""API keys: what they open, how they end, and that nothing of them is kept that could be used."""
+"""API keys: what they open, how they end, that nothing of them is kept that could be used; and how client and commands use them."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 from time import perf_counter
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from agent_memory.api.app import create_app
+from agent_memory.cli.app import app
+from agent_memory.errors import StartupError
 from agent_memory.runtime import open_runtime
 from agent_memory.services.tokens import OPERATOR, TokenGate
 from agent_memory.settings import load_settings
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.tokens import TokenStore
-from agent_memory_client.models import CreateTokenRequest
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
+from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError, MemoryValidationError
+from agent_memory_client.models import CreateTokenRequest, RoleEnum
+from tests.auth.client_attacks import Bridge
 from tests.auth.conftest import ADMIN, Guarded
+from tests.support.api import serving
+
+CONFIG = MemoryClientConfig(base_url="http://127.0.0.1", api_key=ADMIN, max_retries=0)
 
 SESSION = {"messages": [{"role": "user", "content": "hello", "created_at": "2026-01-01T00:00:00Z"}]}
 MEMORY = {"memories": [{"id": "m1", "text": "a fact"}]}
@@ -247,3 +257,66 @@ async def _median(gate: TokenGate, secret: str) -> float:
         await gate.admit(secret)
         times.append(perf_counter() - begun)
     return statistics.median(times)
+
+
+async def test_an_administrator_looks_after_keys_with_the_client(guarded: Guarded) -> None:
+    async with MemoryAPIClient(CONFIG, transport=guarded.transport) as client:
+        made = await client.create_token(CreateTokenRequest(description="of the client", tenant="t1", users=["ana"]))
+        assert (made.tenant, made.users, made.role) == ("t1", ["ana"], RoleEnum.WRITE)
+        assert made.token not in repr(made)
+        assert made.id in {one.id for one in (await client.list_tokens()).tokens}
+        shown = await client.get_token(made.id)
+        assert (shown.description, shown.hash) == ("of the client", made.hash)
+        other = await client.rotate_token(made.id, grace_seconds=0)
+        assert (other.id, other.token != made.token) == (made.id, True)
+        with pytest.raises(MemoryValidationError, match="grace_seconds"):
+            await client.rotate_token(made.id, grace_seconds=-1)
+        with pytest.raises(MemoryValidationError, match="token_id"):
+            await client.get_token("")
+        assert (await client.delete_token(made.id)).status == "ok"
+        with pytest.raises(MemoryNotFoundError):
+            await client.get_token(made.id)
+        with pytest.raises(MemoryNotFoundError):
+            await client.get_token("..")
+    plain = CONFIG.model_copy(update={"api_key": (await guarded.key("t1"))["token"]})
+    async with MemoryAPIClient(plain, transport=guarded.transport) as client:
+        with pytest.raises(MemoryServerError) as refused:
+            await client.list_tokens()
+        assert refused.value.status_code == 403
+
+
+async def test_so_does_the_synchronous_one(guarded: Guarded) -> None:
+    bridge = Bridge(guarded.transport)
+
+    def program() -> None:
+        with SyncMemoryAPIClient(CONFIG, transport=bridge) as client:
+            made = client.create_token(CreateTokenRequest(tenant="t2"))
+            assert client.get_token(made.id).tenant == "t2"
+            assert client.rotate_token(made.id).token != made.token
+            assert client.delete_token(made.id).status == "ok"
+            assert made.id not in {one.id for one in client.list_tokens().tokens}
+
+    await asyncio.to_thread(program)
+
+
+async def test_jobs_and_explain_show_the_key_that_a_server_wants(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN)
+    key = (await guarded.key("t3"))["token"]
+    async with serving(create_app(settings, guarded.runtime)) as url, httpx.AsyncClient(base_url=url, headers={"x-api-key": key}) as http:
+        written = await http.post("/v1/long-term-memory/", json={"memories": [{"id": "m-cli", "text": "Zora keeps bees"}]})
+        assert written.status_code == 200, written.text
+
+        async def run(*words: str) -> str:
+            done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--url", url])
+            if done.exception is not None and not isinstance(done.exception, SystemExit):
+                raise done.exception
+            return done.stdout
+
+        for words in (("jobs", "list"), ("explain", "m-cli", "bees")):
+            with pytest.raises(StartupError, match="AGENT_MEMORY_API_KEY"):
+                await run(*words)
+        listed = json.loads(await run("jobs", "list", "--format", "json", "--api-key", key))
+        assert [one["memory_id"] for one in listed] == ["m-cli"]
+        monkeypatch.setenv("AGENT_MEMORY_API_KEY", key)
+        assert json.loads(await run("jobs", "show", listed[0]["id"]))["id"] == listed[0]["id"]
+        assert json.loads(await run("explain", "m-cli", "bees", "--mode", "keyword", "--format", "json"))["returned"]

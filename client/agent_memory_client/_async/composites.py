@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from agent_memory_client._answers import PromptAnswer, parse
 from agent_memory_client._async.administration import Administration
+from agent_memory_client._async.keys import Keys
 from agent_memory_client._async.operations import Operations
 from agent_memory_client._async.persons import Persons
 from agent_memory_client._checks import Checks, new_session
@@ -50,7 +51,7 @@ MAX_CHANGE_ATTEMPTS = 10
 _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
-class Composites(Operations, Administration, Persons, Checks):
+class Composites(Operations, Administration, Persons, Keys, Checks):
     """Single calls, and what is made of several."""
 
     async def get_or_create_working_memory(

@@ -15,6 +15,7 @@ from agent_memory_client._answers import PromptAnswer, parse
 from agent_memory_client._checks import Checks, new_session
 from agent_memory_client._merging import MergeStrategy, merge_data
 from agent_memory_client._sync.administration import Administration
+from agent_memory_client._sync.keys import Keys
 from agent_memory_client._sync.operations import Operations
 from agent_memory_client._sync.persons import Persons
 from agent_memory_client.errors import (
@@ -51,7 +52,7 @@ MAX_CHANGE_ATTEMPTS = 10
 _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
-class Composites(Operations, Administration, Persons, Checks):
+class Composites(Operations, Administration, Persons, Keys, Checks):
     """Single calls, and what is made of several."""
 
     def get_or_create_working_memory(
