@@ -29,6 +29,8 @@ def pytest_configure() -> None:
         group.model_config["env_file"] = None
     # Nobody waits for what a conversation may still bring, but those tests that are about it.
     os.environ["NEIGHBOURS_AFTER_SECONDS"] = "0"
+    # On a machine that is busy for two seconds a search would go by words alone; what happens then has tests of its own.
+    os.environ["QUERY_EMBEDDING_TIMEOUT_SECONDS"] = "15"
 
 
 @pytest.fixture(scope="session")

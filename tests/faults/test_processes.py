@@ -23,6 +23,7 @@ from tests.support.waiting import wait_until
 
 _KEYS = Keys()
 _SETTINGS = {
+    "WORKER_NICENESS": "0",
     "WORKER_LEASE_SECONDS": "1",
     "WORKER_REDELIVERY_TIMEOUT_SECONDS": "1",
     "WORKER_MAX_ATTEMPTS": "3",

@@ -18,8 +18,9 @@ START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
-# Short leases: what a killed worker held is due again soon.
+# Short leases: what a killed worker held is due again soon. No worker gives way: on a busy machine it would hardly start.
 QUICK = {
+    "WORKER_NICENESS": "0",
     "WORKER_LEASE_SECONDS": "2",
     "WORKER_REDELIVERY_TIMEOUT_SECONDS": "2",
     "WORKER_RETRY_BASE_SECONDS": "0.1",

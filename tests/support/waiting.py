@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent_memory_client import MemoryAPIClient
 
@@ -28,12 +28,18 @@ async def wait_until(condition: Callable[[], Awaitable[Found]], what: str, secon
 async def settled(memory: MemoryAPIClient, seconds: float = PATIENCE_SECONDS) -> None:
     """Waits until the workers have done everything that is pending. Fails when they gave something up."""
 
+    work: dict[str, Any] = {}
+
     async def nothing_pending() -> bool:
-        work = (await memory.ready())["checks"]["work"]
+        work.update((await memory.ready())["checks"]["work"])
         assert not any(kind["dead"] for kind in work.values()), f"work was given up: {work}"
         return not any(kind["pending"] for kind in work.values())
 
-    await wait_until(nothing_pending, "the workers' rest", seconds)
+    try:
+        await wait_until(nothing_pending, "the workers' rest", seconds)
+    except AssertionError as error:
+        error.add_note(f"still pending: {work}")
+        raise
 
 
 def wait_for(condition: Callable[[], Found], what: str, seconds: float = PATIENCE_SECONDS) -> Found:

@@ -104,7 +104,6 @@ async def test_the_embedder_comes_back(make_rig: MakeRig) -> None:
         rig.embedder.away = False
 
         async def indexed() -> bool:
-            await rig.make_due(DueKind.MEMORY)
             return not await rig.marks(DueKind.MEMORY)
 
         await eventually(rig, indexed, "the vector")
