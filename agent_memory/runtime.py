@@ -294,7 +294,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             views=ViewService(settings, view_store, orders, summarizer),
             carriers=CarrierGuard(client, keys),
             gate=gate,
-            traces=TraceStore(client, keys, memories, spec),
+            traces=TraceStore(client, keys, memories, scripts, spec),
             tokens=TokenService(token_store, token_gate),
             request_limit=RequestLimit(settings.limits, limit_store),
             memory_limit=memory_limit,

@@ -53,6 +53,22 @@ def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     return Span(_midnight(days[0], zone), _midnight(days[1], zone), text[start:end])
 
 
+_RELATIVE = re.compile(
+    r"\b(?:to(?:day|morrow|night)|yesterday|ago|heute|gestern|morgen|hoy|ayer|mañana|aujourd['’]hui|hier|demain|"
+    r"(?:this|last|next|past|coming) (?:\w+ )?(?:day|night|morning|afternoon|evening|week|weekend|month|year|"
+    + "|".join((*_DAYS, *_MONTHS, *_SEASONS))
+    + r")s?|(?:on|by|until|since) (?:"
+    + "|".join(_DAYS)
+    + r"))\b",
+    re.IGNORECASE,
+)
+
+
+def names_relative_time(text: str) -> bool:
+    """Whether a text names a time that depends on when it is said ("yesterday", "next week"), so that on another day it says another."""
+    return _RELATIVE.search(text) is not None
+
+
 def beside(text: str, span: Span) -> str:
     """What a text says beside the time that it names."""
     return " ".join(text.replace(span.words, " ", 1).split())

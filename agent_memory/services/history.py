@@ -105,7 +105,9 @@ class HistoryService:
         found = (await self._store.find(scope, [memory_id]))[0]
         if found is None or not scope.reaches(found.record.namespace, found.record.user_id):
             raise NotFound(f"Memory with ID {memory_id} not found")
-        pieces = [*evidence_of(found.record), *await self._changes.evidence(found.mid)]
+        own = evidence_of(found.record)
+        cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
+        pieces = [*own, *(one for one in await self._changes.evidence(found.mid) if (one.session_id, *one.message_ids) not in cited)]
         wanted = {
             (piece.session_id, message): message_memory_id(
                 SessionRef(piece.session_id or "", found.record.namespace, found.record.user_id), message
@@ -197,16 +199,19 @@ def _memories(change: StoredChange, known: dict[tuple[str, str], Found | None]) 
 
 
 def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | None]) -> EvidenceItem:
-    messages = [
-        MemoryMessage.model_construct(
-            role=str(record.metadata.get("role", "user")),
-            content=record.text,
-            id=message,
-            created_at=record.created_at.astimezone(UTC),
-            persisted_at=record.persisted_at,
-            discrete_memory_extracted="t",
-        )
-        for message in piece.message_ids
-        if (record := records.get((piece.session_id, message))) is not None
-    ]
+    messages = [_message(piece, message, record) for message in piece.message_ids if (record := records.get((piece.session_id, message)))]
     return EvidenceItem.model_construct(**{name: getattr(piece, name) for name in Evidence.model_fields}, messages=messages)
+
+
+def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
+    """A message as its memory has it. Of one that is another name of a memory, the evidence knows who said it, and when."""
+    itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
+    role, said = (None, None) if itself else (piece.role, piece.at)
+    return MemoryMessage.model_construct(
+        role=role or str(record.metadata.get("role", "user")),
+        content=record.text,
+        id=message,
+        created_at=(said or record.created_at).astimezone(UTC),
+        persisted_at=record.persisted_at,
+        discrete_memory_extracted="t",
+    )

@@ -92,12 +92,20 @@ class ChangeStore:
 
     async def ledger(self, mid: str) -> Ledger:
         """What else there is of a memory."""
-        members = [m.decode() for m in (await read(self._client, lambda pipe: pipe.zrange(self._keys.ledger(mid), 0, -1)))[0]]
-        return Ledger(
-            [m for m in members if m.isdigit()],
-            [m[1:] for m in members if m.startswith("a")],
-            [m[1:] for m in members if m.startswith("c")],
-        )
+        return (await self.ledgers([mid]))[0]
+
+    async def ledgers(self, mids: Sequence[str]) -> list[Ledger]:
+        """As `ledger`, of several."""
+        rows = await read(self._client, lambda pipe: [pipe.zrange(self._keys.ledger(mid), 0, -1) for mid in mids]) if mids else []
+        named = [[member.decode() for member in row] for row in rows]
+        return [
+            Ledger(
+                [m for m in members if m.isdigit()],
+                [m[1:] for m in members if m.startswith("a")],
+                [m[1:] for m in members if m.startswith("c")],
+            )
+            for members in named
+        ]
 
     async def versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[Found | None]:
         """These versions (mid, version) of memories, current or not; None where they are gone."""
@@ -118,8 +126,12 @@ class ChangeStore:
 
     async def evidence(self, mid: str) -> list[Evidence]:
         """The evidence that came after a memory was written."""
-        values = (await read(self._client, lambda pipe: pipe.hvals(self._keys.evidence(mid))))[0]
-        return [Evidence.model_validate_json(value) for value in values]
+        return list((await self.pieces(mid)).values())
+
+    async def pieces(self, mid: str) -> dict[str, Evidence]:
+        """As `evidence`, each piece under the name of its field."""
+        values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
+        return {name.decode(): Evidence.model_validate_json(value) for name, value in values.items()}
 
     async def undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
         """Brings back what was before a change; returns the id of the change that this is.

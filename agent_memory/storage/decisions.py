@@ -96,7 +96,20 @@ class Forget:
     found: Found
 
 
-Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """A memory is about to be deleted, and what else was said in its words becomes one of its own (`heir`).
+
+    Of the evidence (`fields`) and the other names (mids) of the old one, these are the heir's from now on.
+    """
+
+    old: Found
+    heir: MemoryRecord
+    fields: Sequence[str]
+    names: Sequence[str]
+
+
+Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget | Succeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +254,10 @@ class DecisionStore:
                 return [first, *pieces, *(steps.retire(found, alias_of=stays.mid) for found in repeats)]
             case Forget(found):
                 return [steps.retire(found)]
+            case Succeed(old, heir, fields, names):
+                moved: Step = {"op": "inherit", "mid": steps.mid(heir.id), "of": old.mid, "fields": list(fields), "names": list(names)}
+                free: Step = {"op": "yield", "mid": old.mid, "expect": str(old.version)}
+                return [free, steps.put(heir, expect="", settled=True, alone=True), moved]
 
     def _change(self, scope: Scope, steps: Steps, decision: Decision, origin: Origin, batch: str, held: bool) -> dict[str, Any] | None:
         match decision:

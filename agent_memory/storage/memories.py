@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +13,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
 from agent_memory.errors import Conflict
-from agent_memory.scope import Scope
+from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.indexes import VectorSpec
@@ -251,12 +252,16 @@ class MemoryStore(MemoryQueries):
     async def drop(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
         """Deletes as `delete`, each only if it still has its version (None: any); says which were deleted."""
         permit_writing(scope, [record for record, _ in items])
+        if not items:
+            return []
         keys = [get(DueKind.MEMORY) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
         args: list[Arg] = [self._keys.root, _TOMBSTONE_SECONDS, REACH]
-        for record, version in items:
-            mid = self._keys.mid(scope.tenant, record.id)
-            args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or ""]
-        return await self._scripts.memory_delete(keys, args) if items else []
+        mids = [self._keys.mid(scope.tenant, record.id) for record, _ in items]
+        told = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids])
+        for mid, (record, version), pieces in zip(mids, items, told, strict=True):
+            places = told_at(self._keys, scope.tenant, record, pieces)
+            args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or "", places]
+        return await self._scripts.memory_delete(keys, args)
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
         """When (epoch seconds) these memories were last read, as far as readings were counted."""
@@ -293,48 +298,66 @@ class MemoryStore(MemoryQueries):
 
         def build(pipe: Pipeline) -> None:
             for mid in mids:
-                pipe.hmget(self._keys.memory(mid), ["n", "j", "t"])
+                pipe.hmget(self._keys.memory(mid), ["n", "j", "t", "pl"])
                 pipe.hmget(self._keys.history(mid), ["n", "j", "t", "k"])
 
         rows = await read(self._client, build)
-        found: list[tuple[str, int, MemoryRecord, str | None, str | None]] = []
+        found: list[tuple[str, int, MemoryRecord, str | None]] = []
+        places: list[tuple[str, str, str]] = []
         gone: list[str] = []
         for place, mid in enumerate(mids):
             current, past = rows[2 * place : 2 * place + 2]
-            version, raw, owner = current if current[1] is not None else past[:3]
+            version, raw, owner = current[:3] if current[1] is not None else past[:3]
             if raw is None or version is None:
                 gone.append(mid)
             else:
                 record = decode_memory(raw)
                 terms = None if current[1] is not None else past[3].decode()
-                order = None if terms is not None else order_of(self._keys, bytes.fromhex(owner.decode()).decode(), record)
-                found.append((mid, int(version), record, order, terms))
-        neighbours = await self._neighbours([(mid, order) for mid, _, _, order, _ in found if order is not None])
-        jobs = [IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms) for mid, version, record, _, terms in found]
+                tenant = bytes.fromhex(owner.decode()).decode()
+                order = None if terms is not None else order_of(self._keys, tenant, record)
+                if order is not None:
+                    places.append((mid, order, mid))
+                elif terms is None and current[3] is not None:
+                    # A statement that a message of these words has become: it is found by what was said around that.
+                    turn, _, session = current[3].decode().partition(" ")
+                    sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
+                    places.append((mid, self._keys.order(sid), turn))
+                found.append((mid, int(version), record, terms))
+        neighbours = await self._neighbours(places)
+        jobs = [IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms) for mid, version, record, terms in found]
         return jobs, gone
 
-    async def _neighbours(self, places: list[tuple[str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
+    async def _neighbours(self, places: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
+        """What stands around memories (mid, order, and by which mid it stands in that), by mid. What has become another name of a memory
+        stands there with that one's words."""
         if not places:
             return {}
-        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, mid) for mid, order in places])
-        known = [(mid, order, rank) for (mid, order), rank in zip(places, ranks, strict=True) if rank is not None]
+        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in places])
+        known = [(*place, rank) for place, rank in zip(places, ranks, strict=True) if rank is not None]
 
         def ranges(pipe: Pipeline) -> None:
-            for _, order, rank in known:
+            for _, order, _, rank in known:
                 pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
 
         around = await read(self._client, ranges) if known else []
         wanted = sorted({m.decode() for group in around for m in group})
-        texts = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in wanted]) if wanted else []
-        records = {m: decode_memory(raw) for m, raw in zip(wanted, texts, strict=True) if raw is not None}
+        texts = dict(zip(wanted, await self._texts(wanted), strict=True))
+        told = [m for m, raw in texts.items() if raw is None]
+        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in told]) if told else []
+        of = {m: raw.split(b" ", 1)[0].decode() for m, raw in zip(told, names, strict=True) if raw is not None}
+        texts |= dict(zip(of, await self._texts(list(of.values())), strict=True))
+        records = {m: decode_memory(raw) for m, raw in texts.items() if raw is not None}
         result: dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]] = {}
-        for (mid, _, _), group in zip(known, around, strict=True):
-            names = [m.decode() for m in group]
-            place = names.index(mid) if mid in names else 0
-            before = [records[m] for m in names[:place] if m in records]
-            after = [records[m] for m in names[place + 1 :] if m in records]
+        for (mid, _, member, _), group in zip(known, around, strict=True):
+            members = [m.decode() for m in group]
+            place = members.index(member) if member in members else 0
+            before = [records[m] for m in members[:place] if m in records]
+            after = [records[m] for m in members[place + 1 :] if m in records]
             result[mid] = (before, after)
         return result
+
+    async def _texts(self, mids: Sequence[str]) -> list[bytes | None]:
+        return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
 
     async def write_index(self, items: Sequence[Indexed]) -> list[bool]:
         """Makes memories findable by vector and ends their claims; False where one changed meanwhile (it stays due) or is gone.
@@ -355,6 +378,17 @@ class MemoryStore(MemoryQueries):
             blob = item.vector.astype(self._spec.numpy_type).tobytes()
             args += [item.mid, item.version, item.lease, item.terms, self._spec.field, blob]
         return await self._scripts.memory_index(keys, args)
+
+
+def told_at(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
+    """Where messages that are evidence of a memory stand among those of their sessions: lines of an order's key and a mid."""
+    lines: list[str] = []
+    for name, raw in pieces.items():
+        session = json.loads(raw).get("session_id") if name.startswith(b"m") else None
+        if session:
+            ref = SessionRef(session, record.namespace, record.user_id)
+            lines.append(f"{keys.order(keys.sid(tenant, ref))} {name[1:].decode()}")
+    return "\n".join(lines)
 
 
 def _plain(record: MemoryRecord) -> MemoryRecord:

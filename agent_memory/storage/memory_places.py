@@ -85,6 +85,38 @@ local function whole(mid, key)
   end
   return fields, has
 end
+local function own_session(s, es)
+  if not s or not es then return s end
+  if s == es then return nil end
+  return string.sub(s, 1, #s - #es - 1)
+end
+-- A memory is found in its own session and in those where it was said, too: after a change of its evidence these are named anew.
+local function retag(mid)
+  local key = home(mid)
+  if not key then return end
+  local at = redis.call('HMGET', key, 's', 'es')
+  local own, seen, also = own_session(at[1], at[2]), {}, {}
+  for _, raw in ipairs(redis.call('HVALS', R .. 'ev:' .. mid)) do
+    local session = cjson.decode(raw).session_id
+    if type(session) == 'string' and session ~= '' then
+      local name = string.gsub(session, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+      if name ~= own and not seen[name] then
+        seen[name] = true
+        also[#also + 1] = name
+      end
+    end
+  end
+  table.sort(also)
+  local es = table.concat(also, ',')
+  if es == (at[2] or '') then return end
+  if es == '' then
+    redis.call('HDEL', key, 'es')
+    if own then redis.call('HSET', key, 's', own) else redis.call('HDEL', key, 's') end
+  else
+    redis.call('HSET', key, 'es', es, 's', own and own .. ',' .. es or es)
+  end
+  if key == mk(mid) then mirror(key, vk(mid)) end
+end
 local function flattened(fields)
   local flat = {}
   for name, value in pairs(fields) do
@@ -97,6 +129,8 @@ local function archive(mid, key, order)
   local fields, has = whole(mid, key)
   local name = mid .. '.' .. fields['n']
   fields['rt'] = NOW
+  -- Of a version only the session that it is of is known, not those where it was said, too.
+  fields['s'], fields['es'] = own_session(fields['s'], fields['es']), nil
   if order then
     local rank = redis.call('ZSCORE', order, mid)
     if rank then

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent_memory.storage.memory_places import PLACES
 from agent_memory.storage.outbox_scripts import PRELUDE
+from agent_memory.storage.telling_scripts import ABSORB, SAID_BEFORE
 
 # Steps on memories and, when they were made from a session's journal, its cursor.
 # KEYS due:memory, try:memory, why:memory, dead:memory, wake
@@ -14,12 +15,15 @@ from agent_memory.storage.outbox_scripts import PRELUDE
 #   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), late, expect (version, "" for none), kin, words
 #            and slot (with `sc`: refuse when another memory than `among` has them), leave (order key to leave), same (the text stays, and
 #            with it the vector), past (other content that is here stays, messages are put among those of their session by their time),
-#            turn {field, s, day, role, w, of, json, name} (a message: said again that day, it is evidence `json` under `name` of the one
-#            that `field` knows; it is that, too, of what `w` knows), said (what knows a message of these words: new evidence, unless `of`)
+#            turn {field, w, role, day, dated, json, name} (a message: it is evidence `json` under `name` of what `w` or `field` knows and
+#            not a memory beside it; when its words mean another day on another `day` (`dated`), of a message of the same day only),
+#            said (what knows messages of these words: they become evidence of this)
 #   evidence mid, field, json, alias (a mid that becomes another name of it), dig (of what came under that name)
 #   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history
 #   restore  mid, from (version, "" for none), to (version that it must have now, "" for none)
-#   forget-evidence mid, field; alias alias, mid, dig; unalias alias; check mid, expect
+#   forget-evidence mid, field, alias and order (of a message that is another name of it, and no more); alias alias, mid, dig;
+#   unalias alias; check mid, expect; yield mid, expect: its words and slot are free;
+#   inherit mid, of (a mid), fields, names: evidence and other names become this one's
 #   claim    id, state, to: moves a change from one state to another
 # -> {"fenced"}, with `atomic` {"moved", group, what} and nothing done, or {"ok", state of every step…}: "new", "changed", "same",
 #    "buried", "moved", "other", "twin <mid>", "slot <mid>", "again", "done", "skipped" (another step of its group was not done)
@@ -57,14 +61,9 @@ local function taken(s, name)
   end
   return other
 end
--- The message of a memory, and whether it is the same that is being said again: by the same, in the same session, on the same day.
-local function said_before(s)
-  local other = redis.call('HGET', R .. 'by:' .. s.sc, s.turn.field)
-  if not other or other == s.mid then return nil end
-  local at = redis.call('HMGET', mk(other), 's', 'c', 'j')
-  if not at[3] or at[1] ~= s.turn.s or math.floor(tonumber(at[2]) / 86400) ~= s.turn.day then return nil end
-  return tostring((cjson.decode(at[3]).metadata or {}).role) == s.turn.role and other or nil
-end
+"""
+    + SAID_BEFORE
+    + """
 -- Why a step is not to be done; nil when it is.
 local function against(s)
   if s.op == 'put' then
@@ -130,36 +129,28 @@ local function unalias(name)
     redis.call('DEL', R .. 'al:' .. name)
   end
 end
--- Between what is stated and what was said in a session in the same words: the one is evidence of the other.
-local function cite(s)
-  if s.turn and s.turn.w then
-    local stated = redis.call('HGET', R .. 'by:' .. s.sc, s.turn.w)
-    if stated and home(stated) then redis.call('HSETNX', R .. 'ev:' .. stated, s.turn.name, s.turn.json) end
-  elseif s.said then
-    local turn = redis.call('HGET', R .. 'by:' .. s.sc, s.said)
-    local raw = turn and redis.call('HGET', mk(turn), 'j')
-    if not raw then return end
-    local r = cjson.decode(raw)
-    for _, id in ipairs(s.of) do
-      if id == r.extracted_from[1] then return end
-    end
-    local piece = {session_id = r.session_id, message_ids = r.extracted_from, role = r.metadata.role, source = 'user', at = r.created_at}
-    redis.call('HSETNX', R .. 'ev:' .. s.mid, 'm' .. turn, cjson.encode(piece))
-  end
-end
+"""
+    + ABSORB
+    + """
 local does = {}
 function does.put(s)
   local mid, key = s.mid, mk(s.mid)
   local from = home(mid)
   local before = '-'
-  local dig = s.dig or from and redis.call('HGET', from, 'h') or ''
-  unalias(mid)
+  local dig = s.dig or s.given or from and redis.call('HGET', from, 'h') or ''
+  local told = redis.call('GET', R .. 'al:' .. mid)
+  if told then
+    -- Other words under the id of what was evidence: it is that no more.
+    local of = string.match(told, '^%S+')
+    unalias(mid)
+    if redis.call('HDEL', R .. 'ev:' .. of, 'm' .. mid) == 1 then retag(of) end
+  end
   if from then
     local bk
     before, bk = archive(mid, from)
     unlink(mid, bk)
     if from == key then
-      redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', unpack(MIRRORED))
+      redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', unpack(MIRRORED))
     else
       redis.call('RENAME', from, key)
       local fields = whole(mid, key)
@@ -183,13 +174,18 @@ function does.put(s)
   -- By its own time: negative, so before all that arrive by themselves, whose places are counted from 1; the clock's 15 µs are kept.
   if s.order then place(s.order, mid, s.past and tonumber(redis.call('HGET', key, 'c')) - 1e11) end
   log[#log + 1] = 'm ' .. mid .. ' ' .. before .. ' ' .. n
-  if not (s.same and redis.call('EXISTS', vk(mid)) == 1) then due(DUE, MS, mid) end
+  if not (s.same and redis.call('EXISTS', vk(mid)) == 1) or redis.call('HEXISTS', key, 'pl') == 1 then due(DUE, MS, mid) end
   if ended(key) then close(mid) else link(mid, redis.call('HGET', key, 'bk')) end
-  if not from then cite(s) end
+  if from then
+    retag(mid)
+  elseif s.said and not ended(key) then
+    absorb(s)
+  end
   return from and 'changed' or 'new'
 end
 function does.evidence(s)
   if redis.call('HSETNX', R .. 'ev:' .. s.mid, s.field, s.json) == 1 then log[#log + 1] = 'e ' .. s.mid .. ' ' .. s.field end
+  retag(s.mid)
   if s.alias then alias(s.alias, s.mid, s.dig) end
   return 'done'
 end
@@ -214,6 +210,7 @@ function does.retire(s)
         log[#log + 1] = 'e ' .. s.alias .. ' ' .. evidence[i]
       end
     end
+    retag(s.alias)
     alias(s.mid, s.alias, given)
   else
     -- Forgotten: background work does not bring it back, an undo does.
@@ -251,6 +248,7 @@ function does.restore(s)
       due(DUE, MS, mid)
     end
     if order then place(order, mid, score) end
+    retag(mid)
     if ended(mk(mid)) then close(mid) else link(mid, fields['bk']) end
     log[#log + 1] = 'm ' .. mid .. ' ' .. before .. ' ' .. fields['n']
   else
@@ -260,6 +258,34 @@ function does.restore(s)
 end
 does['forget-evidence'] = function(s)
   redis.call('HDEL', R .. 'ev:' .. s.mid, s.field)
+  if s.alias and string.match(redis.call('GET', R .. 'al:' .. s.alias) or '', '^%S+') == s.mid then
+    unalias(s.alias)
+    if s.order then leave(s.order, s.alias, h.reach) end
+    local key = home(s.mid)
+    if key and string.match(redis.call('HGET', key, 'pl') or '', '^%S+') == s.alias then
+      redis.call('HDEL', key, 'pl')
+      due(DUE, MS, s.mid)
+    end
+  end
+  retag(s.mid)
+  return 'done'
+end
+function does.yield(s)
+  unlink(s.mid, redis.call('HGET', home(s.mid), 'bk'))
+  return 'done'
+end
+function does.inherit(s)
+  for _, field in ipairs(s.fields) do
+    local json = redis.call('HGET', R .. 'ev:' .. s.of, field)
+    if json then redis.call('HSETNX', R .. 'ev:' .. s.mid, field, json) end
+    redis.call('HDEL', R .. 'ev:' .. s.of, field)
+  end
+  for _, name in ipairs(s.names) do
+    local dig = string.match(redis.call('GET', R .. 'al:' .. name) or '', ' (.*)$')
+    unalias(name)
+    alias(name, s.mid, dig)
+  end
+  retag(s.mid)
   return 'done'
 end
 function does.alias(s)
@@ -293,9 +319,13 @@ for g, group in ipairs(h.groups) do
   for i, s in ipairs(group.steps) do
     local why = verdicts[g][i]
     if not h.atomic then why = against(s) end
-    local again = not why and s.turn and not home(s.mid) and said_before(s)
+    local again, bare
+    if not why and s.turn and not home(s.mid) then again, bare = said_before(s) end
     if again then
       does.evidence({mid = again, field = s.turn.name, json = s.turn.json, alias = s.mid, dig = s.dig})
+      if s.order then place(s.order, s.mid, s.past and s.turn.c - 1e11) end
+      if bare and s.turn.s and redis.call('HSETNX', mk(again), 'pl', s.mid .. ' ' .. s.turn.s) == 1 then due(DUE, MS, again) end
+      dirty = true
       out[#out + 1] = 'again'
     elseif why then
       out[#out + 1] = why

@@ -11,9 +11,10 @@ from typing import Any
 from agent_memory.sameness import is_turn
 from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import iso
-from agent_memory.storage.keys import Keys, tag
+from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Scripts
 from agent_memory.storage.records import (
+    REPLY,
     TURN,
     WORDS,
     Found,
@@ -25,6 +26,7 @@ from agent_memory.storage.records import (
     standing,
 )
 from agent_memory.tasks import DueKind
+from agent_memory.timewords import names_relative_time
 from agent_memory.units import REACH, unit_terms
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
@@ -113,14 +115,15 @@ class Steps:
         same: bool = False,
         kept: bool = False,
         past: bool = False,
+        alone: bool = False,
     ) -> Step:
         """Writes a record; with `dedupe` not beside one of its words (`apart`: and type and date), and never beside another of its slot.
 
-        All but for those `among` (mids); the slot is not asked about when that is `settled`. A turn that was said before that day in its
-        session becomes evidence of the first one; a new statement in the words of a turn is cited by it.
+        All but for those `among` (mids); the slot is not asked about when that is `settled`. A new turn in the words of a current memory
+        becomes evidence of that, and another name of it; a new statement in the words of turns takes them over in the same way.
 
         `past`: a memory that another server made, see `MemoryStore.adopt`. `same`: the text stays, and with it the vector. `kept`: what
-        its writer gave counts as it did, so the same write again is the same.
+        its writer gave counts as it did, so the same write again is the same. `alone`: it is stored whatever else has its words.
         """
         stands = standing(self._tenant, record)
         flat = memory_fields(self._tenant, record, unit_terms(record, before, after), stands)
@@ -132,9 +135,10 @@ class Steps:
         if record.quarantine is not None:
             # It stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
             dedupe, settled = False, True
-        cited = {} if record.quarantine is not None else self._cited(record, stands, past=past)
+        cited = {} if alone or record.quarantine is not None else self._cited(record, stands)
         optional = {
-            "dig": None if kept else memory_digest(record),
+            "dig": None if kept or alone else memory_digest(record),
+            "given": memory_digest(record) if alone else None,
             "order": order,
             "late": late or None,
             "expect": expect,
@@ -153,26 +157,26 @@ class Steps:
             step["sc"] = stands.scope
         return step
 
-    def _cited(self, record: MemoryRecord, stands: Standing, *, past: bool) -> dict[str, Any]:
-        """What a turn says to statements of its words, and they to it. What another server made is as it was there."""
+    def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
+        """What a turn says to what has its words already, and a statement to turns of its words."""
         words = stands.words[1:]
-        if past and is_turn(record):
-            return {}
         if not is_turn(record):
-            cited = [message for piece in record.evidence or () for message in piece.message_ids]
-            return {"said": TURN + words, "of": [*cited, *(record.extracted_from or ())]}
-        role = str(record.metadata.get("role"))
-        piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=record.created_at)
+            return {"said": [TURN + words, REPLY + words]}
+        role, at = str(record.metadata.get("role")), record.created_at
+        piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
         piece.source = "user" if said_by_person(record) else "assistant"
         turn = {
             "field": stands.words,
-            "s": tag(record.session_id or ""),
-            "day": int(record.created_at.timestamp() // 86400),
+            "w": WORDS + words,
+            "s": record.session_id,
+            "c": at.timestamp(),
+            "day": int(at.timestamp() // 86400),
+            "dated": names_relative_time(record.text) or None,
             "role": role,
             "json": piece.model_dump_json(exclude_none=True),
             "name": "m" + self.mid(record.id),
         }
-        return {"turn": turn | ({"w": WORDS + words} if said_by_person(record) else {})}
+        return {"turn": {name: value for name, value in turn.items() if value is not None}}
 
     def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool = False) -> Step:
         """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
@@ -186,6 +190,14 @@ class Steps:
         if alias is not None and alias.id != found.record.id:
             step |= {"alias": self.mid(alias.id), "dig": memory_digest(alias)}
         return step | ({"late": True} if late else {})
+
+    def disown(self, found: Found, name: str, evidence: Evidence) -> Step:
+        """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""
+        step: Step = {"op": "forget-evidence", "mid": found.mid, "field": name}
+        if name.startswith("m") and evidence.session_id:
+            ref = SessionRef(evidence.session_id, found.record.namespace, found.record.user_id)
+            step |= {"alias": name[1:], "order": self._keys.order(self._keys.sid(self._tenant, ref))}
+        return step
 
     def retire(self, found: Found, *, alias_of: str | None = None) -> Step:
         """Takes a memory out of the current ones; its id can become another name of the memory `alias_of` (a mid)."""

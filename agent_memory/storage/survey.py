@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -174,8 +175,12 @@ class Survey:
         if reply.get(b"warning"):
             raise RedisUnavailable(f"the grouping is incomplete: {str(reply[b'warning'][0])[:120]}", retry_after=2)
         rows = [{name.decode(): value for name, value in row[b"extra_attributes"].items() if value} for row in reply[b"results"]]
-        whole = [row for row in rows if all(name in row for name in names)]
-        return [{field: untag(row[name].decode()) for field, name in zip(fields, names, strict=True)} for row in whole]
+        found: dict[tuple[str, ...], None] = {}
+        for row in rows:
+            if all(name in row for name in names):
+                # A memory that was said in several sessions belongs to each.
+                found.update(dict.fromkeys(product(*(row[name].decode().split(",") for name in names))))
+        return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(found)[:limit]]
 
     async def twins(self, scope: Scope, asked: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
         """For each selection and index terms: the names of up to `limit` memories that have all of (the first of) these terms."""

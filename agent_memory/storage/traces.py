@@ -15,12 +15,14 @@ from agent_memory.scope import Scope
 from agent_memory.storage import filters
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.erasure import Erasure, is_meant, selection_of
-from agent_memory.storage.indexes import VectorSpec, history_index_name
+from agent_memory.storage.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.keys import Keys
+from agent_memory.storage.lua import Scripts
 from agent_memory.storage.memories import MemoryStore, parse_hits
-from agent_memory.storage.records import PAST
+from agent_memory.storage.records import PAST, Found
+from agent_memory.storage.steps import Steps
 from agent_memory.tasks import DueKind
-from agent_memory_client.models import MemoryRecord
+from agent_memory_client.models import Evidence, MemoryRecord
 
 _COUNT = 500
 
@@ -28,8 +30,10 @@ _COUNT = 500
 class TraceStore:
     """Finds and deletes what remains of a user."""
 
-    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore, spec: VectorSpec) -> None:
+    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore, scripts: Scripts, spec: VectorSpec) -> None:
         self._client = client
+        self._scripts = scripts
+        self._words = memory_index_name(keys)
         self._keys = keys
         self._memories = memories
         self._history = history_index_name(keys, spec)
@@ -49,6 +53,40 @@ class TraceStore:
                 gone, offset = gone + len(meant), 0
             elif (offset := offset + _COUNT) >= hits.total:
                 return gone
+
+    async def forget_evidence(self, scope: Scope, what: Erasure) -> int:
+        """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went."""
+        clause = filters.where(scope, selection_of(what))
+        gone = 0
+        for index in (self._words, self._history):
+            offset = 0
+            while True:
+                command = ["FT.SEARCH", index, clause, "NOCONTENT", "LIMIT", offset, _COUNT, "DIALECT", 2]
+                hits = parse_hits((await read(self._client, lambda pipe, c=command: pipe.execute_command(*c)))[0])
+                some = [one for one in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if one]
+                done = await self._disown(scope, what, some)
+                gone += done
+                # What was worked on is not found again.
+                offset = 0 if done else offset + _COUNT
+                if offset >= hits.total:
+                    break
+        return gone
+
+    async def _disown(self, scope: Scope, what: Erasure, some: Sequence[Found]) -> int:
+        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(one.mid)) for one in some]) if some else []
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        gone = 0
+        for one, row in zip(some, rows, strict=True):
+            if (one.record.namespace, one.record.user_id) != (what.namespace, what.user_id):
+                continue
+            for name, raw in row.items():
+                piece = Evidence.model_validate_json(raw)
+                if piece.session_id == what.session_id:
+                    steps.group(steps.disown(one, name.decode(), piece))
+                    gone += 1
+        if gone:
+            await steps.run(self._scripts)
+        return gone
 
     async def _forget_versions(self, scope: Scope, meant: Sequence[tuple[str, MemoryRecord]]) -> None:
         mids = [name.partition(".")[0] for name, _ in meant]

@@ -66,7 +66,8 @@ return moved
 
 # Deletes memories for good, with all that is known of them: versions, evidence, other names, changes.
 # KEYS due:memory, try:memory, why:memory, dead:memory
-# ARGV root, tombstone seconds, reach, then per memory: mid, version that it must have or "", order key or ""
+# ARGV root, tombstone seconds, reach, then per memory: mid, version that it must have or "", order key or "", and (lines of order key and
+# mid) where messages that are its evidence stand
 # -> per memory 1 deleted, 0 not there or changed
 MEMORY_DELETE = (
     PRELUDE
@@ -106,12 +107,16 @@ wipe = function(mid)
   done(mid)
 end
 local out, reach = {}, tonumber(ARGV[3])
-for i = 4, #ARGV, 3 do
+for i = 4, #ARGV, 4 do
   local mid, gone = ARGV[i], 0
   local key = home(mid)
   if ARGV[i + 1] == '' or (key and redis.call('HGET', key, 'n') == ARGV[i + 1]) then
     gone = key and 1 or 0
     if ARGV[i + 2] ~= '' then leave(ARGV[i + 2], mid, reach) end
+    for order, told in string.gmatch(ARGV[i + 3], '([^\\n]+) (%x+)') do
+      -- One that is a memory of its own, cited by this, stays in its place.
+      if string.match(redis.call('GET', R .. 'al:' .. told) or '', '^%S+') == mid then leave(order, told, reach) end
+    end
     wipe(mid)
   end
   out[#out + 1] = gone

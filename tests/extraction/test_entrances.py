@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 
 from agent_memory.api.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.sameness import is_turn
 from agent_memory.scope import SessionRef
 from agent_memory.services.settling import adopt_settled
 from agent_memory.settings import load_settings
@@ -68,6 +68,12 @@ class Server:
         """Somebody says so, word for word."""
         await self.api.append_messages("chat", [MemoryMessage(role="user", content=text_of(user), id=f"{n}")], user_id=user)
         self.sessions.add((user, "chat"))
+
+    async def elsewhere(self, user: str, n: int) -> None:
+        """Somebody says so in a session of its own, on a day of its own."""
+        said = MemoryMessage(role="user", content=text_of(user), id=f"{n}", created_at=datetime(2024, 3, 1 + n, tzinfo=UTC))
+        await self.api.append_messages(f"of day {n}", [said], user_id=user)
+        self.sessions.add((user, f"of day {n}"))
 
     async def extraction(self, user: str, n: int) -> None:
         """Somebody says so in other words, and a model reads it out of them."""
@@ -142,22 +148,24 @@ ENTRANCES: dict[str, Entrance] = {
     "create as an event": Server.episodic,
     "session": Server.in_session,
     "message": Server.message,
+    "message of another day": Server.elsewhere,
     "extraction": Server.extraction,
     "MCP": Server.by_mcp,
     "eager tool": Server.eager_tool,
     "lazy tool": Server.lazy_tool,
     "move": Server.move,
 }
+MESSAGES = ("message", "message of another day")
 PAIRS = list(product(ENTRANCES, ENTRANCES))
 
 
 @dataclass
 class Kept:
-    """What is there of a text: what is stated, and what was said."""
+    """What search, list and get have of a text, and what it rests on."""
 
-    stated: list[MemoryRecord]
-    said: list[MemoryRecord]
-    evidence: dict[str, MemoryEvidence]
+    found: list[MemoryRecord]
+    listed: int
+    evidence: MemoryEvidence
 
 
 @pytest.fixture(scope="module")
@@ -176,27 +184,24 @@ async def kept(server: Server) -> dict[tuple[str, str], Kept]:
             await server.worked_off()
     found: dict[tuple[str, str], Kept] = {}
     for pair, user in users.items():
-        records = [one async for one in server.api.search_all_long_term_memories("", user_id={"eq": user}, batch_size=50)]
+        records = [one async for one in server.api.search_all_long_term_memories(text_of(user), user_id={"eq": user}, batch_size=50)]
+        listed = await server.api.search_long_term_memory("", user_id={"eq": user}, limit=50)
         same = [one for one in records if one.text == text_of(user)]
-        stated, said = [one for one in same if not is_turn(one)], [one for one in same if is_turn(one)]
-        evidence = {one.id: await server.api.get_memory_evidence(one.id) for one in same}
-        found[pair] = Kept(stated, said, evidence)
+        evidence = await server.api.get_memory_evidence(same[0].id)
+        found[pair] = Kept(same, sum(one.text == text_of(user) for one in listed.memories), evidence)
     return found
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[" then ".join(pair) for pair in PAIRS])
 async def test_twice_is_one_memory_with_two_pieces_of_evidence(kept: dict[tuple[str, str], Kept], pair: tuple[str, str]) -> None:
-    """A message stays in its place as what was said, and is the evidence of what is stated in its words."""
     one = kept[pair]
-    turns = "message" in pair
-    (memory,) = one.said if pair == ("message", "message") else one.stated
-    assert len(one.said) == turns
-    pieces = one.evidence[memory.id].evidence
+    (memory,) = one.found
+    assert one.listed == 1
+    pieces = one.evidence.evidence
     assert len(pieces) == 2, pieces
     sources = [(piece.session_id, *piece.message_ids, piece.memory_id if not piece.message_ids else None) for piece in pieces]
     assert len(set(sources)) == 2, "they are different pieces"
-    if turns:
-        shown = [message.content for piece in pieces for message in piece.messages or () if message.id in ("0", "1")]
-        assert shown == [memory.text] * pair.count("message")
+    shown = [message.content for piece in pieces for message in piece.messages or () if message.id in ("0", "1")]
+    assert shown == [memory.text] * sum(name in MESSAGES for name in pair)
     if pair[0] in ("create", "create as an event"):
         assert memory.id.endswith(" 0"), "who comes first keeps the id"

@@ -11,6 +11,7 @@ from agent_memory.services.access import scope_of_work
 from agent_memory.storage.erasure import Erasure, Ordered
 from agent_memory.storage.working import Life
 from agent_memory_client.models import SummaryView
+from agent_memory_worker.heirs import hand_on
 
 _PAGE = 100
 
@@ -33,7 +34,10 @@ async def erase(runtime: Runtime, name: str) -> int:
     while records := await runtime.erasures.page(scope, order.what):
         if not await runtime.erasures.stands(order):
             return counts.total()
+        await hand_on(runtime, scope, order.what, records)
         counts["memories"] += sum(await runtime.memories.drop(scope, records))
+    if order.what.session_id is not None:
+        await runtime.traces.forget_evidence(scope, order.what)
     counts["versions"] += await runtime.traces.forget_past(scope, order.what)
     await runtime.traces.forget_claims(scope)
     if order.what.session_id is None and order.what.user_id is not None:
