@@ -239,11 +239,11 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         token_gate = TokenGate(settings.auth, token_store)
         gate = JwtGate(settings.auth, KeySet(fetching(settings.auth))) if settings.auth.mode == "oauth2" else token_gate
         dossiers = DossierReader(client, keys, spec)
-        restorer = Restorer(client, keys, spec, fsync=settings.redis.durability == "strict")
+        restorer = Restorer(client, keys, scripts, spec, fsync=settings.redis.durability == "strict")
         change_dossiers = ChangeDossiers(client, keys, changes, dossiers, restorer)
         rules = RuleStore(client, keys)
         sources = Sources(dossiers, change_dossiers, SessionDossierReader(client, keys, sessions), rules, view_store, spec)
-        targets = Targets(restorer, memories, dossiers, change_dossiers, sessions, rules, view_store, models.counter)
+        targets = Targets(restorer, decisions, memories, dossiers, change_dossiers, sessions, rules, view_store, models.counter)
         extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
         working = WorkingMemoryService(settings, sessions, models.counter, memory_limit, extracts=extracts)
         usage_store = UsageStore(client, keys)

@@ -29,6 +29,12 @@ def is_turn(record: MemoryRecord) -> bool:
     return record.memory_type is MemoryTypeEnum.MESSAGE and bool(record.extracted_from)
 
 
+def is_plain(turn: MemoryRecord) -> bool:
+    """Whether a message says its words and no more: nobody gave it a pin, tags, dates or metadata that another memory would lack."""
+    more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
+    return not any(more) and turn.metadata.keys() <= {"role"}
+
+
 def ends_at(record: MemoryRecord) -> datetime | None:
     """When a memory stops being shown: its time is over, or it expires."""
     return min((moment for moment in (record.valid_to, record.expires_at) if moment is not None), default=None)

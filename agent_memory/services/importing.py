@@ -10,6 +10,7 @@ from typing import Any
 from agent_memory.errors import AgentMemoryError, BadInput, Forbidden, RedisUnavailable, TooMany, VersionMismatch
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.redaction import redact
+from agent_memory.sameness import is_turn
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.access import list_place_of, place_of, writing
 from agent_memory.services.extraction_rules import check_strategy
@@ -29,11 +30,13 @@ from agent_memory.services.import_lines import (
 from agent_memory.services.limits import MemoryLimit
 from agent_memory.services.longterm import message_memory_id
 from agent_memory.services.quarantine import given, screened
+from agent_memory.services.settling import enriched, tells_the_same
 from agent_memory.services.view_filters import check_group, check_view
 from agent_memory.services.views import MAX_VIEWS
 from agent_memory.settings import Settings
 from agent_memory.storage.change_dossiers import ChangeDossiers
 from agent_memory.storage.codec import encode_own, message_identity
+from agent_memory.storage.decisions import DecisionStore, Origin, Update
 from agent_memory.storage.dossiers import Dossier, DossierReader
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.reach import within
@@ -57,6 +60,7 @@ class Targets:
     """Where lines go."""
 
     restorer: Restorer
+    decisions: DecisionStore
     memories: MemoryStore
     dossiers: DossierReader
     changes: ChangeDossiers
@@ -179,11 +183,25 @@ class ImportService:
         batch, run.batch = run.batch, []
         await self._limit.room_for(run.scope.tenant, len(batch))
         states = await self._to.restorer.restore(run.scope, [one for _, one in batch])
+        for place, state in enumerate(states):
+            if state.startswith("twin "):
+                states[place] = await self._twin(run.scope, batch[place][1], state.removeprefix("twin "))
         for (number, one), state in zip(batch, states, strict=True):
             self._done(run, number, "memory", state, one.id)
             if state == "new" and one.now is not None:
                 run.report.vectors_reused += one.now.vector is not None
                 run.report.vectors_to_embed += one.now.vector is None
+
+    async def _twin(self, scope: Scope, one: Dossier, mid: str) -> str:
+        """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
+        other = (await self._to.memories.load(scope, [mid]))[0]
+        if other is not None and one.now is not None and tells_the_same(one.now.record, other.record):
+            more = other.record if is_turn(one.now.record) else enriched(other.record, one.now.record)
+            if more != other.record:
+                await self._to.decisions.commit(scope, [Update(other, more)], Origin("import", "said again in an import"), late=True)
+            await self._to.restorer.fold(scope, one, other)
+            return "same"
+        return (await self._to.restorer.restore(scope, [one], dedupe=False))[0]
 
     # ---------------------------------------------------------------------------------------------------------- sessions
 

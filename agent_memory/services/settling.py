@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory.errors import Conflict
-from agent_memory.sameness import begins_at
+from agent_memory.sameness import begins_at, ends_at, is_plain, is_turn
 from agent_memory.scope import Scope
 from agent_memory.storage.decisions import Add, AddEvidence, Decision, DecisionStore, Origin, Supersede, Update
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.neighbours import Held, NeighbourStore
 from agent_memory.storage.records import Found, evidence_of, standing
+from agent_memory.timewords import names_relative_time
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _TRIES = 16
@@ -100,7 +101,7 @@ async def adopt_settled(store: MemoryStore, decisions: DecisionStore, scope: Sco
             decided = [AddEvidence(other, one, record) for one in pieces]
             done = (await decisions.commit(scope, decided, Origin("move"), late=True)).done
         states[place] = "repeat" if done else (await store.adopt(scope, [record], dedupe=False))[0]
-    return states
+    return ["repeat" if state == "again" else state for state in states]
 
 
 async def _inserted(store: MemoryStore, scope: Scope, record: MemoryRecord, current: Found) -> list[Decision]:
@@ -136,6 +137,16 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
     if any(getattr(record, name) not in (None, getattr(old, name)) for name in ("valid_to", "expires_at", "slot", "category")):
         return False
     return all(old.metadata.get(name, value) == value for name, value in record.metadata.items())
+
+
+def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
+    """As `repeats`, also of messages: those of one role tell the same, unless they speak of their own day."""
+    if not is_turn(record):
+        return not is_turn(old) and repeats(record, old)
+    if not is_turn(old):
+        return ends_at(old) is None and is_plain(record)
+    same_day = record.created_at.date() == old.created_at.date() or not names_relative_time(record.text)
+    return same_day and record.metadata.get("role") == old.metadata.get("role") and is_plain(record)
 
 
 def enriched(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:

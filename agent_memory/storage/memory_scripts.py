@@ -23,7 +23,7 @@ from agent_memory.storage.telling_scripts import ABSORB, SAID_BEFORE
 #   restore  mid, from (version, "" for none), to (version that it must have now, "" for none)
 #   forget-evidence mid, field, alias and order (of a message that is another name of it, and no more); alias alias, mid, dig;
 #   unalias alias; check mid, expect; yield mid, expect: its words and slot are free;
-#   inherit mid, of (a mid), fields, names: evidence and other names become this one's
+#   absorb mid, sc, said, order: as `put` does; inherit mid, of (a mid), fields, names: evidence and other names become this one's
 #   claim    id, state, to: moves a change from one state to another
 # -> {"fenced"}, with `atomic` {"moved", group, what} and nothing done, or {"ok", state of every step…}: "new", "changed", "same",
 #    "buried", "moved", "other", "twin <mid>", "slot <mid>", "again", "done", "skipped" (another step of its group was not done)
@@ -268,6 +268,10 @@ does['forget-evidence'] = function(s)
     end
   end
   retag(s.mid)
+  return 'done'
+end
+function does.absorb(s)
+  if redis.call('EXISTS', mk(s.mid)) == 1 then absorb(s) end
   return 'done'
 end
 function does.yield(s)

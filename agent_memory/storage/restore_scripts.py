@@ -8,9 +8,10 @@ from agent_memory.storage.outbox_scripts import PRELUDE
 # Brings memories back with all that is known of them. What is here stays as it is.
 # KEYS due:memory, try:memory, why:memory, dead:memory, wake
 # ARGV header {root, field (of vectors), seconds (of tombstones), items: [{mid, state, n, h, first, count, vector (of ARGV)?, order?,
-#   place?, sc?, slot?, versions: [{n, first, count, bare: bool}…], aliases: [[mid, digest]…], evidence: [field, json…]}…]}, then the fields
-#   and values of hashes, and vectors
-# -> per memory "new", "same" (it is here), "other" (something else stands here), "slot" (another fact of its slot is current)
+#   place?, sc?, slot?, names? (what knows a memory of its words), versions: [{n, first, count, bare: bool}…], aliases: [[mid, digest]…],
+#   evidence: [field, json…]}…]}, then the fields and values of hashes, and vectors
+# -> per memory "new", "same" (it is here), "other" (something else stands here), "slot" (another fact of its slot is current),
+#    "twin <mid>" (a memory of its words is current)
 MEMORY_RESTORE = (
     PRELUDE
     + """
@@ -29,7 +30,14 @@ local function against(s)
     local last = s.versions[#s.versions]
     return redis.call('EXISTS', hk(s.mid .. '.' .. last.n)) == 1 and 'same' or nil
   end
-  if redis.call('EXISTS', R .. 'al:' .. s.mid) == 1 then return 'other' end
+  local twin
+  for _, name in ipairs(s.state == 'current' and s.names or {}) do
+    local known = redis.call('HGET', R .. 'by:' .. s.sc, name)
+    twin = twin or known and redis.call('EXISTS', mk(known)) == 1 and known
+  end
+  local of = redis.call('GET', R .. 'al:' .. s.mid)
+  if of then return string.match(of, '^%S+') == twin and 'same' or 'other' end
+  if twin then return 'twin ' .. twin end
   if s.slot and s.state == 'current' then
     local holder = redis.call('HGET', R .. 'by:' .. s.sc, s.slot)
     if holder and home(holder) then return 'slot' end
@@ -71,6 +79,7 @@ for _, s in ipairs(h.items) do
       end
     end
     for i = 1, #s.evidence, 2 do redis.call('HSETNX', R .. 'ev:' .. s.mid, s.evidence[i], s.evidence[i + 1]) end
+    retag(s.mid)
   end
   out[#out + 1] = why or 'new'
 end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -12,15 +13,14 @@ from agent_memory.scope import Scope
 from agent_memory.storage.dossiers import Dossier, Version
 from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.keys import Keys
-from agent_memory.storage.lua import Arg, Script, compact
+from agent_memory.storage.lua import Arg, Script, Scripts, compact
 from agent_memory.storage.reach import permit_writing
-from agent_memory.storage.records import memory_digest, memory_fields, standing
+from agent_memory.storage.records import WORDS, Found, evidence_of, memory_digest, memory_fields, standing
 from agent_memory.storage.restore_scripts import CHANGE_RESTORE, MEMORY_RESTORE
-from agent_memory.storage.steps import evidence_field, order_of
+from agent_memory.storage.steps import Steps, evidence_field, order_of
 from agent_memory.tasks import DueKind
 from agent_memory.units import unit_terms
 
-Restored = Literal["new", "same", "other", "slot"]
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 # Vectors of another length are none of a model's.
 _LENGTH = 0.05
@@ -29,7 +29,8 @@ _LENGTH = 0.05
 class Restorer:
     """Writes dossiers and changes."""
 
-    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, fsync: bool = False) -> None:
+    def __init__(self, client: Redis, keys: Keys, scripts: Scripts, spec: VectorSpec, *, fsync: bool = False) -> None:
+        self._scripts = scripts
         self._keys = keys
         self._spec = spec
         self._memories = Script(client, MEMORY_RESTORE, fsync=fsync)
@@ -39,27 +40,57 @@ class Restorer:
         """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
-    async def restore(self, scope: Scope, dossiers: Sequence[Dossier]) -> list[Restored]:
-        """Brings memories back in one step; what is here under an id stays. Raises Forbidden for what is out of reach.
+    async def restore(self, scope: Scope, dossiers: Sequence[Dossier], *, dedupe: bool = True) -> list[str]:
+        """Brings memories back in one step: "new", "same", "other" or "slot" (what is here stays), and with `dedupe` "twin <mid>" for what
+        has the words of a memory that is here. Raises Forbidden for what is out of reach.
 
-        The vectors are of this store's model; what has none is embedded by a worker.
+        Messages that have the words of a statement become its evidence. The vectors are of this store's model; what has none is embedded
+        by a worker.
         """
         permit_writing(scope, [version.record for one in dossiers for version in (*one.versions, *([one.now] if one.now else []))])
         args: list[Arg] = []
-        items = [self._item(scope, one, args) for one in dossiers]
+        items = [self._item(scope, one, args, dedupe=dedupe) for one in dossiers]
         k = self._keys
         header = {"root": k.root, "field": self._spec.field, "seconds": _TOMBSTONE_SECONDS, "items": items}
         keys = [get(DueKind.MEMORY) for get in (k.due, k.tries, k.why, k.dead)]
         reply = await self._memories([*keys, k.wake], [compact(header), *args]) if items else []
-        return [state.decode() for state in reply]
+        states = [state.decode() for state in reply]
+        steps = Steps(k, scope.tenant, atomic=False)
+        new = [one.now.record for one, state in zip(dossiers, states, strict=True) if state == "new" and one.now and one.state == "current"]
+        takes = [step for record in new if (step := steps.absorb(record)) is not None]
+        for step in takes:
+            steps.group(step)
+        if takes:
+            await steps.run(self._scripts)
+        return states
 
-    def _item(self, scope: Scope, one: Dossier, args: list[Arg]) -> dict[str, Any]:
+    async def fold(self, scope: Scope, one: Dossier, into: Found) -> None:
+        """Brings in what is the same as a memory that is here (`into`): as evidence of it and other names of it, with its own history.
+
+        Done twice, the second time changes nothing.
+        """
+        assert one.now is not None
+        record = one.now.record
+        retired = Version(
+            record, {**one.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"}, one.now.place, one.now.terms, one.now.vector
+        )
+        await self.restore(scope, [Dossier("gone", None, [*one.versions, retired])])
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        for piece in (*evidence_of(record), *one.evidence):
+            steps.group(steps.evidence(into, piece, alias=record))
+        for name, dig in one.aliases:
+            steps.group(steps.also_named(into, name, dig))
+        await steps.run(self._scripts)
+
+    def _item(self, scope: Scope, one: Dossier, args: list[Arg], *, dedupe: bool) -> dict[str, Any]:
         item: dict[str, Any] = {"mid": self.mid(scope, one.id), "state": one.state}
         if one.now is not None:
             record = one.now.record
             stands = standing(scope.tenant, record)
             given = one.now.marks.get("h") or memory_digest(record)
             item |= {"n": one.now.marks["n"], "h": given, "sc": stands.scope, **({"slot": stands.slot} if stands.slot else {})}
+            if dedupe and record.quarantine is None:
+                item["names"] = list(dict.fromkeys([WORDS + stands.words[1:], stands.words]))
             vector = one.now.vector
             item |= self._fields(scope, one.now, args, vector if one.state == "over" else None)
             if one.state == "current" and vector is not None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from agent_memory.sameness import is_turn
+from agent_memory.sameness import is_plain, is_turn
 from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import iso
 from agent_memory.storage.keys import Keys
@@ -162,6 +162,8 @@ class Steps:
         words = stands.words[1:]
         if not is_turn(record):
             return {"said": [TURN + words, REPLY + words]}
+        if not is_plain(record):
+            return {}
         role, at = str(record.metadata.get("role")), record.created_at
         piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
         piece.source = "user" if said_by_person(record) else "assistant"
@@ -190,6 +192,18 @@ class Steps:
         if alias is not None and alias.id != found.record.id:
             step |= {"alias": self.mid(alias.id), "dig": memory_digest(alias)}
         return step | ({"late": True} if late else {})
+
+    def absorb(self, record: MemoryRecord) -> Step | None:
+        """What a new statement does to messages of its words, for one that is here already; None for a message itself."""
+        if is_turn(record) or record.quarantine is not None:
+            return None
+        stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
+        step: Step = {"op": "absorb", "mid": self.mid(record.id), "sc": stands.scope, **self._cited(record, stands)}
+        return step | ({"order": order} if order else {})
+
+    def also_named(self, found: Found, memory_id: str, dig: str) -> Step:
+        """Makes an id another name of a memory; `dig` is the digest of what was given under it."""
+        return {"op": "alias", "alias": self.mid(memory_id), "mid": found.mid, "dig": dig}
 
     def disown(self, found: Found, name: str, evidence: Evidence) -> Step:
         """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""

@@ -26,6 +26,19 @@ end
 
 # Expects `alias` and `unalias`.
 ABSORB = """
+-- As `sameness.is_plain`.
+local function plain(r)
+  for _, name in ipairs({'event_date', 'valid_from', 'valid_to', 'expires_at', 'slot'}) do
+    if r[name] and r[name] ~= cjson.null then return false end
+  end
+  for _, name in ipairs({'topics', 'entities'}) do
+    if type(r[name]) == 'table' and #r[name] > 0 then return false end
+  end
+  for name in pairs(r.metadata or {}) do
+    if name ~= 'role' then return false end
+  end
+  return r.pinned ~= true
+end
 -- A new statement in the words of messages: they become its evidence and their ids names of it. They keep their places in their sessions,
 -- for those around them; the first one's is the statement's, too, which is found by what was said around it.
 local function absorb(s)
@@ -34,7 +47,7 @@ local function absorb(s)
     local turn = redis.call('HGET', R .. 'by:' .. s.sc, name)
     local at = turn and turn ~= s.mid and redis.call('HMGET', mk(turn), 'j', 'h', 'z')
     local r = at and at[1] and not at[3] and cjson.decode(at[1])
-    if r and r.pinned ~= true then
+    if r and plain(r) then
       local piece = {session_id = r.session_id, message_ids = r.extracted_from, role = (r.metadata or {}).role, at = r.created_at}
       piece.source = string.sub(name, 1, 1) == 'u' and 'user' or 'assistant'
       redis.call('HSETNX', R .. 'ev:' .. s.mid, 'm' .. turn, cjson.encode(piece))

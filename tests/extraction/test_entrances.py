@@ -15,17 +15,20 @@ import pytest
 from agent_memory.api.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.scope import SessionRef
-from agent_memory.services.settling import adopt_settled
-from agent_memory.settings import load_settings
+from agent_memory.settings import Settings, load_settings
 from agent_memory.storage.keys import Keys
+from agent_memory.storage.old_layout import OldPrefixes
 from agent_memory.tasks import DueKind
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryEvidence, MemoryMessage, MemoryRecord
 from agent_memory_worker.main import run_worker
 from tests.extraction.cases import SCOPE
+from tests.migration.moves import move
+from tests.migration.old_server import hashed
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
 from tests.support.mcp import Session, over_http
+from tests.support.rig import Rig, SharedEmbedder
 from tests.support.waiting import wait_until
 
 PREFIX = "entrances"
@@ -41,6 +44,8 @@ class Server:
     """A server with everything, and the entrances of it."""
 
     url: str
+    redis_url: str
+    settings: Settings
     api: MemoryAPIClient
     http: httpx.AsyncClient
     runtime: Runtime
@@ -102,9 +107,28 @@ class Server:
         assert done["success"], done
 
     async def move(self, user: str, n: int) -> None:
-        """What is moved in from another server, by the function that moves a page of it."""
-        record = MemoryRecord(id=f"old {user} {n}", text=text_of(user), user_id=user, memory_type="semantic")
-        assert (await adopt_settled(self.runtime.memories, self.runtime.decisions, SCOPE, [record]))[0] in ("new", "repeat")
+        """An old server's memory, which `agent-memory migrate` will find: see `moved_in`."""
+        record = {"id": f"old {user} {n}", "text": text_of(user), "user_id": user, "memory_type": "semantic", "created_at": 1.7e9}
+        await self.runtime.client.hset(f"{PREFIX}-old-{n}:{record['id']}", mapping=hashed(record, None))  # pyright: ignore[reportGeneralTypeIssues]
+
+    async def moved_in(self, n: int) -> None:
+        """Moves what stands in the old layout, and takes it away there, so that nothing but these is moved."""
+        client, embedder = self.runtime.client, SharedEmbedder(self.runtime.embedder)
+        report = await move(Rig(self.runtime, self.settings, embedder), self.redis_url, prefixes=OldPrefixes(memories=f"{PREFIX}-old-{n}"))
+        assert report.counts["memory"].written + report.counts["memory"].there == len(ENTRANCES), report
+        async for key in client.scan_iter(match=f"{PREFIX}-old-{n}:*", count=1000):
+            await client.delete(key)
+
+    async def user_import(self, user: str, n: int) -> None:
+        """The export of a user of another server, brought in as this one."""
+        there = f"{user} there {n}"
+        await self.create(there, n)
+        lines = [line async for line in self.api.export_user(there)]
+        named = [line.replace(f"{there} {n}".encode(), f"brought {user} {n}".encode()) for line in lines]
+        named = [line.replace(text_of(there).encode(), text_of(user).encode()) for line in named]
+        report = await self.api.import_user(user, named)
+        assert report.complete
+        assert not report.problem_count, report
 
     async def worked_off(self) -> None:
         """Returns when nothing of the sessions waits any more."""
@@ -135,7 +159,7 @@ async def server(redis_url: str) -> AsyncGenerator[Server]:
                 httpx.AsyncClient(base_url=url, timeout=60) as http,
                 MemoryAPIClient(MemoryClientConfig(base_url=url, max_retries=0, timeout=60)) as api,
             ):
-                yield Server(url, api, http, runtime, model)
+                yield Server(url, redis_url, settings, api, http, runtime, model)
         finally:
             stop.set()
             await worker
@@ -154,6 +178,7 @@ ENTRANCES: dict[str, Entrance] = {
     "eager tool": Server.eager_tool,
     "lazy tool": Server.lazy_tool,
     "move": Server.move,
+    "import": Server.user_import,
 }
 MESSAGES = ("message", "message of another day")
 PAIRS = list(product(ENTRANCES, ENTRANCES))
@@ -181,6 +206,7 @@ async def kept(server: Server) -> dict[tuple[str, str], Kept]:
     async with over_http(f"{server.url}/mcp") as server.mcp:
         for n in (0, 1):
             await asyncio.gather(*(enter(ENTRANCES[pair[n]], user, n) for pair, user in users.items()))
+            await server.moved_in(n)
             await server.worked_off()
     found: dict[tuple[str, str], Kept] = {}
     for pair, user in users.items():

@@ -291,7 +291,7 @@ async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_name
     rome = record("Ada lives in Rome", "rome", user_id="ada", slot="home_city")
     held = await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "oslo")], rome)], BY, review=True)
     assert held.states == ["proposed"]
-    gone = await rig.rt.forgetting.forget(SCOPE, Policy(budget=4), Selection(), limit=1, dry_run=False)
+    gone = await rig.rt.forgetting.forget(SCOPE, Policy(budget=3), Selection(), limit=1, dry_run=False)
     assert gone.deleted == 1
     places = {"m", "v", "h", "mh", "ev", "al", "by", "ch", "mo", "bare"}
     assert {key.partition(":")[0] for key in await rig.raw_keys()} >= places - {"bare"}

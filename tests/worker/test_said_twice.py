@@ -1,0 +1,191 @@
+"""One text is one memory, whoever says it where: what it rests on, where it is found, and what is left of it when a session goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.services.access import scope_of_work
+from agent_memory.storage.erasure import Erasure
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import (
+    AppendMessagesRequest,
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    ExtractedMemoryRecord,
+    MemoryMessage,
+    MemoryRecord,
+    SearchRequest,
+    SessionId,
+    UpdateWorkingMemory,
+)
+from tests.support.rig import SCOPE, Rig
+
+BOAT = "The boat lies in Bergen"
+
+
+async def say(rig: Rig, session: str, *texts: str, on: int = 1, role: str = "user", user: str | None = "ada", **more: Any) -> None:
+    """Messages of a day of March, whose ids are "<session>-<place>"."""
+    when = datetime(2024, 3, on, 12, tzinfo=UTC)
+    messages = [MemoryMessage(role=role, content=text, id=f"{session}-{n}", created_at=when) for n, text in enumerate(texts)]
+    await rig.rt.working.append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id=user, **more))
+    await rig.work()
+
+
+async def state(rig: Rig, name: str, text: str = BOAT, user: str | None = "ada", **more: Any) -> None:
+    record = ExtractedMemoryRecord(id=name, text=text, user_id=user, memory_type="semantic", **more)
+    await rig.rt.longterm.create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+    await rig.work()
+
+
+async def erase(rig: Rig, session: str) -> None:
+    await rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, "ada", session))
+    await rig.work(DueKind.DELETION, DueKind.MEMORY)
+
+
+async def boats(rig: Rig, **request: Any) -> list[MemoryRecord]:
+    found = await rig.rt.search.search(SCOPE, SearchRequest(text="boat Bergen", search_mode="keyword", **request))
+    return [one for one in found.memories if one.text == BOAT]
+
+
+async def sources(rig: Rig, name: str) -> list[tuple[str, str | None]]:
+    pieces = (await rig.rt.history.evidence(SCOPE, name)).evidence
+    return sorted((piece.session_id or "", piece.role) for piece in pieces)
+
+
+async def terms(rig: Rig, one: MemoryRecord) -> set[str]:
+    return set((await rig.rt.client.hget(rig.keys.memory(rig.keys.mid(SCOPE.tenant, one.id)), "k")).decode().split())
+
+
+async def test_said_in_two_sessions_it_is_one_memory_that_each_of_them_has(rig: Rig) -> None:
+    await say(rig, "first", "I came home", BOAT, "I painted the mast", on=1)
+    await say(rig, "second", "Look at this storm", BOAT, "I worry for the sail", on=2)
+    (one,) = await boats(rig)
+    assert (one.session_id, one.created_at.day) == ("first", 1)
+    assert await sources(rig, one.id) == [("first", "user"), ("second", "user")]
+    pieces = (await rig.rt.history.evidence(SCOPE, one.id)).evidence
+    assert [(m.content, m.id, m.created_at.day) for piece in pieces for m in piece.messages] == [
+        (BOAT, "first-1", 1),
+        (BOAT, "second-1", 2),
+    ]
+    for session in ("first", "second"):
+        assert [found.id for found in await boats(rig, session_id=SessionId(eq=session))] == [one.id]
+    (sail,) = [found for found in await rig.stored() if "sail" in found.text]
+    assert "bergen" in await terms(rig, sail), "what stands beside the second telling is found by its words"
+    await erase(rig, "first")
+    (other,) = await boats(rig)
+    assert (other.session_id, other.extracted_from, other.created_at.day) == ("second", ["second-1"], 2)
+    assert await sources(rig, other.id) == [("second", "user")]
+    assert {"storm", "sail"} <= await terms(rig, other), "it is found by what was said around it there"
+    assert "mast" not in await terms(rig, other)
+    assert await boats(rig, session_id=SessionId(eq="first")) == []
+    await say(rig, "third", BOAT)
+    assert await sources(rig, other.id) == [("second", "user"), ("third", "user")]
+    for session in ("third", "second"):
+        await erase(rig, session)
+    assert await rig.stored() == []
+
+
+async def test_deleting_the_later_session_leaves_the_memory_without_its_evidence(rig: Rig) -> None:
+    await say(rig, "first", BOAT)
+    await say(rig, "second", "Look at this storm", BOAT, on=2)
+    (one,) = await boats(rig)
+    await erase(rig, "second")
+    assert [found.id for found in await boats(rig)] == [one.id]
+    assert await sources(rig, one.id) == [("first", "user")]
+    assert await boats(rig, session_id=SessionId(eq="second")) == []
+    await erase(rig, "first")
+    assert await rig.stored() == []
+    assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
+
+
+async def test_a_statement_takes_messages_of_its_words_over_with_what_was_said_around_them(rig: Rig) -> None:
+    await say(rig, "chat", "Look at this storm", BOAT, "I worry for the sail")
+    await say(rig, "other", BOAT, on=3)
+    (turn,) = await boats(rig)
+    await state(rig, "stated", created_at=datetime(2024, 3, 5, tzinfo=UTC))
+    (one,) = await boats(rig)
+    assert (one.id, one.memory_type) == ("stated", "semantic")
+    assert (await rig.rt.longterm.get(SCOPE, turn.id)).text == BOAT, "the message's id stays valid"
+    assert await sources(rig, "stated") == [("", None), ("chat", "user"), ("other", "user")]
+    assert {"storm", "sail"} <= await terms(rig, one)
+    assert [found.id for found in await boats(rig, session_id=SessionId(eq="chat"))] == ["stated"]
+    await rig.rt.longterm.patch(SCOPE, "stated", EditMemoryRecordRequest(metadata={"seen": True}))
+    await rig.index()
+    (one,) = await boats(rig, session_id=SessionId(eq="other"))
+    assert {"storm", "sail"} <= await terms(rig, one)
+    await erase(rig, "chat")
+    (one,) = await boats(rig)
+    assert {"storm", "sail"}.isdisjoint(await terms(rig, one)), "nor is it found any more by what was deleted"
+    assert await sources(rig, "stated") == [("", None), ("other", "user")]
+    await erase(rig, "other")
+    assert await sources(rig, "stated") == [("", None)]
+    await rig.rt.longterm.delete(SCOPE, ["stated"])
+    assert await rig.stored() == []
+
+
+async def test_a_message_in_the_words_of_a_statement_is_its_evidence_and_goes_with_it(rig: Rig) -> None:
+    await state(rig, "stated")
+    await say(rig, "chat", "Look at this storm", BOAT)
+    await say(rig, "chat again", BOAT, role="assistant", on=2)
+    (one,) = await boats(rig)
+    assert one.id == "stated"
+    assert await sources(rig, "stated") == [("", None), ("chat", "user"), ("chat again", "assistant")], "and it is told who said it"
+    assert "storm" in await terms(rig, one)
+    await rig.rt.longterm.delete(SCOPE, ["stated"])
+    messages = [MemoryMessage(role="user", content=BOAT, id="chat-1", created_at=datetime(2024, 3, 1, 12, tzinfo=UTC))]
+    await rig.rt.working.put(SCOPE, "chat", UpdateWorkingMemory(messages=messages, user_id="ada"))
+    await rig.work()
+    assert await boats(rig) == [], "what was deleted is not remembered again for a message that was known"
+
+
+async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: Rig) -> None:
+    """The other client's statement first: it is a statement still, and the message its evidence."""
+    held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
+    await rig.rt.working.put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
+    await rig.work()
+    await say(rig, "chat", BOAT)
+    await state(rig, "stated")
+    (one,) = await boats(rig)
+    assert one.id == "held"
+    await erase(rig, "tools")
+    (one,) = await boats(rig)
+    assert (one.id, one.session_id, one.memory_type) == ("stated", None, "semantic")
+    assert await sources(rig, "stated") == [("", None), ("chat", "user")]
+    await state(rig, "once more")
+    assert [found.id for found in await boats(rig)] == ["stated"]
+    await erase(rig, "chat")
+    assert [found.id for found in await boats(rig)] == ["stated"]
+
+
+async def test_what_names_its_day_is_said_anew_on_another(rig: Rig) -> None:
+    for day in (1, 2):
+        await say(rig, f"day {day}", "I sailed to Bergen yesterday", "The sail is red", on=day)
+    texts = sorted(one.text for one in await rig.stored())
+    assert texts == ["I sailed to Bergen yesterday", "I sailed to Bergen yesterday", "The sail is red"]
+
+
+async def test_other_words_under_the_id_of_a_message_are_no_evidence_any_more(rig: Rig) -> None:
+    await say(rig, "first", BOAT)
+    await say(rig, "second", BOAT)
+    (one,) = await boats(rig)
+    messages = [MemoryMessage(role="user", content="The boat lies in Oslo", id="second-0", created_at=datetime(2024, 3, 1, 12, tzinfo=UTC))]
+    await rig.rt.working.put(SCOPE, "second", UpdateWorkingMemory(messages=messages, user_id="ada"))
+    await rig.work()
+    assert await sources(rig, one.id) == [("first", "user")]
+    assert sorted(found.text for found in await rig.stored()) == [BOAT, "The boat lies in Oslo"]
+
+
+async def test_nobody_shares_with_another(rig: Rig) -> None:
+    await say(rig, "s", BOAT)
+    await say(rig, "s", BOAT, user="bob")
+    await say(rig, "s", BOAT, namespace="n")
+    await state(rig, "bob's", user="bob")
+    await state(rig, "n's", namespace="n")
+    record = ExtractedMemoryRecord(id="theirs", text=BOAT, user_id="ada")
+    await rig.rt.longterm.create(scope_of_work("others"), CreateMemoryRecordRequest(memories=[record]))
+    found = {(one.user_id, one.namespace, one.memory_type.value) for one in await rig.stored() if one.text == BOAT}
+    assert found == {("ada", None, "message"), ("bob", None, "semantic"), ("ada", "n", "semantic")}
+    (theirs,) = await rig.rt.memories.get(scope_of_work("others"), ["theirs"])
+    assert theirs is not None
+    assert theirs.text == BOAT
