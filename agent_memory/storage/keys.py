@@ -15,12 +15,12 @@ am:{0}:v:<mid>      hash    its vector, with the same index fields              
 am:{0}:h:<mid>      hash    a current memory whose time is over, with its vector           until deleted
 am:{0}:h:<mid>.<version> hash  a version that is no longer current, with its vector        until its memory is deleted
 am:{0}:mh:<mid>     zset    what else there is of a memory: versions, "a"liases, "c"hanges    as its memory
-am:{0}:ev:<mid>     hash    evidence that came after a memory was written                  as its memory
+am:{0}:ev:<mid>     hash    evidence that came after a memory was written, a message's by "m<mid>"   as its memory
 am:{0}:al:<mid>     string  another id of a memory: the memory, and what was given under it   as its memory
 am:{0}:by:<scope>   hash    which current memory has given words (see `records.standing`) or a slot ("s")   as those memories
 am:{0}:ch:<change>  hash    a change of memories that can be undone, or a proposal of one     until a memory of it is deleted
 am:{0}:bare         set     versions that were retired before they had a vector           until they have one
-am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival          until the last is deleted
+am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival, by any name   until the last is deleted
 am:{0}:use           hash    how often memories were read and when last (ms), by mid          until the memory is deleted, or found to be
 am:{0}:use:unfolded  set     memories whose time of reading the index does not know yet       until it does
 am:{0}:mt:<mid>     string  tombstone: background work must not bring this memory back     30 days
