@@ -1,9 +1,11 @@
 """`python -m benchmarks.flood`: one tenant asks for far more than it may have; do the others notice?
 
-Two tenants with keys of their own. The quiet one appends and searches steadily, first alone, then while the other one sends many times its
-rate, searches for everything, writes sessions and messages that are far too long, and has work waiting. Prints the figures of both and
-whether the promise holds: the quiet tenant's 95th percentile within 1.5 times of what it was alone, every answer of its 200, and each
-refusal of the other's with a time to come back.
+Two tenants with keys of their own. The quiet one appends and searches steadily, in short slices in turn: alone, and while the other one
+sends many times its rate, searches for everything, writes sessions and messages that are far too long, and has work waiting. Before each
+slice alone the work that waits is done. Prints the figures of both and whether the promise holds: the quiet tenant's 95th percentile within
+1.5 times of what it was alone, every answer of its 200, and each refusal of the other's with a time to come back.
+
+The flood comes from a process of its own, of a low priority, as it would from another machine: what it costs to send is not the server's.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +28,34 @@ import uvloop
 
 from benchmarks import corpus
 from benchmarks.http import connect, request
-from benchmarks.load import Driver
-from benchmarks.stack import running
+from benchmarks.load import Driver, Tally
+from benchmarks.meter import Meter
+from benchmarks.stack import child_environment, running
 from benchmarks.verdict import Verdict
 
 _MEMORIES = 1_000
 _RATES = {"append": 20.0, "search": 10.0}
 _PER_MINUTE = 1_800
 _FLOOD = {"append": 150.0, "search": 50.0, "everything": 20.0, "long session": 2.0, "long message": 1.0}
+_SLICE_SECONDS = 10.0
+_SIDES = ("alone", "beside the flood")
 _TIMES = 1.5
 # Differences below this are the noise of the machine.
 _NOISE_MS = 1.0
+_MODULE = "benchmarks.flood"
 
 
 class Tenant:
     """What a tenant sends."""
 
-    def __init__(self, driver: Driver, key: str) -> None:
+    def __init__(self, driver: Driver, key: str, first: int = 0) -> None:
+        """Its messages and sessions are numbered from `first`."""
         self.driver = driver
         self._key = key
-        self._number = 0
+        self._number = first
+        messages = [{"role": "user", "content": corpus.fact(5, n % 100)} for n in range(300)]
+        self._long_session = json.dumps({"messages": messages, "user_id": "ada"}).encode()
+        self._long_message = json.dumps({"messages": [{"role": "user", "content": "much " * 200_000}], "user_id": "ada"}).encode()
 
     def _request(self, method: str, path: str, body: Any) -> bytes:
         return request(method, path, json.dumps(body).encode(), key=self._key)
@@ -76,14 +89,13 @@ class Tenant:
 
     async def long_session(self, due: float) -> None:
         """A session of hundreds of messages at once."""
-        messages = [{"role": "user", "content": corpus.fact(5, n % 100)} for n in range(300)]
         path = f"/v1/working-memory/long-{self._next()}"
-        await self.driver.ask("long session", self._request("PUT", path, {"messages": messages, "user_id": "ada"}), due)
+        await self.driver.ask("long session", request("PUT", path, self._long_session, key=self._key), due)
 
     async def long_message(self, due: float) -> None:
         """A message of a megabyte."""
-        body = {"messages": [{"role": "user", "content": "much " * 200_000}], "user_id": "ada"}
-        await self.driver.ask("long message", self._request("POST", f"/v1/working-memory/much-{self._next()}/messages", body), due)
+        path = f"/v1/working-memory/much-{self._next()}/messages"
+        await self.driver.ask("long message", request("POST", path, self._long_message, key=self._key), due)
 
 
 async def _key(base: str, operator: str, tenant: str) -> str:
@@ -93,24 +105,76 @@ async def _key(base: str, operator: str, tenant: str) -> str:
     return json.loads(made)["token"]
 
 
-async def flood(seconds: float, folder: Path) -> dict[str, Any]:
-    """The quiet tenant's figures alone and beside the flood, and the flood's."""
+async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
+    """The quiet tenant's figures alone and beside the flood, in `rounds` slices of `seconds` each, and the flood's."""
     operator = secrets.token_hex(32)
     limits = {"LIMIT_TENANTS": json.dumps({"loud": {"requests_per_minute": _PER_MINUTE, "requests_burst": 60, "memories": 20_000}})}
     async with running(folder, settings={"AUTH_MODE": "token", "AUTH_ADMIN_TOKEN": operator, **limits}) as stack:
         base = stack.apis[0]
         keys = {tenant: await _key(base, operator, tenant) for tenant in ("quiet", "loud")}
-        quiet, loud = (Tenant(Driver(stack.apis), keys[tenant]) for tenant in ("quiet", "loud"))
+        quiet = Tenant(Driver(stack.apis), keys["quiet"])
         await quiet.remember(_MEMORIES)
-        found: dict[str, Any] = {"asked": {"seconds": seconds, "quiet": _RATES, "loud": _FLOOD, "loud may per minute": _PER_MINUTE}}
-        await _steadily(quiet, min(seconds, 10.0), _RATES)  # embeds the queries and warms everything up
-        for phase in ("alone", "beside the flood"):
-            quiet.driver = Driver(stack.apis)
-            sent = [_steadily(quiet, seconds, _RATES)] + ([_steadily(loud, seconds, _FLOOD)] if phase != "alone" else [])
-            await asyncio.gather(*sent)
-            found[phase] = {kind: quiet.driver.tallies[kind].figures() for kind in _RATES}
-        found["flood"] = {kind: tally.figures() for kind, tally in loud.driver.tallies.items()}
+        await _steadily(quiet, 10.0, _RATES)  # embeds the queries and warms everything up
+        drivers = {side: Driver(stack.apis) for side in _SIDES}
+        used: dict[str, dict[str, float]] = {side: defaultdict(float) for side in _SIDES}
+        loud: dict[str, Tally] = defaultdict(Tally)
+        meter = Meter(stack.pids)
+        for number in range(rounds):
+            await _worked_off(base, operator)
+            for side in _SIDES:
+                quiet.driver = drivers[side]
+                async with _flooding(base, keys["loud"], seconds, number, loud if side != "alone" else None):
+                    meter.start()
+                    await _steadily(quiet, seconds, _RATES)
+                    slice_used = meter.stop()
+                for name, share in {**slice_used.cpu, "others": slice_used.foreign * slice_used.wall}.items():
+                    used[side][name] += share / slice_used.wall / rounds
+        found: dict[str, Any] = {
+            "asked": {"rounds": rounds, "seconds": seconds, "quiet": _RATES, "loud": _FLOOD, "loud may per minute": _PER_MINUTE}
+        }
+        for side in _SIDES:
+            found[side] = {kind: drivers[side].tallies[kind].figures() for kind in _RATES}
+            found[side]["cpu_share"] = {name: round(share, 3) for name, share in used[side].items()}
+        found["flood"] = {kind: tally.figures() for kind, tally in loud.items()}
         return found
+
+
+async def _worked_off(base: str, operator: str) -> None:
+    """Returns when no background work waits: what the flood has left must not slow down the slice alone."""
+    connection = await connect(base)
+    while True:
+        work = json.loads(await connection.expect(request("GET", "/v1/ready", key=operator)))["checks"]["work"]
+        if not any(kind["pending"] for kind in work.values()):
+            break
+        await asyncio.sleep(0.25)
+    connection.close()
+
+
+@asynccontextmanager
+async def _flooding(base: str, key: str, seconds: float, number: int, into: dict[str, Tally] | None) -> AsyncGenerator[None]:
+    """The flood beside what the caller does meanwhile, its figures added `into` there; nothing without it."""
+    if into is None:
+        yield
+        return
+    given = json.dumps({"base": base, "key": key, "seconds": seconds, "first": number * 1_000_000})
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", _MODULE, "--as-flood", given, env=child_environment(), stdout=asyncio.subprocess.PIPE, limit=2**26
+    )
+    assert child.stdout is not None
+    await child.stdout.readline()  # it has begun
+    yield
+    for kind, tally in json.loads(await child.stdout.readline()).items():
+        into[kind].add(tally)
+    await child.wait()
+
+
+async def _be_the_flood(given: dict[str, Any]) -> None:
+    """What the other process does: says that it begins, sends, and says what came of it."""
+    os.nice(10)
+    loud = Tenant(Driver([given["base"]]), given["key"], given["first"])
+    print("begun", flush=True)
+    await _steadily(loud, given["seconds"], _FLOOD)
+    print(json.dumps({kind: vars(tally) for kind, tally in loud.driver.tallies.items()}), flush=True)
 
 
 async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float]) -> None:
@@ -127,7 +191,7 @@ async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float]) -> 
 
 def verdicts(found: dict[str, Any]) -> list[Verdict]:
     """Whether the quiet tenant was left in peace, and the loud one told when to come back."""
-    quiet = [found[phase][kind] for phase in ("alone", "beside the flood") for kind in _RATES]
+    quiet = [found[side][kind] for side in _SIDES for kind in _RATES]
     wrong = sum(count for one in quiet for status, count in one["answers"].items() if status != 200) + sum(
         sum(one["broken connections"].values()) for one in quiet
     )
@@ -149,10 +213,15 @@ def verdicts(found: dict[str, Any]) -> list[Verdict]:
 def main() -> int:
     """Reads the arguments, runs, prints the figures as JSON and the verdicts; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flood", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=45.0, help="of each of the two phases")
+    parser.add_argument("--rounds", type=int, default=6, help="slices alone, and as many beside the flood")
+    parser.add_argument("--seconds", type=float, default=_SLICE_SECONDS, help="of each slice")
+    parser.add_argument("--as-flood", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.as_flood:
+        uvloop.run(_be_the_flood(json.loads(options.as_flood)))
+        return 0
     with tempfile.TemporaryDirectory(prefix="flood-") as folder:
-        found = uvloop.run(flood(options.seconds, Path(folder)))
+        found = uvloop.run(flood(options.rounds, options.seconds, Path(folder)))
     said = verdicts(found)
     print(json.dumps(found, indent=1), *said, sep="\n")
     return 0 if all(verdict.holds for verdict in said) else 1

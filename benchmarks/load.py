@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,15 @@ class Tally:
     sent: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     without_time: int = 0
     broken: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Takes in what another process counted: the attributes of its tally after their way through JSON."""
+        self.statuses.update({int(status): count for status, count in other["statuses"].items()})
+        self.broken.update(other["broken"])
+        self.without_time += other["without_time"]
+        for mine, theirs in ((self.due, other["due"]), (self.sent, other["sent"])):
+            for status, seconds in theirs.items():
+                mine[int(status)] += seconds
 
     def figures(self) -> dict[str, Any]:
         """For the report; times in ms."""

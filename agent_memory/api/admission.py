@@ -6,20 +6,24 @@ How many are worked on follows from how late the event loop is: requests that wa
 nobody, those that are computed do. While the loop is late all the time, the limit shrinks step by step; while it is not, it grows again.
 The signal is CoDel's: the least delay of an interval, which a burst or a pause does not raise, a standing queue does (Nichols and Jacobson,
 "Controlling Queue Delay", ACM Queue, 2012). The steps are TCP's, down in proportion and up little by little.
+
+Where there are several tenants, each has its share of the places and a line of its own (`turns.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from contextlib import suppress
 from time import monotonic
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory.api.errors import render
+from agent_memory.api.turns import Turns
 from agent_memory.errors import Overloaded
 from agent_memory.metrics import REQUESTS_IN_FLIGHT, REQUESTS_REFUSED
+
+SHARER = "agent_memory.sharer"
+"""The name under which an ASGI scope says whose share of the places its request takes. Without it: that of all who are not known yet."""
 
 # Whoever watches the server must see it when it has no room.
 _EXEMPT = frozenset({"/v1/health", "/v1/ready", "/metrics"})
@@ -78,60 +82,82 @@ class Limit:
 
 
 class Admission:
-    """Pure ASGI. At most `most` requests are under way at a time; a refusal is a 503 with `Retry-After`."""
+    """Pure ASGI. At most `most` requests are under way at a time; a refusal is a 503 with `Retry-After`.
 
-    def __init__(self, app: ASGIApp, *, most: int) -> None:
+    With `fair`, the tenants that `SHARER` names share the places.
+    """
+
+    def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
         self._app = app
         self._limit = Limit(most)
         self._room = min(most, _IN_LINE)
-        self._working = 0
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._turns = Turns[asyncio.Future[bool]](fair=fair)
         self._due: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (path := scope["path"].rstrip("/")) in _EXEMPT or path.endswith(_STREAM):
             await self._app(scope, receive, send)
             return
-        limit, under_way = self._limit.requests, self._working + len(self._line)
-        if under_way >= max(limit, self._room):
-            REQUESTS_REFUSED.inc()
-            message = f"{under_way} requests are under way, more than are answered in time (MAX_CONCURRENT_REQUESTS at most): try again"
-            await render(Overloaded(message, retry_after=_RETRY_AFTER_SECONDS))(scope, receive, send)
+        sharer: str = scope.get(SHARER, "")
+        now, turns, limit = monotonic(), self._turns, self._limit.requests
+        turns.arrives(sharer, now)
+        if turns.working + turns.waiting >= max(limit, self._room) and not self._makes_room(sharer, limit):
+            await self._refuse(scope, receive, send)
             return
-        REQUESTS_IN_FLIGHT.set(under_way + 1)
         if self._due is None:
             self._wait()
-        if self._working >= limit or self._line:
-            await self._turn()
-        else:
-            self._working += 1
+        if turns.may_begin(sharer, limit, now):
+            turns.begins(sharer)
+            REQUESTS_IN_FLIGHT.set(turns.working + turns.waiting)
+        elif not await self._turn(sharer):
+            await self._refuse(scope, receive, send)
+            return
         try:
             await self._app(scope, receive, send)
         finally:
-            self._working -= 1
+            turns.ends(sharer)
             self._next()
-            REQUESTS_IN_FLIGHT.set(self._working + len(self._line))
+            REQUESTS_IN_FLIGHT.set(turns.working + turns.waiting)
 
-    async def _turn(self) -> None:
-        """Waits in line; whoever ends its work hands its place over."""
+    def _makes_room(self, sharer: str, limit: int) -> bool:
+        """Whether a request may stay although there is no more room: another one had to go, or its tenant has nothing under way yet."""
+        place = self._turns.makes_room(sharer)
+        if place is not None:
+            if not place.done():  # else it has gone by itself
+                place.set_result(False)
+            return True
+        all_of_them = self._turns.working + self._turns.waiting
+        return self._turns.is_new(sharer) and all_of_them < 2 * max(limit, self._room)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        REQUESTS_REFUSED.inc()
+        under_way = self._turns.working + self._turns.waiting
+        message = f"{under_way} requests are under way, more than are answered in time (MAX_CONCURRENT_REQUESTS at most): try again"
+        await render(Overloaded(message, retry_after=_RETRY_AFTER_SECONDS))(scope, receive, send)
+
+    async def _turn(self, sharer: str) -> bool:
+        """Waits in line; whoever ends its work hands its place over. False when the place in line was needed for another tenant."""
         place = asyncio.get_running_loop().create_future()
-        self._line.append(place)
+        self._turns.waits(sharer, place)
+        REQUESTS_IN_FLIGHT.set(self._turns.working + self._turns.waiting)
         try:
-            await place
+            return await place
         except asyncio.CancelledError:
-            if place.cancelled():
-                with suppress(ValueError):  # `_next` may have met it
-                    self._line.remove(place)
-            else:  # it was given its turn in the same moment
-                self._working -= 1
-                self._next()
+            if place.done() and not place.cancelled():
+                if place.result():  # it was given its turn in the same moment
+                    self._turns.ends(sharer)
+                    self._next()
+            else:
+                self._turns.leaves(sharer, place)
             raise
 
     def _next(self) -> None:
-        while self._line and self._working < self._limit.requests:
-            if not (place := self._line.popleft()).done():
-                place.set_result(None)
-                self._working += 1
+        now, limit = monotonic(), self._limit.requests
+        while (found := self._turns.next(limit, now)) is not None:
+            sharer, place = found
+            if not place.done():
+                place.set_result(True)
+                self._turns.begins(sharer)
 
     def _wait(self) -> None:
         self._due = monotonic() + _BEAT_SECONDS
@@ -140,9 +166,12 @@ class Admission:
     def _beat(self) -> None:
         """As long as requests are under way; an idle process is left to sleep."""
         assert self._due is not None
-        if self._working:
+        if self._turns.working:
             now = monotonic()
-            self._limit.beat(now - self._due, now, self._working)
+            late = now - self._due
+            # Who waits although there are places has its tenant's share: more places are asked for.
+            under_way = self._turns.working + (self._turns.waiting if late <= _LATE_SECONDS else 0)
+            self._limit.beat(late, now, under_way)
             self._next()
             self._wait()
         else:

@@ -20,6 +20,7 @@ from agent_memory.api.hosts import HostCheck, allowed_names
 from agent_memory.api.limiting import Limiting
 from agent_memory.api.middleware import Edge
 from agent_memory.api.routes import ROUTERS, ops
+from agent_memory.api.turnstile import Turnstile
 from agent_memory.errors import StartupError
 from agent_memory.mcp.door import McpDoor
 from agent_memory.runtime import Runtime, open_runtime
@@ -108,7 +109,14 @@ def _assembled(
     if settings.auth.required:
         app.add_middleware(Authentication, gate=lambda: None if app.state.runtime is None else app.state.runtime.gate)
     # Within Edge, so that a refusal has its id and is counted, too.
-    app.add_middleware(Admission, most=settings.server.max_concurrent_requests)
+    app.add_middleware(Admission, most=settings.server.max_concurrent_requests, fair=settings.auth.required)
+    if settings.auth.required or settings.limits.some("requests_per_minute"):
+        app.add_middleware(
+            Turnstile,
+            gate=lambda: None if app.state.runtime is None else app.state.runtime.gate,
+            limit=lambda: None if app.state.runtime is None else app.state.runtime.request_limit,
+            required=settings.auth.required,
+        )
     if settings.server.audit_log:
         app.add_middleware(Auditing, required=settings.auth.required)
     origins = [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]

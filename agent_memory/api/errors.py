@@ -95,7 +95,7 @@ def _cut(text: str, limit: int) -> str:
     return text[:limit].encode("utf-8", "replace").decode() + ("…" if len(text) > limit else "")
 
 
-def render(error: AgentMemoryError) -> Response:
+def render(error: AgentMemoryError) -> JsonResponse:
     """The answer to one of our own errors."""
     if isinstance(error, BadInput) and not isinstance(error, Refused) and error.status == 422:
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in error.field.split(".")))

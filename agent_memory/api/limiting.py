@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_memory.api.errors import render
 from agent_memory.errors import AgentMemoryError
@@ -16,7 +16,20 @@ from agent_memory.services.access import EVERYBODY, PRINCIPAL
 from agent_memory.services.limits import RequestLimit
 
 # Whoever watches the server is no tenant.
-_UNCOUNTED = frozenset({"/v1/health", "/v1/ready", "/metrics", "/docs", "/redoc", "/openapi.json"})
+UNCOUNTED = frozenset({"/v1/health", "/v1/ready", "/metrics", "/docs", "/redoc", "/openapi.json"})
+# A request counts as one, and once more for so many bytes of its body: what it costs to read, count and remember grows with them.
+BODY_UNIT = 16 * 1024
+
+
+def cost_of(scope: Scope) -> int | None:
+    """How many requests one counts for, by the length that it declares; None when it declares none, but has a body."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            # A number of more digits is beyond every limit of a body, and refused for that.
+            return 1 + int(value) // BODY_UNIT if len(value) <= 12 and value.isdigit() else 1
+        if name == b"transfer-encoding":
+            return None
+    return 1
 
 
 class Limiting:
@@ -33,12 +46,29 @@ class Limiting:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Principal | None = scope.get(PRINCIPAL, self._nobody)
         limit = self._limit()
-        if caller is None or limit is None or scope["path"].rstrip("/") in _UNCOUNTED or (caller.operator and caller is not EVERYBODY):
+        if caller is None or limit is None or scope["path"].rstrip("/") in UNCOUNTED or (caller.operator and caller is not EVERYBODY):
             await self._app(scope, receive, send)
             return
+        cost = cost_of(scope)
         try:
-            await limit.admit(caller.tenant)
+            await limit.admit(caller.tenant, cost or 1)
         except AgentMemoryError as error:
             await render(error)(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await self._app(scope, receive if cost else _counted(receive, limit, caller.tenant), send)
+
+
+def _counted(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
+    """Counts a body of unknown length while it is read, at the same price. Raises TooMany, RedisUnavailable to whoever reads."""
+    beyond = 0
+
+    async def receive_counted() -> Message:
+        nonlocal beyond
+        message = await receive()
+        beyond += len(message.get("body", b""))
+        if (more := beyond // BODY_UNIT) > 0:
+            beyond -= more * BODY_UNIT
+            await limit.admit(tenant, more)
+        return message
+
+    return receive_counted

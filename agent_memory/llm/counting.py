@@ -6,10 +6,12 @@ import asyncio
 import base64
 import lzma
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 
 import tiktoken
+
+from agent_memory.llm.threads import giving_way
 
 _PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 _SPECIAL = {
@@ -20,6 +22,7 @@ _SPECIAL = {
     "<|endofprompt|>": 100276,
 }
 _CHUNK = 20_000  # characters: merging costs more than linear time in the length of one run of letters
+_AT_ONCE = 20_000  # characters that are counted where they are; a longer text would keep the event loop for milliseconds
 _RUN = 2_000  # a run without a space longer than this is cut anyway
 
 
@@ -28,6 +31,7 @@ class TokenCounter:
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
+        self._aside = giving_way("count")  # its thread begins when it is first needed
 
     @classmethod
     async def open(cls) -> TokenCounter:
@@ -45,6 +49,26 @@ class TokenCounter:
     def count_message(self, role: str, content: str) -> int:
         """The number of tokens of `role: content`, at least 1."""
         return max(1, self.count(f"{role}: {content}"))
+
+    async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
+        """As `count_message`, for several roles and contents; long ones are counted in a thread, while other requests go on."""
+        runs: list[list[tuple[str, str]]] = []
+        room = 0
+        for one in messages:
+            if not runs or room < len(one[1]):
+                runs.append([])
+                room = _AT_ONCE
+            runs[-1].append(one)
+            room -= len(one[1])
+
+        def counted(run: list[tuple[str, str]]) -> list[int]:
+            return [self.count_message(role, content) for role, content in run]
+
+        if len(runs) == 1 and room >= 0:
+            return counted(runs[0])
+        loop = asyncio.get_running_loop()
+        # One run after the other, so that another request's is not behind the whole of a long session.
+        return [tokens for run in runs for tokens in await loop.run_in_executor(self._aside, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
         """The longest beginning of `text` (to a token or two) that has at most `tokens` tokens."""

@@ -16,6 +16,7 @@ from agent_memory.errors import ModelUnavailable, StartupError
 from agent_memory.llm.base import Vectors
 from agent_memory.llm.checks import BLANK, clean_text, unit_rows
 from agent_memory.llm.graph import Precision, Shape, build_graph, weight_shapes
+from agent_memory.llm.threads import giving_way
 from agent_memory.llm.weights import HOW_TO_INSTALL, PACKAGED_NAME, check_digest, packaged_directory, read_json, read_weights, rounded
 from agent_memory.settings import Settings
 
@@ -43,7 +44,7 @@ class LocalEmbedder:
         self._session = session
         self._weights = weights
         self._urgent = ThreadPoolExecutor(1, thread_name_prefix="embed-urgent")
-        self._batch = ThreadPoolExecutor(1, thread_name_prefix="embed-batch")
+        self._batch = giving_way("embed-batch")
         self._closed = False
 
     @classmethod

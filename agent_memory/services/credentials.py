@@ -19,6 +19,13 @@ class Gate(Protocol):
         """Who sent this key or token. Raises Unauthenticated, Unavailable."""
         ...
 
+    def seen(self, credential: str) -> tuple[Principal, bool] | None:
+        """Who sent this key or token when it was checked last, and whether that still counts; asks nobody.
+
+        What counts no longer tells nothing but whose line a request stands in while it is checked anew.
+        """
+        ...
+
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """The key or token among a request's headers (names in lower case), None without one.

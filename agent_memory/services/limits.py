@@ -2,7 +2,7 @@
 
 Requests are counted in a token bucket in Redis, out of which a process takes a few at a time: most requests cost a look at a dictionary,
 and all processes together keep to the rate. What a process took and did not use within a second is gone; it is a tenth of a second's
-worth, or one.
+worth, or one. What Redis refused, the process refuses for itself until the bucket has something again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 
 _LEASE_SECONDS = 1.0
 _LEASE_SHARE = 0.1
+# So long a process refuses without asking anew: a limit that was raised, or a bucket that was filled, is seen after that.
+_VERDICT_SECONDS = 1.0
+# So many refusals in a second, and who sends on does not read them.
+_DEAF = 20
 # A count of memories is good for so long, near the limit for less.
 _COUNT_SECONDS = 10.0
 _NEAR_SECONDS = 1.0
@@ -37,12 +41,20 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """Requests that this process may let in until `until` (monotonic), or that there is none before `closed_until`."""
+    """What this process knows of a tenant's bucket. Times are those of its clock.
+
+    It may let in requests worth `left` until `until`; those worth `closed_cost` or more are refused until `closed_until` without a
+    look at Redis, which will have enough for them at `opens_at`.
+    """
 
     left: int = 0
     until: float = 0.0
+    closed_cost: int = 1
     closed_until: float = 0.0
+    opens_at: float = 0.0
     waiting: int = 0
+    refused: int = 0
+    refused_since: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -53,53 +65,90 @@ class _Count:
 
 
 class RequestLimit:
-    """The rate of a tenant's requests, over all processes."""
+    """The rate of a tenant's requests, over all processes. A request may cost as much as several; at most the whole bucket."""
 
     def __init__(self, settings: LimitSettings, store: LimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
+        self._others = settings.of("")
         self._store = store
         self._clock = clock
         self._leases: dict[str, _Lease] = {}
 
-    async def admit(self, tenant: str) -> None:
-        """Counts one request. Raises TooMany when the tenant has no more of them now, RedisUnavailable."""
+    def closed(self, tenant: str, cost: int = 1) -> int | None:
+        """The whole seconds that a request of the tenant has to wait if it is known to be refused now, else None. Asks nobody.
+
+        The verdict is this process' last answer from Redis and no older than a second; it is counted as a refusal.
+        """
         lease = self._leases.get(tenant)
-        if lease is not None and lease.left and self._clock() < lease.until:
-            lease.left -= 1
+        if lease is None:
+            return None
+        now = self._clock()
+        if now >= lease.closed_until or cost < lease.closed_cost:
+            return None
+        return self._refused(lease, now)
+
+    def hammered(self, tenant: str) -> bool:
+        """Whether a tenant was refused so often within a second that it does not listen to what refusals say."""
+        lease = self._leases.get(tenant)
+        return lease is not None and lease.refused > _DEAF
+
+    async def admit(self, tenant: str, cost: int = 1) -> None:
+        """Counts one request, worth `cost`. Raises TooMany when the tenant has no more of them now, RedisUnavailable."""
+        lease = self._leases.get(tenant)
+        if lease is not None and lease.left >= cost and self._clock() < lease.until:
+            lease.left -= cost
             return
-        own = self._settings.of(tenant)
+        own = self._settings.of(tenant) if tenant in self._settings.tenants else self._others
         if not own.requests_per_minute:
             return
+        burst = own.requests_burst or 1
+        cost = min(cost, burst)
         if lease is None:
             if len(self._leases) >= _MOST_TENANTS:
                 self._leases.clear()
             lease = self._leases[tenant] = _Lease()
-        self._refuse_while_closed(lease)
-        lease.waiting += 1
+        self._refuse_while_closed(lease, cost)
+        lease.waiting += cost
         try:
             async with lease.lock:
-                self._refuse_while_closed(lease)
-                if not (lease.left and self._clock() < lease.until):
-                    await self._renew(tenant, lease, own.requests_per_minute, own.requests_burst or 1)
-                lease.left -= 1
+                self._refuse_while_closed(lease, cost)
+                if not (lease.left >= cost and self._clock() < lease.until):
+                    await self._renew(tenant, lease, own.requests_per_minute, burst, cost)
+                lease.left -= cost
         finally:
-            lease.waiting -= 1
+            lease.waiting -= cost
 
-    async def _renew(self, tenant: str, lease: _Lease, per_minute: int, burst: int) -> None:
+    async def _renew(self, tenant: str, lease: _Lease, per_minute: int, burst: int, cost: int) -> None:
         begun = self._clock()
-        wanted = max(lease.waiting, min(int(per_minute / 60 * _LEASE_SHARE), burst // 10), 1)
-        taken, wait = await self._store.take(tenant, per_minute=per_minute, burst=burst, wanted=wanted)
-        lease.left, lease.until = taken, begun + _LEASE_SECONDS
-        if not taken:
-            lease.closed_until = self._clock() + wait
-            self._refuse_while_closed(lease, at_least=wait)
+        have = lease.left if begun < lease.until else 0
+        least = cost - have
+        wanted = max(lease.waiting - have, min(int(per_minute / 60 * _LEASE_SHARE), burst // 10), least)
+        taken, wait = await self._store.take(tenant, per_minute=per_minute, burst=burst, wanted=wanted, least=least)
+        if taken:
+            lease.left, lease.until = have + taken, begun + _LEASE_SECONDS
+            return
+        now = self._clock()
+        lease.closed_cost, lease.opens_at, lease.closed_until = cost, now + wait, now + min(wait, _VERDICT_SECONDS)
+        raise too_many(self._refused(lease, now))
 
-    def _refuse_while_closed(self, lease: _Lease, at_least: float = 0.0) -> None:
-        wait = max(lease.closed_until - self._clock(), at_least)
-        if wait > 0:
-            LIMITED.labels("requests").inc()
-            message = "this tenant has made its requests for now (LIMIT_REQUESTS_PER_MINUTE): wait as long as Retry-After says"
-            raise TooMany(message, retry_after=math.ceil(wait), limit="requests")
+    def _refuse_while_closed(self, lease: _Lease, cost: int) -> None:
+        now = self._clock()
+        if now < lease.closed_until and cost >= lease.closed_cost:
+            raise too_many(self._refused(lease, now))
+
+    def _refused(self, lease: _Lease, now: float) -> int:
+        """Notes a refusal; returns the whole seconds to wait."""
+        LIMITED.labels("requests").inc()
+        if now - lease.refused_since >= 1.0:
+            lease.refused, lease.refused_since = 0, now
+        lease.refused += 1
+        return max(math.ceil(lease.opens_at - now), 1)
+
+
+def too_many(retry_after: int) -> TooMany:
+    """The refusal of a request beyond its tenant's rate."""
+    message = "this tenant has made its requests for now (LIMIT_REQUESTS_PER_MINUTE): wait as long as Retry-After says"
+    return TooMany(message, retry_after=retry_after, limit="requests")
 
 
 class MemoryLimit:

@@ -99,6 +99,13 @@ class JwtGate:
         self._known[name] = (principal, min(float(claims["exp"]), time() + _TRUST_SECONDS), self._keys.generation)
         return principal
 
+    def seen(self, credential: str) -> tuple[Principal, bool] | None:
+        """See Gate.seen."""
+        if self._admin is not None and hmac.compare_digest(credential, self._admin):
+            return OPERATOR, True
+        known = self._known.get(sha256(credential.encode()).digest())
+        return None if known is None else (known[0], time() < known[1] and known[2] == self._keys.generation)
+
     async def _claims(self, credential: str) -> dict[str, Any]:
         settings = self._settings
         try:

@@ -62,10 +62,20 @@ class TokenGate:
         self._known[digest] = (principal, begun + left)
         return principal
 
+    def seen(self, credential: str) -> tuple[Principal, bool] | None:
+        """See Gate.seen."""
+        if self._admin is not None and hmac.compare_digest(credential, self._admin):
+            return OPERATOR, True
+        known = self._known.get(self._digest(credential)) if self._secret else None
+        return None if known is None else (known[0], self._clock() < known[1])
+
     async def digest(self, credential: str) -> str:
         """The name under which a key is kept."""
         if not self._secret:
             self._secret = await self._store.secret()
+        return self._digest(credential)
+
+    def _digest(self, credential: str) -> str:
         return hmac.digest(self._secret, credential.encode(), "sha256").hex()
 
     def forget(self) -> None:

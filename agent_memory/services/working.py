@@ -88,7 +88,7 @@ class WorkingMemoryService:
         given = body.model_fields_set
         change = SessionWrite(
             mode="put",
-            messages=[self._new(message) for message in messages],
+            messages=await self._new(messages),
             context=body.context or None,
             context_tokens=self._counter.count(body.context) if body.context else 0,
             data=body.data,
@@ -129,7 +129,7 @@ class WorkingMemoryService:
         await self._room(scope, body.messages)
         change = SessionWrite(
             mode="append",
-            messages=[self._new(message) for message in _with_made_ids(body.messages)],
+            messages=await self._new(_with_made_ids(body.messages)),
             if_match=if_match,
             fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
             **self._window_fields(body.model_name, body.context_window_max),
@@ -214,10 +214,14 @@ class WorkingMemoryService:
                 state = await self._store.get(scope, found[0], last)
         return state
 
-    def _new(self, message: MemoryMessage) -> NewMessage:
+    async def _new(self, messages: Sequence[MemoryMessage]) -> list[NewMessage]:
         longterm = self._settings.longterm
-        wanted = longterm.enabled and (longterm.promote_messages or self._extracts) and message.discrete_memory_extracted == "f"
-        return NewMessage(message, self._counter.count_message(message.role, message.content), wanted)
+        wanted = longterm.enabled and (longterm.promote_messages or self._extracts)
+        tokens = await self._counter.count_messages([(message.role, message.content) for message in messages])
+        return [
+            NewMessage(message, number, wanted and message.discrete_memory_extracted == "f")
+            for message, number in zip(messages, tokens, strict=True)
+        ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
         """Raises TooMany when there is no room for the memories that these messages, and so many memories, are promoted to."""

@@ -13,20 +13,20 @@ from agent_memory.storage.outbox_scripts import PRELUDE
 _DAY_MS = 24 * 3600 * 1000
 
 # A token bucket: `n` tokens at `t` (ms), which fill up at a rate. Whole tokens are taken, parts stay.
-# KEYS bucket; ARGV tokens per ms, most tokens, tokens wanted -> {tokens taken, ms until there is one (0 when some were taken)}
+# KEYS bucket; ARGV tokens per ms, most tokens, tokens wanted, least that are of use -> {tokens taken, ms until there are so many (or 0)}
 _TAKE = (
     PRELUDE
     + """
-local rate, most, want = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local rate, most, want, least = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local found = redis.call('HMGET', KEYS[1], 'n', 't')
 local left = most
 if found[1] then left = math.min(most, tonumber(found[1]) + math.max(0, MS - tonumber(found[2])) * rate) end
-local taken = math.min(want, math.floor(left))
+local taken = math.floor(left) >= least and math.min(want, math.floor(left)) or 0
 left = left - taken
 redis.call('HSET', KEYS[1], 'n', string.format('%.6f', left), 't', string.format('%.0f', MS))
 redis.call('PEXPIRE', KEYS[1], math.ceil((most - left) / rate) + 1000)
 if taken > 0 then return {taken, 0} end
-return {0, math.ceil((1 - left) / rate)}
+return {0, math.ceil((least - left) / rate)}
 """
 )
 
@@ -65,9 +65,12 @@ class LimitStore:
         self._take = Script(client, _TAKE, flags="allow-oom")
         self._spend = Script(client, _SPEND, flags="allow-oom")
 
-    async def take(self, tenant: str, *, per_minute: int, burst: int, wanted: int) -> tuple[int, float]:
-        """Takes up to `wanted` requests out of the tenant's bucket; how many that were, and else the seconds until there is one."""
-        taken, wait = await self._take([self._keys.rate(tenant)], [repr(per_minute / 60_000), burst, wanted])
+    async def take(self, tenant: str, *, per_minute: int, burst: int, wanted: int, least: int = 1) -> tuple[int, float]:
+        """Takes up to `wanted` requests out of the tenant's bucket, or none where there are not `least` (at most `burst`).
+
+        Returns how many that were, and else the seconds until there are so many.
+        """
+        taken, wait = await self._take([self._keys.rate(tenant)], [repr(per_minute / 60_000), burst, wanted, least])
         return int(taken), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> Spent:

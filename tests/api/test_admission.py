@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.admission import Admission, Limit
+from agent_memory.api.admission import SHARER, Admission, Limit
 from agent_memory.api.app import create_app
 from agent_memory.settings import Settings
 from agent_memory_client.models import AppendMessagesResponse
@@ -176,3 +176,54 @@ async def test_some_wait_in_line_while_the_loop_is_late(monkeypatch: pytest.Monk
     sent.clear()
     await gathered(admission({"type": "http", "path": "/v1/x", "headers": []}, receive, send) for _ in range(2))
     assert sent == {200: 2}, "no place was lost"
+
+
+async def test_a_tenant_fills_no_places_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood fills places, line and all; the other one is worked on at once, and when it cannot be, it is next."""
+    monkeypatch.setattr(Limit, "requests", 8)
+    inside, sent = Counter[str](), dict[str, Counter[int]](loud=Counter(), quiet=Counter(), other=Counter())
+    gates = {name: asyncio.Event() for name in sent}
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        inside[scope[SHARER]] += 1
+        await gates[scope[SHARER]].wait()
+        inside[scope[SHARER]] -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    admission = Admission(slow, most=32, fair=True)
+
+    def ask(tenant: str) -> asyncio.Future[None]:
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                sent[tenant][message["status"]] += 1
+
+        return asyncio.ensure_future(admission({"type": "http", "path": "/v1/x", "headers": [], SHARER: tenant}, receive, send))
+
+    flood = [ask("loud") for _ in range(100)]
+
+    async def full() -> bool:
+        return sent["loud"][503] == 100 - 32 and inside["loud"] == 7
+
+    await wait_until(full, "seven of eight places are taken, and the line is full")
+    quiet = [ask("quiet") for _ in range(3)]
+
+    async def begun() -> bool:
+        return inside["quiet"] == 1
+
+    await wait_until(begun, "the eighth place is the quiet one's")
+    assert not sent["quiet"], "and nobody refuses it"
+
+    async def pushed_out() -> bool:
+        return sent["loud"][503] == 100 - 32 + 3
+
+    await wait_until(pushed_out, "room in line was made by the loud one")
+    gates["quiet"].set()
+    await asyncio.gather(*quiet)
+    assert sent["quiet"] == {200: 3}, "while nothing of the flood was answered"
+    assert sent["loud"][200] == 0
+    gates["loud"].set()
+    await asyncio.gather(*flood)
+    assert sent["loud"] == {200: 29, 503: 71}
