@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_memory.scope import Scope
 from agent_memory.services import ranking
+from agent_memory.services.listing import Listing
 from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.ordering import Ordering
 from agent_memory.services.plans import Plan, Ranked, Ranking, asks_for_recency
@@ -18,7 +19,7 @@ from agent_memory.settings import Settings
 from agent_memory.storage import filters
 from agent_memory.storage.codec import made
 from agent_memory.storage.connection import Pipe, Reader
-from agent_memory.storage.memories import Hits, MemoryStore, parse_hits
+from agent_memory.storage.memories import Hit, Hits, MemoryStore, parse_hits
 from agent_memory_client.models import (
     AnswerExplanation,
     Cut,
@@ -47,6 +48,7 @@ class SearchService:
         self._queries = queries
         self._ordering = ordering
         self._usage = usage
+        self._listing = Listing(reader, store)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
         """A page of memories. Raises Refused, BadInput, RedisUnavailable.
@@ -114,17 +116,13 @@ class SearchService:
 
     def queue(self, pipe: Pipe, plan: Plan) -> int:
         """Puts the plan's commands on a pipeline; returns how many replies they give."""
+        if plan.mode is None:
+            return self._listing.queue(pipe, plan)
         count = self._queue(pipe, plan, plan.clause, past=False)
         return count if plan.past is None else count + self._queue(pipe, plan, plan.past, past=True)
 
     def _queue(self, pipe: Pipe, plan: Plan, clause: str, *, past: bool) -> int:
         request, store = plan.request, self._store
-        if plan.mode is None:
-            # Two lists are put together before they are cut.
-            whole = plan.past is not None
-            start, most = (0, request.offset + request.limit) if whole else (request.offset, request.limit)
-            store.queue_newest(pipe, clause, start, most, past=past)
-            return 1
         if plan.empty:
             return 0
         times = () if plan.weights is None else ("c", "la") if asks_for_recency(request) else ("c",)
@@ -152,6 +150,8 @@ class SearchService:
 
     async def ranking(self, scope: Scope, plan: Plan, replies: Sequence[Any]) -> Ranking:
         """The order of what the replies brought, with all that has a say in it."""
+        if plan.mode is None and not plan.empty:
+            return await self._listing.ranking(plan, replies)
         return await self._ordering.ordered(scope, plan, self._ranked(plan, replies))
 
     def _ranked(self, plan: Plan, replies: Sequence[Any]) -> Ranking:
@@ -162,18 +162,17 @@ class SearchService:
         if plan.past is not None:
             # What is asked of history follows what is asked of the rest, in the same order.
             half = len(answers) // 2
-            answers = [_joined(here, past, plan) for here, past in zip(answers[:half], answers[half:], strict=True)]
+            answers = [_joined(here, past) for here, past in zip(answers[:half], answers[half:], strict=True)]
         first = answers[0]
-        if plan.mode is None:
-            return Ranking(first.total, [Ranked(hit.mid, None, 0.0) for hit in first.hits])
         times = _times(answers)
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
-            scores = {hit.mid: ranking.saturated(hit.value) for hit in first.hits}
+            scores = {hit.mid: ranking.saturated(hit.value) for hit in sorted(first.hits, key=_best_first)}
             return Ranking(first.total, [_timed(Ranked(mid, score, 1.0 - score), times) for mid, score in scores.items()])
         near = {hit.mid: 1.0 - hit.value for hit in first.hits}
         if plan.mode is SearchModeEnum.SEMANTIC:
             total = first.total if len(answers) == 1 else answers[1].total
-            return Ranking(total, [_timed(Ranked(mid, max(0.0, alike), 1.0 - alike), times) for mid, alike in near.items()])
+            ordered = sorted(near.items(), key=lambda one: (-one[1], one[0]))
+            return Ranking(total, [_timed(Ranked(mid, max(0.0, alike), 1.0 - alike), times) for mid, alike in ordered])
         words = {hit.mid: hit.value for hit in answers[2].hits}
         last_word = min(words.values()) if len(words) >= plan.depth else 0.0
         in_time, also = frozenset[str](), frozenset[str]()
@@ -237,6 +236,11 @@ class SearchService:
         ]
 
 
+def _best_first(hit: Hit) -> tuple[float, str]:
+    """What scores alike stands in the order of its name: the engine's own order is that of the last writing."""
+    return -hit.value, hit.mid
+
+
 _Times = Mapping[str, tuple[float | None, float | None]]
 _NEVER = (None, None)
 
@@ -264,12 +268,10 @@ def _placed(parts: ranking.Parts, times: _Times) -> Ranked:
     return Ranked(parts.name, parts.score, distance, parts, created, accessed)
 
 
-def _joined(here: Hits, past: Hits, plan: Plan) -> Hits:
-    """Two answers to one question as one: by time in a listing, by distance or score otherwise (each list has its own kind of value)."""
+def _joined(here: Hits, past: Hits) -> Hits:
+    """Two answers to one question as one, by distance or by score: each list has its own kind of value."""
     hits = [*here.hits, *past.hits]
-    if plan.mode is None:
-        hits.sort(key=lambda hit: float(hit.fields.get(b"c", 0.0)), reverse=True)
-    elif any(b"d" in hit.fields for hit in hits):
+    if any(b"d" in hit.fields for hit in hits):
         hits.sort(key=lambda hit: hit.value)
     else:
         hits.sort(key=lambda hit: hit.value, reverse=True)

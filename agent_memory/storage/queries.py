@@ -36,6 +36,20 @@ class Hits(NamedTuple):
     hits: list[Hit]
 
 
+class Listed(NamedTuple):
+    """One document of a list, and when (epoch seconds) it was created."""
+
+    mid: str
+    at: float
+
+
+class Listings(NamedTuple):
+    """A list: the number of all matches, and a part of them."""
+
+    total: int
+    rows: list[Listed]
+
+
 class MemoryQueries:
     """Puts searches on a pipeline; each reply is read with `parse_hits`. With `past` they are asked of history."""
 
@@ -118,14 +132,12 @@ class MemoryQueries:
         pipe.execute_command("FT.SEARCH", index, query, *content, "WITHSCORES", "SCORER", scorer, "LIMIT", 0, limit, "DIALECT", 2)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int, *, past: bool = False) -> None:
-        """All that match, the last created first; hits carry the time."""
-        limit = min(limit, _MOST_RESULTS - offset)
-        if limit <= 0:
-            return self.queue_count(pipe, clause, past=past)
+        """All that match, the last created first; read with `parse_listed`. A `limit` of -1 is as many as the engine gives."""
+        room = max(_MOST_RESULTS - offset, 0)
+        limit = room if limit < 0 else min(limit, room)
         index = self._history if past else self._words
-        command = ["FT.SEARCH", index, clause, "RETURN", 1, "c", "SORTBY", "c", "DESC", "LIMIT", offset, limit, "DIALECT", 2]
-        pipe.execute_command(*command)
-        return None
+        command = ["FT.SEARCH", index, clause, "NOCONTENT", "WITHSORTKEYS", "SORTBY", "c", "DESC", "LIMIT", offset if limit else 0, limit]
+        pipe.execute_command(*command, "DIALECT", 2)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
         """How many match, or how many of them have their vector; hits are empty."""
@@ -136,6 +148,14 @@ class MemoryQueries:
         """Whether one memory matches: the total is 1 or 0."""
         key = self._keys.memory(mid)
         pipe.execute_command("FT.SEARCH", self._words, clause, "INKEYS", 1, key, "NOCONTENT", "LIMIT", 0, 1, "DIALECT", 2)
+
+
+def parse_listed(reply: Any) -> Listings:
+    """A reply of `queue_newest`. Raises RedisUnavailable as `parse_hits`."""
+    found = parse_hits(reply)
+    # Sort keys have all digits of the number; what RETURN answers for a sortable field is rounded.
+    times = (float(row[b"sortkey"].lstrip(b"#")) for row in reply[b"results"])
+    return Listings(found.total, [Listed(hit.mid, at) for hit, at in zip(found.hits, times, strict=True)])
 
 
 def parse_hits(reply: Any) -> Hits:

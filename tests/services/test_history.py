@@ -17,6 +17,7 @@ from agent_memory.tasks import DueKind
 from agent_memory_client.models import (
     Condition,
     CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
     ExtractedMemoryRecord,
     MemoryPromptRequest,
     MetadataFilter,
@@ -218,6 +219,41 @@ async def test_each_undo_restores_what_each_of_search_list_prompt_and_get_answer
         await rig.rt.history.undo(SCOPE, change.id)
     for name, answer in (await answers()).items():
         assert answer == before[name], name
+
+
+async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is_undone(rig: Rig) -> None:
+    """The engine has those that were written anew last; and pages of a list fit together."""
+    names = [f"n{place:02}" for place in range(30)]
+    when = [DAYS[1 + (place > 9) + (place > 24)] for place in range(30)]
+    await create(rig, *(fact(f"Ada has boat {n}", n, created_at=at, last_accessed=DAYS[0]) for n, at in zip(names, when, strict=True)))
+    await rig.index()
+
+    async def order(limit: int, **request: Any) -> list[str]:
+        found: list[str] = []
+        for offset in range(0, 33, limit):
+            page = await rig.rt.search.search(SCOPE, SearchRequest(limit=limit, offset=offset, **request))
+            assert page.total == 30
+            found += [one.id for one in page.memories]
+        return found
+
+    searched: dict[str, Any] = {"text": "boat", "recency_boost": False}
+    ways = [{}, searched, searched | {"search_mode": "keyword"}, searched | {"search_mode": "semantic"}]
+    before = [await order(100, **way) for way in ways]
+    assert sorted(before[0]) == names
+    gone = await rig.rt.forgetting.forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    assert gone.deleted == 18
+    kept = next(name for name in names if name not in gone.deleted_ids)
+    await rig.rt.longterm.patch(SCOPE, kept, EditMemoryRecordRequest(metadata={"written": "anew"}))
+    for one in (await rig.rt.history.changes(SCOPE, {"kd": "forget"}, None, 0, 100)).changes:
+        await rig.rt.history.undo(SCOPE, one.id)
+    assert [await order(100, **way) for way in ways] == before
+    for limit in (1, 4, 7, 10, 15, 29):
+        assert await order(limit) == before[0], limit
+    await rig.rt.forgetting.forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    past: dict[str, Any] = {"history": True}
+    whole = [one.id for one in (await rig.rt.search.search(SCOPE, SearchRequest(limit=100, **past))).memories]
+    paged = [await rig.rt.search.search(SCOPE, SearchRequest(limit=7, offset=offset, **past)) for offset in range(0, len(whole), 7)]
+    assert [one.id for page in paged for one in page.memories] == whole
 
 
 async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:

@@ -108,9 +108,8 @@ class World:
             one = await self.current(name)
             answers[name] = None if one is None else one.model_dump(exclude=READ)
         listed = await self.rig.rt.search.search(SCOPE, SearchRequest(user_id=UserId(eq=self.user), limit=100))
-        # Of memories made at the same microsecond none is the first.
-        memories = sorted(listed.memories, key=lambda one: one.id)
-        return answers | {f"listed {one.id}": one.model_dump(exclude=READ) for one in memories} | {"all": [one.id for one in memories]}
+        shown = {f"listed {one.id}": one.model_dump(exclude=READ) for one in listed.memories}
+        return answers | shown | {"all": [one.id for one in listed.memories]}
 
     # What is done.
 

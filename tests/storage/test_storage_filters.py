@@ -13,6 +13,7 @@ from agent_memory.scope import Scope
 from agent_memory.storage import filters
 from agent_memory.storage.connection import read
 from agent_memory.storage.memories import parse_hits
+from agent_memory.storage.queries import parse_listed
 from agent_memory_client.models import MemoryRecord, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 
@@ -60,10 +61,10 @@ async def found(rig: Rig) -> Callable[..., Any]:
         request = SearchRequest.model_validate(wanted)
         clause = filters.where(scope, request)
         replies = await read(rig.rt.client, lambda pipe: rig.rt.memories.queue_newest(pipe, clause, 0, 1000))
-        hits = parse_hits(replies[0])
-        stored = await rig.rt.memories.fetch(scope, [hit.mid for hit in hits.hits])
+        hits = parse_listed(replies[0])
+        stored = await rig.rt.memories.fetch(scope, [hit.mid for hit in hits.rows])
         assert all(one is not None for one in stored)
-        assert hits.total == len(hits.hits)
+        assert hits.total == len(hits.rows)
         return {one.id for one in stored if one is not None}
 
     ids.records = records  # pyright: ignore[reportFunctionMemberAccess]
