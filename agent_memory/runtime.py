@@ -32,6 +32,7 @@ from agent_memory.services.longterm import LongTermService
 from agent_memory.services.oauth import JwtGate, KeySet, fetching
 from agent_memory.services.operations import OperationService
 from agent_memory.services.ordering import Ordering
+from agent_memory.services.purging import PurgeService
 from agent_memory.services.quarantine import QuarantineService
 from agent_memory.services.queries import QueryReader
 from agent_memory.services.recall import RecallService
@@ -63,6 +64,7 @@ from agent_memory.storage.indexes import (
 )
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.limits import LimitStore
+from agent_memory.storage.lineage import LineageStore
 from agent_memory.storage.lua import Scripts
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.merging import MergeStore
@@ -136,6 +138,8 @@ class Runtime:
     forgetting: ForgettingService
     extraction_rules: ExtractionRulesService
     compaction: CompactionService
+    purging: PurgeService
+    lineage: LineageStore
     views: ViewService
     carriers: CarrierGuard
     gate: Gate
@@ -291,6 +295,8 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             extraction_rules=ExtractionRulesService(rules),
             forgetting=ForgettingService(survey, decisions),
             compaction=CompactionService(orders, survey),
+            purging=PurgeService(orders),
+            lineage=LineageStore(client, keys, scripts, spec),
             views=ViewService(settings, view_store, orders, summarizer),
             carriers=CarrierGuard(client, keys),
             gate=gate,

@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(delete, name="delete")
     app.command(name="export")(export_user)
     app.command(name="import")(import_user)
+    app.command()(purge)
     app.command(name="rebuild-index")(rebuild_index)
     app.command(name="schedule-task")(schedule_task)
     app.command(name="task-worker")(task_worker)
@@ -183,6 +184,7 @@ def import_user(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="what `export` wrote")],
     user_id: Annotated[str | None, typer.Option("--user-id", "-u", metavar="ID", help="whose data it becomes (whose it was)")] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="where it comes from, for `purge --import-source` (import)")] = None,
     url: Url = None,
     api_key: ApiKey = None,
     form: Format = "text",
@@ -190,7 +192,36 @@ def import_user(
     """Bring an export in; what is here stays as it is. Exit code 4 when some lines were not taken or the file is not whole."""
     from agent_memory.cli import transfer
 
-    raise typer.Exit(transfer.bring_in(transfer.Place(url, api_key), file, user_id, namespace, form))
+    raise typer.Exit(
+        transfer.bring_in(transfer.Place(url, api_key), file, user_id, {"namespace": namespace, "import_source": source}, form)
+    )
+
+
+def purge(
+    source_class: Annotated[
+        str | None, typer.Option(metavar="A,B", help="who said or made it: user, assistant, tool, import, inference, client")
+    ] = None,
+    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="the session that it comes from")] = None,
+    agent_id: Annotated[str | None, typer.Option(metavar="ID", help="the agent that wrote it")] = None,
+    import_source: Annotated[str | None, typer.Option(metavar="NAME", help="the name that its import was given (import)")] = None,
+    metadata: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="what its metadata say; may be repeated")] = None,
+    namespace: Namespace = None,
+    user_id: User = None,
+    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="delete for good; without it, only say what would go")] = False,
+    wait: Annotated[float, typer.Option(min=0, max=20, help="seconds to wait for a worker to do it")] = 10,
+    url: Url = None,
+    api_key: ApiKey = None,
+    form: Format = "text",
+) -> None:
+    """Delete all memories of a source, and what was made of nothing else; there is no undo. Several conditions must all hold."""
+    from agent_memory.cli import memories
+
+    given = {"session_id": session_id, "agent_id": agent_id, "import_source": import_source}
+    source: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+    if source_class is not None:
+        source["source_class"] = [one.strip() for one in source_class.split(",") if one.strip()]
+    place, where = memories.Place(url, api_key), {"namespace": namespace, "user_id": user_id}
+    memories.purge(place, source, metadata or (), where, dry_run=not yes, wait=wait, form=form)
 
 
 def rebuild_index(

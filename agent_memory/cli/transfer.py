@@ -80,11 +80,14 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield rest
 
 
-def bring_in(place: Place, file: Path, user_id: str | None, namespace: str | None, form: str) -> int:
-    """Brings a file in; returns the exit code: 4 when some lines were not taken, or the file is not whole."""
+def bring_in(place: Place, file: Path, user_id: str | None, given: dict[str, str | None], form: str) -> int:
+    """Brings a file in, with what is `given` (namespace, import_source).
+
+    Returns the exit code: 4 when some lines were not taken, or the file is not whole.
+    """
     try:
         with file.open("rb") as source:
-            report = asyncio.run(_import(place, source, user_id, namespace, shown=form == "text" and sys.stderr.isatty()))
+            report = asyncio.run(_import(place, source, user_id, given, shown=form == "text" and sys.stderr.isatty()))
     except OSError as error:
         raise StartupError(f"cannot read {file}: {error.strerror}") from error
     if form == "json":
@@ -94,7 +97,9 @@ def bring_in(place: Place, file: Path, user_id: str | None, namespace: str | Non
     return OK if report["complete"] and not report["problem_count"] else SKIPPED
 
 
-async def _import(place: Place, source: Iterable[bytes], user_id: str | None, namespace: str | None, *, shown: bool) -> dict[str, Any]:
+async def _import(
+    place: Place, source: Iterable[bytes], user_id: str | None, given: dict[str, str | None], *, shown: bool
+) -> dict[str, Any]:
     whole: dict[str, Any] = {"imported": {}, "present": {}, "problems": [], "problem_count": 0}
     whole |= {"vectors_reused": 0, "vectors_to_embed": 0, "complete": False}
     lines = iter(source)
@@ -104,7 +109,7 @@ async def _import(place: Place, source: Iterable[bytes], user_id: str | None, na
     async with reach(place) as api:
         with _progress("lines", visible=shown) as told:
             for first, part in _parts(lines):
-                query = {"namespace": namespace, "first_line": first}
+                query = {**given, "first_line": first}
                 _add(whole, await _send(api, path, query, b"\n".join([header, *part])))
                 told(first + len(part) - 1)
     return whole

@@ -16,11 +16,19 @@ _NAMED = ("session_id", "memory_id", "memory_ids", "user_id", "namespace", "view
 
 
 def record(
-    *, operation: str, status: int | None, tenant: str | None, actor: str | None, ids: Mapping[str, Any], request_id: str | None
+    *,
+    operation: str,
+    status: int | None,
+    tenant: str | None,
+    actor: str | None,
+    ids: Mapping[str, Any],
+    request_id: str | None,
+    counts: Mapping[str, int] | None = None,
 ) -> None:
-    """One event. `actor` is the subject of the credentials, None for who showed none that count."""
+    """One event. `actor` is the subject of the credentials, None for who showed none that count, and for background work."""
     log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(LOGGER)
-    log.info("access", operation=operation, status=status, tenant=tenant, actor=actor, ids=dict(ids), request_id=request_id)
+    more = {"counts": dict(counts)} if counts else {}
+    log.info("access", operation=operation, status=status, tenant=tenant, actor=actor, ids=dict(ids), request_id=request_id, **more)
 
 
 def ids_of(*sources: Any) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class _Run:
 
     scope: Scope
     placing: Placing
+    source: str
     report: ImportReport = field(default_factory=ImportReport)
     batch: list[tuple[int, Dossier]] = field(default_factory=list[tuple[int, Dossier]])
 
@@ -89,11 +90,14 @@ class ImportService:
         self._to = targets
         self._extracts = extracts
 
-    async def run(self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1) -> ImportReport:
+    async def run(
+        self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
+    ) -> ImportReport:
         """Brings in some lines of an export, of which the first is its header; what cannot be taken is reported by line number.
 
         Everything becomes `user_id`'s, within the caller's reach, whatever the lines say; with a namespace all of it goes there.
-        `first_line` is the number of the line after the header, where the rest of a file is sent later. Raises BadInput for no export.
+        `first_line` is the number of the line after the header, where the rest of a file is sent later; `source` names where it comes
+        from. Raises BadInput for no export.
         """
         writing(scope)
         namespace, _ = list_place_of(scope, namespace, user_id)
@@ -102,7 +106,7 @@ class ImportService:
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
         header = header_of(parsed(head))
-        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.dossiers.now()))
+        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.dossiers.now()), source)
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -182,26 +186,27 @@ class ImportService:
     async def _memories(self, run: _Run) -> None:
         batch, run.batch = run.batch, []
         await self._limit.room_for(run.scope.tenant, len(batch))
-        states = await self._to.restorer.restore(run.scope, [one for _, one in batch])
+        states = await self._to.restorer.restore(run.scope, [one for _, one in batch], source=run.source)
         for place, state in enumerate(states):
             if state.startswith("twin "):
-                states[place] = await self._twin(run.scope, batch[place][1], state.removeprefix("twin "))
+                states[place] = await self._twin(run, batch[place][1], state.removeprefix("twin "))
         for (number, one), state in zip(batch, states, strict=True):
             self._done(run, number, "memory", state, one.id)
             if state == "new" and one.now is not None:
                 run.report.vectors_reused += one.now.vector is not None
                 run.report.vectors_to_embed += one.now.vector is None
 
-    async def _twin(self, scope: Scope, one: Dossier, mid: str) -> str:
+    async def _twin(self, run: _Run, one: Dossier, mid: str) -> str:
         """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
+        scope = run.scope
         other = (await self._to.memories.load(scope, [mid]))[0]
         if other is not None and one.now is not None and tells_the_same(one.now.record, other.record):
             more = other.record if is_turn(one.now.record) else enriched(other.record, one.now.record)
             if more != other.record:
                 await self._to.decisions.commit(scope, [Update(other, more)], Origin("import", "said again in an import"), late=True)
-            await self._to.restorer.fold(scope, one, other)
+            await self._to.restorer.fold(scope, one, other, run.source)
             return "same"
-        return (await self._to.restorer.restore(scope, [one], dedupe=False))[0]
+        return (await self._to.restorer.restore(scope, [one], dedupe=False, source=run.source))[0]
 
     # ---------------------------------------------------------------------------------------------------------- sessions
 

@@ -30,7 +30,7 @@ am:{0}:why:<kind>   hash    why the last try of a mark failed                   
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
 am:{0}:del:<name>   string  an order to delete everything of a session or a user, then its receipt   30 days after it was carried out
 am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
-am:{0}:ord:<name>   string  an order: work that somebody asked for, with its arguments     7 days
+am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
 am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
 am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
 am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted

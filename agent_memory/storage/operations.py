@@ -194,7 +194,8 @@ def _order(scope: Scope, raw: bytes | None) -> dict[str, Any] | None:
     order = None if raw is None else decode_order(raw)
     if order is None or order.tenant != scope.tenant:
         return None
-    return {"namespace": order.arguments.get("namespace"), "user_id": order.arguments.get("user_id")}
+    done = {} if raw is None else json.loads(raw).get("done", {})
+    return {"namespace": order.arguments.get("namespace"), "user_id": order.arguments.get("user_id"), "stages": done}
 
 
 def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: int) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -26,6 +27,8 @@ class Errand(StrEnum):
     """Compute all partitions of the view `view_id` for the task `task_id`."""
     REFRESH_VIEW = "refresh_view"
     """Compute those partitions of the view `view_id` that are not what they would be now."""
+    PURGE = "purge"
+    """Delete what comes from a source: `what` says which, `namespace` and `user_id` whose; with `dry_run` only count."""
 
 
 _ERRANDS = frozenset(errand.value for errand in Errand)
@@ -82,6 +85,18 @@ class OrderStore:
         """The order of a name; None when it has waited for longer than orders live."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
+
+    async def finished(self, order: Order, counts: Mapping[str, int], ids: Sequence[str] = ()) -> None:
+        """Adds a receipt to an order that was carried out, unless it was deleted meanwhile; `ids` for an hour only."""
+        body = json.loads(_encode(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
+        with redis_errors():
+            await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
+
+    async def receipt(self, name: str) -> tuple[dict[str, int], list[str]] | None:
+        """What `finished` noted: counts and ids; None when the order was not carried out, or is no more."""
+        raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
+        body = {} if raw is None else json.loads(raw)
+        return (body["done"], body.get("ids", [])) if "done" in body else None
 
     async def given_up(self, order: Order) -> bool:
         """Whether the workers gave an order up after too many tries."""

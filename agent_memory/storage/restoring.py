@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from agent_memory.scope import Scope
 from agent_memory.storage.dossiers import Dossier, Version
 from agent_memory.storage.indexes import VectorSpec
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.lua import Arg, Script, Scripts, compact
 from agent_memory.storage.reach import permit_writing
 from agent_memory.storage.records import WORDS, Found, evidence_of, memory_digest, memory_fields, standing
@@ -40,16 +40,16 @@ class Restorer:
         """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
-    async def restore(self, scope: Scope, dossiers: Sequence[Dossier], *, dedupe: bool = True) -> list[str]:
+    async def restore(self, scope: Scope, dossiers: Sequence[Dossier], *, dedupe: bool = True, source: str = "import") -> list[str]:
         """Brings memories back in one step: "new", "same", "other" or "slot" (what is here stays), and with `dedupe` "twin <mid>" for what
         has the words of a memory that is here. Raises Forbidden for what is out of reach.
 
         Messages that have the words of a statement become its evidence. The vectors are of this store's model; what has none is embedded
-        by a worker.
+        by a worker. `source` is noted with each: see `storage/lineage.py`.
         """
         permit_writing(scope, [version.record for one in dossiers for version in (*one.versions, *([one.now] if one.now else []))])
         args: list[Arg] = []
-        items = [self._item(scope, one, args, dedupe=dedupe) for one in dossiers]
+        items = [self._item(scope, one, args, tag(source), dedupe=dedupe) for one in dossiers]
         k = self._keys
         header = {"root": k.root, "field": self._spec.field, "seconds": _TOMBSTONE_SECONDS, "items": items}
         keys = [get(DueKind.MEMORY) for get in (k.due, k.tries, k.why, k.dead)]
@@ -64,7 +64,7 @@ class Restorer:
             await steps.run(self._scripts)
         return states
 
-    async def fold(self, scope: Scope, one: Dossier, into: Found) -> None:
+    async def fold(self, scope: Scope, one: Dossier, into: Found, source: str) -> None:
         """Brings in what is the same as a memory that is here (`into`): as evidence of it and other names of it, with its own history.
 
         Done twice, the second time changes nothing.
@@ -74,7 +74,7 @@ class Restorer:
         retired = Version(
             record, {**one.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"}, one.now.place, one.now.terms, one.now.vector
         )
-        await self.restore(scope, [Dossier("gone", None, [*one.versions, retired])])
+        await self.restore(scope, [Dossier("gone", None, [*one.versions, retired])], source=source)
         steps = Steps(self._keys, scope.tenant, atomic=False)
         for piece in (*evidence_of(record), *one.evidence):
             steps.group(steps.evidence(into, piece, alias=record))
@@ -82,7 +82,7 @@ class Restorer:
             steps.group(steps.also_named(into, name, dig))
         await steps.run(self._scripts)
 
-    def _item(self, scope: Scope, one: Dossier, args: list[Arg], *, dedupe: bool) -> dict[str, Any]:
+    def _item(self, scope: Scope, one: Dossier, args: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
         item: dict[str, Any] = {"mid": self.mid(scope, one.id), "state": one.state}
         if one.now is not None:
             record = one.now.record
@@ -92,7 +92,7 @@ class Restorer:
             if dedupe and record.quarantine is None:
                 item["names"] = list(dict.fromkeys([WORDS + stands.words[1:], stands.words]))
             vector = one.now.vector
-            item |= self._fields(scope, one.now, args, vector if one.state == "over" else None)
+            item |= self._fields(scope, one.now, args, source, vector if one.state == "over" else None)
             if one.state == "current" and vector is not None:
                 args.append(vector)
                 item["vector"] = len(args) + 1
@@ -102,7 +102,7 @@ class Restorer:
             if order is not None and one.now.place is not None:
                 item |= {"order": order, "place": one.now.place}
         item["versions"] = [
-            {"n": old.marks["n"], "bare": old.vector is None, **self._fields(scope, old, args, old.vector)}
+            {"n": old.marks["n"], "bare": old.vector is None, **self._fields(scope, old, args, source, old.vector)}
             for old in sorted(one.versions, key=lambda version: int(version.marks["n"]))
         ]
         item["aliases"] = [[self.mid(scope, name), dig] for name, dig in one.aliases]
@@ -113,10 +113,11 @@ class Restorer:
         ]
         return item
 
-    def _fields(self, scope: Scope, version: Version, args: list[Arg], vector: bytes | None) -> dict[str, int]:
+    def _fields(self, scope: Scope, version: Version, args: list[Arg], source: str, vector: bytes | None) -> dict[str, int]:
         record = version.record
         flat: list[Arg] = list(memory_fields(scope.tenant, record, version.terms or unit_terms(record), standing(scope.tenant, record)))
         flat += [part for name, value in version.marks.items() for part in (name, value)]
+        flat += ["im", source]
         if "h" not in version.marks:
             flat += ["h", memory_digest(record)]
         order = order_of(self._keys, scope.tenant, record)

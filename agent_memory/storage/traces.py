@@ -119,13 +119,13 @@ class TraceStore:
         return await self._delete(gone)
 
     async def forget_orders(self, scope: Scope, user_id: str) -> int:
-        """Orders of the tenant that were given for the user, or by somebody limited to the user, with their marks."""
+        """Orders of the tenant that were given for the user, or by somebody limited to the user, or that name memories."""
         gone = 0
         async for key in self._each("ord:*"):
             with redis_errors():
                 raw: Any = await self._client.get(key)
             body = {} if raw is None else json.loads(raw)
-            if body.get("tn") != scope.tenant or (body["args"].get("user_id") != user_id and user_id not in (body["uss"] or ())):
+            if body.get("tn") != scope.tenant or not _names(body, user_id):
                 continue
             name = key.decode().rpartition(":")[2]
             with redis_errors():
@@ -161,3 +161,10 @@ class TraceStore:
             return 0
         with redis_errors():
             return int(await self._client.delete(*keys))
+
+
+def _names(order: Any, user_id: str) -> bool:
+    """Whether an order, as it is kept, may tell of a user."""
+    told = json.dumps(user_id)[1:-1]
+    what = order["args"].get("what") or ""
+    return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or "ids" in order or told in what or user_id in what

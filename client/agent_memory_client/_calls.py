@@ -118,7 +118,7 @@ def _once(key: str | None = None) -> dict[str, str]:
     return {IDEMPOTENCY_KEY: new_id() if key is None else key}
 
 
-def _seconds(wait: Wait) -> float:
+def seconds_of(wait: Wait) -> float:
     if wait is True:
         return WAIT_SECONDS
     if wait is not None and not 0 <= wait < float("inf"):
@@ -220,16 +220,16 @@ class Calls:
         self, session_id: str, namespace: str | None, user_id: str | None, memories: bool = False, wait: Wait = None
     ) -> Call:
         scope = _query(namespace=self.namespace(namespace), user_id=user_id)
-        return Call("DELETE", _session_path(session_id), {**scope, **_query(memories=memories or None, wait=wait)}, wait=_seconds(wait))
+        return Call("DELETE", _session_path(session_id), {**scope, **_query(memories=memories or None, wait=wait)}, wait=seconds_of(wait))
 
     def flush_session(self, session_id: str, namespace: str | None, user_id: str | None, wait: Wait) -> Call:
         params = _query(namespace=self.namespace(namespace), user_id=user_id, wait=wait)
-        return Call("POST", f"{_session_path(session_id)}/flush", params, headers=_once(), wait=_seconds(wait))
+        return Call("POST", f"{_session_path(session_id)}/flush", params, headers=_once(), wait=seconds_of(wait))
 
     def delete_user(self, user_id: str, namespace: str | None, wait: Wait) -> Call:
         """The default namespace does not count: "all of this user" must mean all."""
         params = _query(namespace=namespace, wait=wait)
-        return Call("DELETE", f"/v1/users/{segment('user_id', user_id)}", params, wait=_seconds(wait))
+        return Call("DELETE", f"/v1/users/{segment('user_id', user_id)}", params, wait=seconds_of(wait))
 
     def create_memories(
         self, memories: Sequence[MemoryRecord], deduplicate: bool, wait: Wait = None, idempotency_key: str | None = None
@@ -243,7 +243,7 @@ class Calls:
                 body.setdefault("namespace", namespace)
         body = {"memories": bodies, "deduplicate": deduplicate}
         headers = _once(idempotency_key)
-        return Call("POST", "/v1/long-term-memory/", _query(wait=wait), body, headers, wait=_seconds(wait))
+        return Call("POST", "/v1/long-term-memory/", _query(wait=wait), body, headers, wait=seconds_of(wait))
 
     def get_memory(self, memory_id: str, **asked: Any) -> Call:
         return Call("GET", f"/v1/long-term-memory/{segment('memory_id', memory_id)}", _query(**asked))

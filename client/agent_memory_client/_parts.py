@@ -9,9 +9,9 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from agent_memory_client._calls import Call, checked, jsonable, segment
+from agent_memory_client._calls import Call, Wait, checked, jsonable, seconds_of, segment
 from agent_memory_client.errors import MemoryProtocolError
-from agent_memory_client.models import CreateTokenRequest, ImportReport, RotateTokenRequest
+from agent_memory_client.models import CreateTokenRequest, ImportReport, PurgeRequest, RotateTokenRequest
 
 PART_LINES = 500
 PART_BYTES = 2 * 1024 * 1024
@@ -37,6 +37,14 @@ def review_call(memory_id: str, how: str) -> Call:
     return Call("POST", f"/v1/quarantine/{segment('memory_id', memory_id)}/{how}", idempotent=False)
 
 
+def purge_call(source: PurgeRequest, namespace: str | None, user_id: str | None, dry_run: bool, wait: Wait) -> Call:
+    """The same purge is one piece of work, so this is safe to repeat. The default namespace does not count: see `export_call`."""
+    seconds = seconds_of(wait)
+    given = {"namespace": namespace, "user_id": user_id, "dry_run": "true" if dry_run else "false", "wait": str(seconds)}
+    params = {name: value for name, value in given.items() if value is not None}
+    return Call("POST", "/v1/long-term-memory/purge", params, jsonable(source), wait=seconds)
+
+
 def token_call(method: Literal["GET", "DELETE"], token_id: str | None = None) -> Call:
     """A look at all API keys or at one, or its end. A key that is revoked twice is not there the second time, so that is sent once."""
     path = "/v1/auth/tokens" if token_id is None else f"/v1/auth/tokens/{segment('token_id', token_id)}"
@@ -57,9 +65,11 @@ def rotate_token_call(token_id: str, grace_seconds: float) -> Call:
     return Call("POST", f"/v1/auth/tokens/{segment('token_id', token_id)}/rotate", json=jsonable(body), idempotent=False)
 
 
-def import_calls(user_id: str, namespace: str | None, lines: Iterable[bytes | str]) -> Iterator[Call]:
+def import_calls(user_id: str, namespace: str | None, lines: Iterable[bytes | str], source: str | None = None) -> Iterator[Call]:
     """The requests that bring a file in, each with the header as its first line. What is in twice changes nothing: safe to repeat."""
     path, header = _path(user_id, "import"), b""
+    given = {"namespace": namespace, "import_source": source}
+    params = {name: value for name, value in given.items() if value is not None}
     part: list[bytes] = []
     size = first = number = 0
     for number, line in enumerate(lines, start=1):
@@ -68,17 +78,16 @@ def import_calls(user_id: str, namespace: str | None, lines: Iterable[bytes | st
             header, first = raw, 2
             continue
         if part and (len(part) >= PART_LINES or size + len(raw) > PART_BYTES):
-            yield _part(path, namespace, first, header, part)
+            yield _part(path, params, first, header, part)
             part, size, first = [], 0, number
         part.append(raw)
         size += len(raw) + 1
     if number:
-        yield _part(path, namespace, first, header, part)
+        yield _part(path, params, first, header, part)
 
 
-def _part(path: str, namespace: str | None, first: int, header: bytes, part: list[bytes]) -> Call:
-    params = {"first_line": str(first)} | ({} if namespace is None else {"namespace": namespace})
-    return Call("POST", path, params, lines=b"\n".join([header, *part]))
+def _part(path: str, params: dict[str, str], first: int, header: bytes, part: list[bytes]) -> Call:
+    return Call("POST", path, params | {"first_line": str(first)}, lines=b"\n".join([header, *part]))
 
 
 def together(reports: Iterable[ImportReport]) -> ImportReport:

@@ -16,6 +16,7 @@ from agent_memory_client.models import (
     CreateTokenRequest,
     ExtractionRules,
     ForgetPolicy,
+    PurgeRequest,
     WorkingMemory,
 )
 from tests.auth.hostile import Ids, exported
@@ -52,6 +53,10 @@ _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     "updates": lambda i: {"text": "changed", "user_id": i.user},
     "policy": lambda i: ForgetPolicy(max_age_days=0),
     "rules": lambda i: ExtractionRules(),
+    "source": lambda i: PurgeRequest(source_class=["client", "user"], session_id=i.session),
+    "import_source": lambda i: i.memory,
+    "wait": lambda i: 0.0,
+    "dry_run": lambda i: False,
     "group": lambda i: {"user_id": i.user},
     "long_term_search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}, "user_id": {"eq": i.user}},
     "search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}},

@@ -162,6 +162,11 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("POST", f"{MEMORIES}forget", {**i.where, "dry_run": "false"}, {"policy": {"max_age_days": 0}}),
         ("POST", f"{MEMORIES}forget", {"dry_run": "false"}, {"policy": {"budget": 0}}),
     ],
+    "purge_source": lambda i: [
+        ("POST", f"{MEMORIES}purge", {**i.where, "dry_run": "false"}, {"source_class": ["client", "user"], "session_id": i.session}),
+        ("POST", f"{MEMORIES}purge", {"dry_run": "true"}, {"agent_id": i.user, "import_source": i.memory, "metadata": {i.namespace: "x"}}),
+        ("POST", f"{MEMORIES}purge", {"user_id": "ana", "dry_run": "false"}, {"source_class": ["client"]}),
+    ],
     "compact_long_term_memories_endpoint_v1_long_term_memory_compact_post": lambda i: [("POST", f"{MEMORIES}compact", i.where, None)],
     "list_summary_views_endpoint_v1_summary_views_get": lambda i: [("GET", VIEWS, {}, None)],
     "create_summary_view_v1_summary_views_post": lambda i: [

@@ -21,7 +21,9 @@ from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
 from agent_memory.services import operations as background
 from agent_memory.settings import load_settings
+from agent_memory.tasks import DueKind
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
+from agent_memory_worker.orders import carry_out
 from tests.auth import client_attacks
 from tests.auth.conftest import Guarded
 from tests.auth.hostile import CASES, HOSTILE, TIME, TOOL_CASES, Ids, hostile
@@ -200,6 +202,35 @@ async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Fie
     assert await _state(field) == before
     said = f"{calls['clients']} calls of the client, {calls['blocking']} of its synchronous twin"
     print(f"{len(cases)} cases, {requests} requests over HTTP and MCP, {said}: foreign records 0, 5xx 0")
+
+
+async def _carry_out_orders(guarded: Guarded) -> None:
+    while claims := (await guarded.runtime.outbox.claim(DueKind.ORDER, limit=100, lease_seconds=60, max_attempts=8)).claims:
+        for claim in claims:
+            await carry_out(guarded.runtime, claim.member)
+            assert await guarded.runtime.outbox.done(DueKind.ORDER, claim)
+
+
+async def test_what_is_ordered_reaches_no_further_than_who_orders_it(field: Field, guarded: Guarded) -> None:
+    """What workers do for a caller: the orders of these attacks, carried out."""
+    await _carry_out_orders(guarded)
+    before = await _state(field)
+    every = ["user", "client", "assistant", "tool", "import", "inference"]
+    placed = 0
+    for attacker in field.attackers:
+        for path, body in (("purge", {"source_class": every}), ("compact", None)):
+            for where in ({}, WHERE, {"user_id": "ana"}):
+                answer = await attacker.post(f"/v1/long-term-memory/{path}", params={**where, "dry_run": "false"}, json=body)
+                assert answer.status_code in (200, 403), answer.text
+                placed += answer.status_code == 200
+    assert placed > 6
+    await _carry_out_orders(guarded)
+    assert await _state(field) == before
+    purged = await field.victim.post("/v1/long-term-memory/purge", json={"source_class": every})
+    await _carry_out_orders(guarded)
+    receipt = await field.victim.get(f"/v1/operations/{purged.json()['operation_id']}")
+    assert receipt.json()["stages"]["matched"] >= 2, "the victim's own reaches them"
+    assert await _state(field) == before, "and was a dry run"
 
 
 async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:

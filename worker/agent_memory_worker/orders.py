@@ -8,6 +8,7 @@ from agent_memory.services.access import scope_of_work
 from agent_memory.storage.orders import Errand, Order
 from agent_memory.storage.survey import Selection
 from agent_memory_worker.compact import compact
+from agent_memory_worker.purge import purge
 from agent_memory_worker.views import refresh_view, run_view
 
 
@@ -26,6 +27,8 @@ async def carry_out(runtime: Runtime, name: str) -> None:
             await run_view(runtime, order, _required(order, "task_id"))
         case Errand.REFRESH_VIEW:
             await refresh_view(runtime, order)
+        case Errand.PURGE:
+            await purge(runtime, order)
         case _:
             raise UnknownWork(f"only a newer version knows the errand {str(order.errand)[:64]!r}")
 

@@ -55,9 +55,10 @@ async def import_user(
     lines: Annotated[RawBody, Depends(lines_of)],
     namespace: NamespaceQuery = None,
     first_line: Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")] = 1,
+    import_source: Annotated[Identifier, Query(description="A name for where it comes from, by which it can be purged.")] = "import",
 ) -> Response:
     """Brings in lines of an export as this user's, with ids, dates, versions and vectors; what is here stays as it is.
 
     A large file is sent in parts, each with the header as its first line. Lines that cannot be taken are reported by number.
     """
-    return ModelResponse(await runtime.imports.run(scope, namespace, user_id, lines, first_line))
+    return ModelResponse(await runtime.imports.run(scope, namespace, user_id, lines, first_line, import_source))

@@ -95,6 +95,7 @@ from agent_memory_client.models.prompt import (
     prompt_messages,
     text_of,
 )
+from agent_memory_client.models.purging import PurgeRequest, PurgeResponse
 from agent_memory_client.models.search import (
     MAX_SEARCH_LIMIT,
     MAX_SEARCH_OFFSET,
@@ -217,6 +218,8 @@ __all__ = [
     "OperationRecord",
     "OperationState",
     "OptionalIdentifier",
+    "PurgeRequest",
+    "PurgeResponse",
     "QuarantineListResponse",
     "RecencyConfig",
     "ResourceLink",

@@ -1,0 +1,201 @@
+"""Purging a source: its memories go, and what was made of them. For good: what is kept for an undo could be brought back.
+
+All of it is looked at until nothing is left to do, so a worker that was killed, or one that runs beside writers, ends where one run would.
+What goes, goes in the reverse order in which it was found: what was made of a memory before the memory, by which it is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import suppress
+
+from agent_memory.errors import Conflict
+from agent_memory.runtime import Runtime
+from agent_memory.scope import Scope
+from agent_memory.services import audit
+from agent_memory.services.access import scope_of_work
+from agent_memory.services.purging import request_of
+from agent_memory.storage.lineage import Kept
+from agent_memory.storage.orders import Order
+from agent_memory.storage.survey import Selection
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
+from agent_memory_worker.lineage import Verdict, judge, made_of
+
+_MOST_ROUNDS = 20
+_BATCH = 100
+_MOST_PROPOSALS = 10_000
+_MOST_NAMED = 100
+_GROUPED = ("namespace", "user_id", "session_id", "memory_type")
+
+
+async def purge(runtime: Runtime, order: Order) -> None:
+    """Carries out an order to purge, or only counts, and leaves a receipt."""
+    scope = scope_of_work(order.tenant, order.namespaces, order.users)
+    wanted = request_of(order)
+    selection = Selection.of(order.arguments["namespace"], order.arguments["user_id"])
+    counts: Counter[str] = Counter()
+    named: list[str] = []
+    touched: set[tuple[str | None, ...]] = set()
+    dry = order.arguments.get("dry_run") is not None
+    for _ in range(_MOST_ROUNDS):
+        run = _Run(runtime, scope, wanted, selection, dry)
+        done = await run.carry_out()
+        counts += run.counts
+        touched |= run.touched
+        named += run.named[: _MOST_NAMED - len(named)]
+        if dry or not done:
+            break
+    counts["summaries"] = await _forget_summaries(runtime, scope, touched, dry=dry)
+    receipt = {name: counts[name] for name in ("matched", "inferred", "restored", "evidence", "proposals", "summaries")}
+    await runtime.orders.finished(order, receipt, named if dry else ())
+    if runtime.settings.server.audit_log:
+        ids = {"operation_id": f"order-{order.name}"} | {
+            name: value for name in ("namespace", "user_id") if (value := order.arguments[name])
+        }
+        audit.record(
+            operation="purge (dry run)" if dry else "purge",
+            status=None,
+            tenant=order.tenant,
+            actor=None,
+            ids=ids,
+            request_id=None,
+            counts=receipt,
+        )
+
+
+class _Run:
+    """One look at everything, and what follows from it."""
+
+    def __init__(self, runtime: Runtime, scope: Scope, source: PurgeRequest, selection: Selection, dry: bool) -> None:
+        self._runtime = runtime
+        self._scope = scope
+        self._source = source
+        self._selection = selection
+        self._dry = dry
+        self.counts: Counter[str] = Counter()
+        self.touched: set[tuple[str | None, ...]] = set()
+        self.named: list[str] = []
+
+    async def carry_out(self) -> bool:
+        """Returns whether there was something to do."""
+        rounds = await self._rounds()
+        tainted = {mid for found in rounds for mid in found}
+        await self._reject(tainted)
+        done = bool(tainted)
+        seen: set[str] = set()
+        async for verdict in self._verdicts(tainted):
+            if not verdict.goes and not verdict.idle and verdict.kept.mid not in seen:
+                seen.add(verdict.kept.mid)
+                done = await self._mend(verdict) or done
+        for found in reversed(rounds):
+            for start in range(0, len(found), _BATCH):
+                await self._remove(found[start : start + _BATCH], tainted)
+        return done
+
+    async def _rounds(self) -> list[list[str]]:
+        """The memories (mids) that go: those of the source, then what was made of these alone, and so on."""
+        rounds: list[list[str]] = []
+        tainted: set[str] = set()
+        while True:
+            fresh: dict[str, None] = {}
+            async for verdict in self._verdicts(tainted):
+                if verdict.goes and verdict.kept.mid not in tainted:
+                    fresh[verdict.kept.mid] = None
+            if not fresh:
+                return rounds
+            rounds.append(list(fresh))
+            tainted.update(fresh)
+
+    async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[Verdict]:
+        async for page in self._runtime.lineage.pages(self._scope, self._selection):
+            for verdict in await self._judged(page, tainted):
+                yield verdict
+
+    async def _judged(self, page: list[Kept], tainted: Collection[str]) -> list[Verdict]:
+        names = list(dict.fromkeys(change for kept in page for change in kept.changes))
+        loaded = dict(zip(names, await self._runtime.changes.load(self._scope, names), strict=True))
+        changes = {kept.mid: [one for name in kept.changes if (one := loaded[name]) is not None] for kept in page}
+        return [judge(self._source, kept, tainted, changes[kept.mid], self._sources) for kept in page]
+
+    def _sources(self, about: MemoryRecord, piece: Evidence) -> list[str]:
+        return self._runtime.lineage.sources(self._scope, about, piece)
+
+    async def _reject(self, tainted: Collection[str]) -> None:
+        """Ends proposals that hold what comes from the source."""
+        where = {"st": "proposed"}
+        where |= {
+            name: wanted.eq for name, wanted in (("ns", self._selection.namespace), ("u", self._selection.user_id)) if wanted and wanted.eq
+        }
+        _, names = await self._runtime.changes.find(self._scope, where, 0, _MOST_PROPOSALS)
+        for change in await self._runtime.changes.load(self._scope, names):
+            if change is None or change.proposal is None:
+                continue
+            record = MemoryRecord.model_validate(change.proposal["record"], context=ANSWER)
+            if made_of(self._source, record, tainted, self._sources):
+                self.counts["proposals"] += 1
+                if not self._dry:
+                    with suppress(Conflict):  # Somebody has just decided about it; the next look finds what came of that.
+                        await self._runtime.changes.reject(self._scope, change)
+
+    async def _mend(self, verdict: Verdict) -> bool:
+        """Takes from a memory that stays what comes from the source; False when somebody changed it meanwhile, and nothing was done."""
+        kept, lineage, scope = verdict.kept, self._runtime.lineage, self._scope
+        self._note(verdict)
+        if self._dry:
+            self._count(verdict)
+            return True
+        if verdict.back is not None and not await lineage.take_back(scope, kept, verdict.back):
+            return True  # The next look sees it as it is now.
+        versions = list(verdict.versions)
+        if verdict.record is not None and kept.now is not None:
+            if await self._runtime.memories.release(scope, kept.now.record, verdict.record, kept.now.version) != "changed":
+                return True
+            versions.append(kept.now.version)
+        if verdict.fields:
+            await lineage.forget_evidence(scope, kept, verdict.fields, verdict.names)
+        if versions:
+            await lineage.forget_versions(kept, versions)
+        self._count(verdict)
+        return True
+
+    async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
+        """Deletes those of the memories that still are what they were found to be."""
+        found = await self._judged(await self._runtime.lineage.read(self._scope, mids), tainted)
+        verdicts = [one for one in found if one.goes]
+        for one in verdicts:
+            self._note(one)
+            self.named += [one.kept.versions[-1].record.id]
+        gone = [True] * len(verdicts)
+        if not self._dry:
+            items = [(one.kept.versions[-1].record, None if one.kept.now is None else one.kept.now.version) for one in verdicts]
+            await self._runtime.lineage.forget_names(self._scope, [one.kept for one in verdicts])
+            dropped = await self._runtime.memories.drop(self._scope, items)
+            gone = [ok or one.kept.now is None for ok, one in zip(dropped, verdicts, strict=True)]
+        for one in (one for one, ok in zip(verdicts, gone, strict=True) if ok):
+            self.counts["matched" if one.matched else "inferred"] += 1
+
+    def _count(self, verdict: Verdict) -> None:
+        self.counts["restored"] += int(verdict.back is not None)
+        self.counts["evidence"] += verdict.pieces
+
+    def _note(self, verdict: Verdict) -> None:
+        """Whose summaries may hold something of it."""
+        for one in verdict.kept.versions:
+            self.touched.add(tuple(str(value) if (value := getattr(one.record, name)) is not None else None for name in _GROUPED))
+
+
+async def _forget_summaries(runtime: Runtime, scope: Scope, touched: Collection[tuple[str | None, ...]], *, dry: bool) -> int:
+    """Drops the partitions of summary views that may have been made of what went; views kept up to date make them anew."""
+    count = 0
+    for view in await runtime.view_store.list(scope) if touched else ():
+        stored = await runtime.view_store.partitions(scope, view.id)
+        names = [name for name, one in stored.items() if any(_may_hold(one.result.group, whose) for whose in touched)]
+        count += len(names)
+        if not dry:
+            await runtime.view_store.drop(scope, view.id, names)
+    return count
+
+
+def _may_hold(group: Mapping[str, str], whose: tuple[str | None, ...]) -> bool:
+    return all(group.get(name, value) == value for name, value in zip(_GROUPED, whose, strict=True))
