@@ -18,7 +18,6 @@ import Stemmer
 _WORD = re.compile(r"_*[^\W_]\w*", re.UNICODE)
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
 _INNER = re.compile(r"[^\w\s'’]")
-_ODD_CHUNK = re.compile(r"(?<!\S)[\w'’]*[^\w\s'’]\S*")
 _QUOTED = re.compile(r'"([^"]*)"')
 _EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
 _COMBINING = re.compile("[\u0300-\u036f]")
@@ -27,6 +26,8 @@ _CJK = re.compile(f"[{_BLANKLESS}]")
 _RUNS = re.compile(f"[{_BLANKLESS}]+|[^{_BLANKLESS}]+")
 _MAX_TERM = 48
 _MAX_TERMS = 4096
+# Longer chunks, such as a line of Chinese, do not come again.
+_KNOWN_CHUNK = 24
 
 _STOP = """
 a about am an and any are as at be been being but by can could did do does doing for from had has have having he her hers him his how i
@@ -84,18 +85,29 @@ def words(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
+def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
+    """The terms of the words of a folded chunk without blanks, and the term of the chunk itself where that is more than its words."""
+    kept = [word for word in _WORD.findall(chunk) if word not in STOP_WORDS]
+    found = tuple(_term(word) for word in kept) if chunk.isascii() else tuple(_term(piece) for word in kept for piece in _pieces(word))
+    bare = chunk.strip(_EDGES)
+    # Letters and digits alone are one word, and found as that.
+    whole = not bare.isalnum() and _INNER.search(bare) is not None and any(map(str.isalnum, bare)) and len(bare) > 1
+    return found, "x" + blake2b(bare.encode(), digest_size=10).hexdigest() if whole else None
+
+
+_known_chunk_terms = lru_cache(maxsize=32768)(_chunk_terms)
+
+
 def terms(text: str) -> list[str]:
-    """The index terms of a text in order, with repetitions and without stop words; at most 4,096."""
-    folded = fold(text)
-    if folded.isascii():
-        found = [_term(word) for word in _WORD.findall(folded) if word not in STOP_WORDS]
-    else:
-        found = [_term(piece) for word in _WORD.findall(folded) if word not in STOP_WORDS for piece in _pieces(word)]
-    for chunk in _ODD_CHUNK.findall(folded):
-        bare = chunk.strip(_EDGES)
-        if len(bare) > 1 and _INNER.search(bare) and any(c.isalnum() for c in bare):
-            found.append("x" + blake2b(bare.encode(), digest_size=10).hexdigest())
-    return found[:_MAX_TERMS]
+    """The index terms of a text in order, with repetitions and without stop words, those of whole chunks last; at most 4,096."""
+    found: list[str] = []
+    wholes: list[str] = []
+    for chunk in fold(text).split():
+        some, whole = (_known_chunk_terms if len(chunk) <= _KNOWN_CHUNK else _chunk_terms)(chunk)
+        found += some
+        if whole is not None:
+            wholes.append(whole)
+    return (found + wholes)[:_MAX_TERMS]
 
 
 def query_terms(text: str, limit: int = 64) -> list[str]:

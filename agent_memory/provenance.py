@@ -28,16 +28,11 @@ def source_of(record: MemoryRecord) -> SourceClass:
 
 def trust_of(record: MemoryRecord) -> float:
     """The least of what it says, of its source, and of the sources that its evidence names."""
-    sources = [source_of(record), *(piece.source for piece in record.evidence or () if piece.source is not None)]
-    return min([TRUST[source] for source in sources] + ([] if record.trust is None else [record.trust]))
-
-
-def placed(record: MemoryRecord) -> MemoryRecord:
-    """The record with its source and its trust; the same object when it says both rightly."""
-    source, trust = source_of(record), trust_of(record)
-    if record.source_class == source and record.trust == trust:
-        return record
-    return record.model_copy(update={"source_class": source, "trust": trust})
+    least = TRUST[source_of(record)]
+    for piece in record.evidence or ():
+        if piece.source is not None:
+            least = min(least, TRUST[piece.source])
+    return least if record.trust is None else min(least, record.trust)
 
 
 def together(records: Sequence[MemoryRecord]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Every pattern reads a text once: none has one unbounded repetition inside anothe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from re import Match
 
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -50,6 +50,29 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _CARD = re.compile(r"(?<![\d.+-])\d(?:[ -]?\d){12,18}(?![\d-])")
+# What is quick to see, and stands in whatever the slower patterns find: a token is at least this long and has no blanks (`xoxb-` with ten
+# characters is the shortest), each name of a secret has one of these in it (no "i" among them: ignoring case, "ı" counts as one), a card
+# has so many digits.
+_SHORTEST_TOKEN = 15
+_NAME_SIGNS = ("pass", "key", "token", "secret", "pwd", "credent", "kennwort", "contrase", "senha", "wachtwoord")
+_CARD_DIGITS = 13
+_SQUEEZED = str.maketrans({" ": None, "-": None, **dict.fromkeys("123456789", "0")})
+
+
+def may_hold_secrets(texts: Iterable[str]) -> bool:
+    """Whether one of some texts may have a secret in it; False is certain. Many are as quickly looked through as one."""
+    text = "\n".join(texts)
+    long = max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN
+    return long or "PRIVATE KEY" in text or "://" in text or _may_name_secrets(text) or _may_hold_cards(text)
+
+
+def _may_hold_cards(text: str) -> bool:
+    return not text.isascii() or "0" * _CARD_DIGITS in text.translate(_SQUEEZED)
+
+
+def _may_name_secrets(text: str) -> bool:
+    folded = text.casefold()
+    return any(sign in folded for sign in _NAME_SIGNS)
 
 
 def redact(text: str) -> str:
@@ -85,13 +108,15 @@ def _replaced(text: str, note: Callable[[str], None]) -> str:
 
     if "PRIVATE KEY" in text:
         text = _without_private_keys(text, lambda: mark("private key"))
-    text = _TOKEN.sub(lambda _: mark("token"), text)
-    text = _BEARER.sub(lambda m: f"{m[1]} {mark('token')}" if any(c.isdigit() for c in m[2]) else m[0], text)
-    text = _WEBHOOK.sub(lambda m: m[1] + mark("webhook"), text)
+    if max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN:
+        text = _TOKEN.sub(lambda _: mark("token"), text)
+        text = _BEARER.sub(lambda m: f"{m[1]} {mark('token')}" if any(c.isdigit() for c in m[2]) else m[0], text)
+        text = _WEBHOOK.sub(lambda m: m[1] + mark("webhook"), text)
     if "://" in text:
         text = _URL_PASSWORD.sub(lambda m: m[1] + mark("password"), text)
-    text = _NAMED.sub(named, text)
-    return _CARD.sub(card, text)
+    if _may_name_secrets(text):
+        text = _NAMED.sub(named, text)
+    return _CARD.sub(card, text) if _may_hold_cards(text) else text
 
 
 def _without_private_keys(text: str, mark: Callable[[], str]) -> str:

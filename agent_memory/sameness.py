@@ -14,14 +14,17 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 def normal_text(text: str) -> str:
     """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
-    words = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    words = " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).casefold().split())
     return words.strip(_EDGES) or words
 
 
-def kin(record: MemoryRecord) -> Kin:
-    """What repeats have in common: the words, whose they are, the type, and the date of what they tell. The session is not part of it."""
+def kin(record: MemoryRecord, words: str | None = None) -> Kin:
+    """What repeats have in common: the words, whose they are, the type, and the date of what they tell. The session is not part of it.
+
+    `words` are its normal text, for who has made that already.
+    """
     who = (record.namespace, record.user_id, record.agent_id)
-    return normal_text(record.text), *who, record.memory_type.value, record.event_date
+    return normal_text(record.text) if words is None else words, *who, record.memory_type.value, record.event_date
 
 
 def is_turn(record: MemoryRecord) -> bool:
@@ -37,7 +40,8 @@ def is_plain(turn: MemoryRecord) -> bool:
 
 def ends_at(record: MemoryRecord) -> datetime | None:
     """When a memory stops being shown: its time is over, or it expires."""
-    return min((moment for moment in (record.valid_to, record.expires_at) if moment is not None), default=None)
+    valid, expires = record.valid_to, record.expires_at
+    return valid if expires is None else expires if valid is None else min(valid, expires)
 
 
 def begins_at(record: MemoryRecord) -> datetime:

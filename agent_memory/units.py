@@ -6,7 +6,7 @@ The weights are plateaus, not peaks, of what docs/recall.md measures on real con
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date
 from functools import lru_cache
 
 import numpy as np
@@ -23,25 +23,26 @@ OWN_WEIGHT = 2
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
-def day(moment: datetime) -> str:
+def day(moment: date) -> str:
     """A day in words, as a question would have it."""
     return f"{moment.day} {moment:%B} {moment.year}"
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
     """The index terms of a memory: its day, its own words twice, its neighbours' once, its topics and entities."""
-    found = [*_terms_of_day(day(record.event_date or record.created_at))]
+    found = [*_terms_of_day((record.event_date or record.created_at).date())]
     for near in (*before, *after):
         found += terms(near.text)
     found += terms(record.text) * OWN_WEIGHT
-    for part in (*(record.topics or ()), *(record.entities or ())):
-        found += terms(part)
+    for tags in (record.topics, record.entities):
+        for part in tags or ():
+            found += terms(part)
     return " ".join(found)
 
 
 @lru_cache(maxsize=4096)
-def _terms_of_day(day_in_words: str) -> Sequence[str]:
-    return tuple(terms(day_in_words))
+def _terms_of_day(when: date) -> Sequence[str]:
+    return tuple(terms(day(when)))
 
 
 def unit_vector(

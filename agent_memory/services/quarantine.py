@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from agent_memory.errors import Conflict, NotFound
@@ -11,36 +12,55 @@ from agent_memory.services.access import administering, list_place_of, writing
 from agent_memory.settings import Settings
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.quarantine import QuarantineStore
-from agent_memory.suspicion import suspicion
+from agent_memory.suspicion import Rule, rules_for, suspicion
 from agent_memory_client.models import AckResponse, MemoryRecord, QuarantineListResponse
 
 DERIVED = "derived"
 """The reason of a fact that was taken out of a message which is suspicious itself."""
 # An id is shown beside its memory; one that is long enough to say something is looked at, too.
 _LONG_ID = 40
+# Sources that speak for a user.
+_USERS = ("user", "client")
 _TRIES = 16
 
 
-def reason_of(settings: Settings, record: MemoryRecord) -> str | None:
-    """Why a memory must be looked at before anybody is shown it, or None."""
-    if not settings.longterm.quarantine or record.approved == approval(record.text):
+def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Rule]:
+    """The rules of suspicion that records have to be looked at with."""
+    if not settings.longterm.quarantine:
+        return ()
+    texts, of_user = list[str](), True
+    for record in records:
+        texts.append(record.text)
+        if len(record.id) > _LONG_ID:
+            texts.append(record.id)
+            of_user = False
+        of_user = of_user and source_of(record) in _USERS
+    return rules_for(texts, of_user=of_user)
+
+
+def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
+    """Why a memory must be looked at before anybody is shown it, or None; `rules` are those of `rules_of`."""
+    if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
         return None
-    of_user = source_of(record) in ("user", "client")
-    found = suspicion(record.text, of_user=of_user)
-    return found or (suspicion(record.id, of_user=False) if len(record.id) > _LONG_ID else None)
+    if rules is None:
+        rules = rules_of(settings, (record,))
+    if not rules:
+        return None
+    found = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
+    return found or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
 
 
-def screened(settings: Settings, record: MemoryRecord, *, derived: bool = False) -> MemoryRecord:
+def screened(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
     """A record as it is to be stored: in quarantine if it must be looked at, or (`derived`) was made of what must."""
-    reason = reason_of(settings, record) or (DERIVED if derived else None)
+    reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
-def given(settings: Settings, record: MemoryRecord) -> MemoryRecord:
-    """A caller's record, whose own word on quarantine and approval does not count."""
+def given(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
+    """A caller's record, whose own word on quarantine and approval does not count; `rules` are those of `rules_of`."""
     if record.approved is not None:
         record = record.model_copy(update={"approved": None})
-    return screened(settings, record)
+    return screened(settings, record, rules)
 
 
 class QuarantineService:

@@ -66,9 +66,7 @@ def digest(*parts: str | None) -> str:
     """32 hex digits of a sequence of strings; lengths are part of it, so that ("a", "bc") and ("ab", "c") differ, as do None and ""."""
     h = blake2b(digest_size=16)
     for part in parts:
-        raw = b"" if part is None else part.encode("utf-8")
-        h.update(b"-" if part is None else b"%d:" % len(raw))
-        h.update(raw)
+        h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
     return h.hexdigest()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_json
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
@@ -168,7 +169,8 @@ class Scripts:
 
     async def memory_commit(self, keys: Sequence[str], header: dict[str, Any], args: Sequence[Arg]) -> list[str]:
         """The reply of the script, see there: its first word, then a state per step."""
-        return [word.decode() for word in await self._memory_commit(keys, [compact(header), *args])]
+        # Strings, whole numbers and truth values alone: pydantic's JSON takes half as long.
+        return [word.decode() for word in await self._memory_commit(keys, [to_json(header), *args])]
 
     async def memory_sweep(self, keys: Sequence[str], args: Sequence[Arg]) -> int:
         return int(await self._memory_sweep(keys, args))

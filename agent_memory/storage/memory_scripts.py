@@ -12,7 +12,8 @@ from agent_memory.storage.telling_scripts import ABSORB, SAID_BEFORE
 #   fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], at}?,
 #   groups: [{change: {id, fields: [f, v…]}?, steps: [step…]}…]}, then the fields and values of what is put.
 # A step has an `op`:
-#   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), late, expect (version, "" for none), kin, words
+#   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), alike, more (as these, of what several
+#            have), late, expect (version, "" for none), kin, words
 #            and slot (with `sc`: refuse when another memory than `among` has them), leave (order key to leave), same (the text stays, and
 #            with it the vector), past (other content that is here stays, messages are put among those of their session by their time),
 #            turn {field, w, role, day, dated, json, name} (a message: it is evidence `json` under `name` of what `w` or `field` knows and
@@ -168,7 +169,10 @@ function does.put(s)
   redis.call('DEL', R .. 'mt:' .. mid)
   local n = string.format('%.0f', stamp)
   stamp = stamp + 1
-  redis.call('HSET', key, 'h', dig, 'n', n, 'ra', NOW, unpack(ARGV, s.first, s.first + s.count - 1))
+  -- In one command: each one would index the memory anew.
+  local fields = {unpack(ARGV, s.first, s.first + s.count - 1)}
+  for i = s.alike, s.alike + s.more - 1 do fields[#fields + 1] = ARGV[i] end
+  redis.call('HSET', key, 'h', dig, 'n', n, 'ra', NOW, unpack(fields))
   if from then mirror(key, vk(mid)) end
   if s.leave then leave(s.leave, mid, h.reach) end
   -- By its own time: negative, so before all that arrive by themselves, whose places are counted from 1; the clock's 15 µs are kept.

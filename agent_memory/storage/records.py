@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from ulid import ULID
 
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
-from agent_memory.provenance import placed
+from agent_memory.provenance import source_of, trust_of
 from agent_memory.sameness import ends_at, is_turn, kin, normal_text
 from agent_memory.scope import SessionRef
-from agent_memory.storage.codec import decode_memory, set_fields
+from agent_memory.storage.codec import changed, decode_memory, set_fields
 from agent_memory.storage.keys import digest, tag
+from agent_memory.storage.lua import Arg
 from agent_memory.storage.metadata import metadata_tags
 from agent_memory_client.models import Evidence, MemoryRecord
 
@@ -37,8 +40,7 @@ class Found:
     record: MemoryRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known).
 
     `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`.
@@ -82,13 +84,19 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
 
 def standing(tenant: str, record: MemoryRecord) -> Standing:
     """Where a memory stands among those of its namespace, user and agent. Turns have no slot."""
-    scope = digest("by", tenant, record.namespace, record.user_id, record.agent_id)
-    words = _short(normal_text(record.text))
+    scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
+    normal = normal_text(record.text)
+    words = _short(normal)
     if is_turn(record):
         return Standing(scope, "", "", (TURN if said_by_person(record) else REPLY) + words)
     ends = ends_at(record)
     held = record.slot is not None and (ends is None or ends > datetime.now(UTC))
-    return Standing(scope, "t" + _short(repr(kin(record))), slot_field(record.slot) if held and record.slot else "", WORDS + words)
+    return Standing(scope, "t" + _short(repr(kin(record, normal))), slot_field(record.slot) if held and record.slot else "", WORDS + words)
+
+
+@lru_cache(maxsize=8192)
+def _scope_of_words(tenant: str, *whose: str | None) -> str:
+    return digest("by", tenant, *whose)
 
 
 def _short(text: str) -> str:
@@ -108,26 +116,22 @@ def slot_field(slot: str) -> str:
 
 def memory_digest(record: MemoryRecord) -> str:
     """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
-    given = record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN)
-    return blake2b(given.encode(), digest_size=16).hexdigest()
+    leave_out = None if _SERVERS_OWN.isdisjoint(record.model_fields_set) else _SERVERS_OWN
+    given = record.__pydantic_serializer__.to_json(record, exclude_unset=True, exclude=leave_out)
+    return blake2b(given, digest_size=16).hexdigest()
 
 
-def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standing) -> list[str | float]:
-    """The hash of a memory, flat: the whole record as JSON, and what the index knows of it."""
-    record = placed(record)
-    flat: list[str | float] = [
-        *("j", record.model_dump_json(exclude={"recorded_at", "retired_at"})),
-        *("t", tag(tenant)),
-        *("ty", tag(record.memory_type.value)),
-        *("st", tag(record.extraction_strategy)),
+def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standing) -> tuple[list[Arg], Sequence[str]]:
+    """The hash of a memory, flat: its record as JSON and what the index knows of it, and apart, what many memories have alike."""
+    source = source_of(record)
+    flat: list[Arg] = [
+        *("j", _encoded(record, source_class=source, trust=trust_of(record))),
         *("c", record.created_at.timestamp()),
         *("la", record.last_accessed.timestamp()),
         *("k", terms),
         *("bk", str(stands)),
     ]
-    names = (("ns", "namespace"), ("u", "user_id"), ("s", "session_id"), ("ag", "agent_id"), ("sl", "slot"), ("ct", "category"))
-    for name, field in (*names, ("sc", "source_class")):
-        value = getattr(record, field)
+    for name, value in (("s", record.session_id), ("sl", record.slot)):
         if value:
             flat += [name, tag(value)]
     for name, values in (("tp", record.topics), ("en", record.entities)):
@@ -143,9 +147,28 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standin
     if record.quarantine is not None:
         # Less than any trust that is asked for; `memory_places.ended` keeps it where default reads do not look.
         flat += ["q", tag(record.quarantine), "tr", -1.0]
-    elif record.trust is not None and record.trust < 1.0:
-        flat += ["tr", record.trust]
-    return flat
+    elif (trust := trust_of(record)) < 1.0:
+        flat += ["tr", trust]
+    whose = (record.namespace, record.user_id, record.agent_id)
+    return flat, _alike(tenant, record.memory_type.value, record.extraction_strategy, source, record.category, *whose)
+
+
+@lru_cache(maxsize=8192)
+def _alike(
+    tenant: str, kind: str, strategy: str, source: str, category: str | None, namespace: str | None, user: str | None, agent: str | None
+) -> Sequence[str]:
+    named = (("t", tenant), ("ty", kind), ("st", strategy), ("sc", source), ("ct", category), ("ns", namespace), ("u", user), ("ag", agent))
+    return tuple(part for name, value in named if value for part in (name, tag(value)))
+
+
+def _encoded(record: MemoryRecord, **values: Any) -> bytes:
+    """A record as JSON, with some values changed, without what only its version's hash knows, and without what is None.
+
+    None is what each of those fields is when it is left out.
+    """
+    if record.recorded_at is not None or record.retired_at is not None:
+        values.update(recorded_at=None, retired_at=None)
+    return record.__pydantic_serializer__.to_json(changed(record, **values), exclude_none=True)
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None:

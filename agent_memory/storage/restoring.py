@@ -115,7 +115,8 @@ class Restorer:
 
     def _fields(self, scope: Scope, version: Version, args: list[Arg], source: str, vector: bytes | None) -> dict[str, int]:
         record = version.record
-        flat: list[Arg] = list(memory_fields(scope.tenant, record, version.terms or unit_terms(record), standing(scope.tenant, record)))
+        own, alike = memory_fields(scope.tenant, record, version.terms or unit_terms(record), standing(scope.tenant, record))
+        flat: list[Arg] = [*own, *alike]
         flat += [part for name, value in version.marks.items() for part in (name, value)]
         flat += ["im", source]
         if "h" not in version.marks:

@@ -73,6 +73,7 @@ class Steps:
         self._keys = keys
         self._tenant = tenant
         self._args: list[Arg] = []
+        self._alike: dict[Sequence[str], int] = {}
         self._groups: list[dict[str, Any]] = []
         self._header: dict[str, Any] = {"root": keys.root, "reach": REACH, "atomic": atomic, "groups": self._groups}
         if fence is not None:
@@ -126,33 +127,34 @@ class Steps:
         its writer gave counts as it did, so the same write again is the same. `alone`: it is stored whatever else has its words.
         """
         stands = standing(self._tenant, record)
-        flat = memory_fields(self._tenant, record, unit_terms(record, before, after), stands)
-        # The first argument is the header, the others follow from 2.
-        first = len(self._args) + 2
-        self._args += flat
-        step: Step = {"op": "put", "mid": self.mid(record.id), "first": first, "count": len(flat)}
-        order = order_of(self._keys, self._tenant, record)
+        flat, alike = memory_fields(self._tenant, record, unit_terms(record, before, after), stands)
+        step: Step = {"op": "put", "mid": self.mid(record.id), "first": self._add(flat), "count": len(flat)}
+        if alike not in self._alike:
+            self._alike[alike] = self._add(alike)
+        step |= {"alike": self._alike[alike], "more": len(alike)}
         if record.quarantine is not None:
             # It stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
             dedupe, settled = False, True
-        cited = {} if alone or record.quarantine is not None else self._cited(record, stands)
-        optional = {
-            "dig": None if kept or alone else memory_digest(record),
-            "given": memory_digest(record) if alone else None,
-            "order": order,
-            "late": late or None,
-            "expect": expect,
-            "kin": stands.kin if dedupe and stands.kin else None,
-            "words": stands.words if dedupe and stands.kin and not apart else None,
-            "slot": None if settled else stands.slot or None,
-            **cited,
-            "leave": leave,
-            "same": same or None,
-            "past": past or None,
-        }
+        if alone:
+            step["given"] = memory_digest(record)
+        elif not kept:
+            step["dig"] = memory_digest(record)
+        if dedupe and stands.kin:
+            step["kin"] = stands.kin
+            if not apart:
+                step["words"] = stands.words
+        if not settled and stands.slot:
+            step["slot"] = stands.slot
         if among:
             step["among"] = list(among)
-        step |= {name: value for name, value in optional.items() if value is not None}
+        for name, value in (("late", late), ("same", same), ("past", past)):
+            if value:
+                step[name] = True
+        for name, text in (("order", order_of(self._keys, self._tenant, record)), ("expect", expect), ("leave", leave)):
+            if text is not None:
+                step[name] = text
+        if record.quarantine is None and not alone:
+            step |= self._cited(record, stands)
         if step.keys() & {"kin", "slot", "turn", "said"}:
             step["sc"] = stands.scope
         return step
@@ -224,6 +226,12 @@ class Steps:
     def check(self, found: Found) -> Step:
         """Nothing, but only while a memory is as it was read."""
         return {"op": "check", "mid": found.mid, "expect": str(found.version)}
+
+    def _add(self, values: Sequence[Arg]) -> int:
+        """The place of the first of some arguments. The header is argument 1, the others follow it."""
+        place = len(self._args) + 2
+        self._args += values
+        return place
 
     async def run(self, scripts: Scripts) -> list[str]:
         """The script's reply."""

@@ -22,7 +22,7 @@ from agent_memory.prompts.views import summarize_group
 from agent_memory.provenance import TRUST
 from agent_memory.scope import Scope
 from agent_memory.storage.erasure import Erasure
-from agent_memory.suspicion import suspicion
+from agent_memory.suspicion import rules_for, suspicion
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryPromptRequest, SearchRequest, UserId
 from agent_memory_worker.erase import erase
@@ -77,6 +77,11 @@ async def found(http: httpx.AsyncClient, text: str = "tea", **more: Any) -> set[
 )
 def test_the_detector_knows_usual_ways_and_leaves_people_alone(text: str, by_user: str | None, by_others: str | None) -> None:
     assert (suspicion(text, of_user=True), suspicion(text, of_user=False)) == (by_user, by_others)
+    # Looked at together with others, it is the same.
+    for of_user, reason in ((True, by_user), (False, by_others)):
+        rules = rules_for(["Ada likes figs.", text, "She rows."], of_user=of_user)
+        assert suspicion(text, of_user=of_user, rules=rules) == reason
+        assert suspicion("Ada likes figs.", of_user=of_user, rules=rules) is None
 
 
 async def test_what_is_put_aside_is_neither_found_nor_shown_until_it_is_approved(http: httpx.AsyncClient, rig: Rig) -> None:
