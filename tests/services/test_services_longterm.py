@@ -147,7 +147,7 @@ def test_ids_of_promoted_messages_differ_where_their_places_do() -> None:
 
 def test_the_hash_of_the_contract() -> None:
     for fields in ({"text": 'She said "ä\n\t"'}, {"text": "x", "user_id": "ü", "session_id": "s\\", "namespace": "n/😀"}):
-        of = record(**{"id": "1"} | fields)
+        of = record(fields.pop("text"), "1", **fields)
         parts = {"text": of.text, "user_id": of.user_id, "session_id": of.session_id, "namespace": of.namespace}
         parts["memory_type"] = of.memory_type.value
         assert content_hash(of) == sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
