@@ -39,6 +39,7 @@ class ServerSettings(_Group):
     audit_log: bool = _env(False, "AUDIT_LOG")
     cors_allowed_origins: str = _env("", "CORS_ALLOWED_ORIGINS")
     allowed_hosts: str = _env("", "ALLOWED_HOSTS")
+    public_url: str | None = _env(None, "PUBLIC_URL", pattern=r'^https?://[^\s"/?#]+(/[^\s"?#]*)?$')
 
 
 class RedisSettings(_Group):

@@ -128,6 +128,7 @@ MEANINGS = {
     "DOCS_ENABLED": "whether `/docs`, `/redoc` and `/openapi.json` are served",
     "AUDIT_LOG": "whether the log says of each request and MCP call who made it and which ids it named, never what was said",
     "CORS_ALLOWED_ORIGINS": "origins, as `https://app.example.com`, with commas between, whose pages may call the API; none if not given",
+    "PUBLIC_URL": "the address that clients reach the server by, for the metadata of OAuth; not given: the one they sent to",
     "ALLOWED_HOSTS": "host names, with commas between, under which the server may be reached besides those of this machine; `*` allows "
     "every one. None given: only those of this machine while it listens there alone and nobody is asked for credentials, else any",
     "LIMIT_REQUESTS_PER_MINUTE": "requests that a tenant may make in the long run; more are refused with 429 and `Retry-After`; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -19,6 +20,7 @@ from agent_memory.api.deps import scope_of
 from agent_memory.api.hosts import HostCheck, allowed_names
 from agent_memory.api.limiting import Limiting
 from agent_memory.api.middleware import Edge
+from agent_memory.api.resource import challenge_of, metadata_routes
 from agent_memory.api.routes import ROUTERS, ops
 from agent_memory.api.turnstile import Turnstile
 from agent_memory.errors import StartupError
@@ -107,7 +109,11 @@ def _assembled(
             required=settings.auth.required,
         )
     if settings.auth.required:
-        app.add_middleware(Authentication, gate=lambda: None if app.state.runtime is None else app.state.runtime.gate)
+        app.add_middleware(
+            Authentication,
+            gate=lambda: None if app.state.runtime is None else app.state.runtime.gate,
+            challenge=partial(challenge_of, settings),
+        )
     # Within Edge, so that a refusal has its id and is counted, too.
     app.add_middleware(Admission, most=settings.server.max_concurrent_requests, fair=settings.auth.required)
     if settings.auth.required or settings.limits.some("requests_per_minute"):
@@ -129,5 +135,5 @@ def _assembled(
     if settings.server.docs:
         app.router.routes += documentation.pages(app.title, "/openapi.json")
     # Before the routes of the documentation, since the order is that of matching.
-    app.router.routes[:0] = [*routes, *(mcp.routes if mcp is not None else ())]
+    app.router.routes[:0] = [*routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
     return app

@@ -8,12 +8,13 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory.api.errors import render
+from agent_memory.api.resource import METADATA_PATH
 from agent_memory.errors import AgentMemoryError, Unauthenticated, Unavailable
 from agent_memory.services.access import PRINCIPAL
 from agent_memory.services.credentials import Gate, credential_of
 
-# Open to everybody: that the process answers, and the documentation (which DOCS_ENABLED=false takes away).
-OPEN_PATHS = frozenset({"/v1/health", "/docs", "/redoc", "/openapi.json"})
+# Open to everybody: that the process answers, who may let one in, and the documentation (which DOCS_ENABLED=false takes away).
+OPEN_PATHS = frozenset({"/v1/health", "/docs", "/redoc", "/openapi.json", METADATA_PATH})
 # Answered without credentials too, but then in fewer words.
 TERSE_PATHS = frozenset({"/v1/ready"})
 
@@ -45,11 +46,13 @@ class Authentication:
         app: ASGIApp,
         *,
         gate: Callable[[], Gate | None],
+        challenge: Callable[[Scope], str] = lambda scope: "Bearer",
         open_paths: Collection[str] = OPEN_PATHS,
         terse: Collection[str] = TERSE_PATHS,
     ) -> None:
         self._app = app
         self._gate = gate
+        self._challenge = challenge
         self._open = frozenset(open_paths)
         self._terse = frozenset(terse)
 
@@ -70,6 +73,6 @@ class Authentication:
                 elif path not in self._terse:
                     raise Unauthenticated("send an API key or a token: Authorization: Bearer … or X-API-Key: …")
             except AgentMemoryError as error:
-                await render(error)(scope, receive, send)
+                await render(error, challenge=self._challenge(scope))(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -95,8 +95,8 @@ def _cut(text: str, limit: int) -> str:
     return text[:limit].encode("utf-8", "replace").decode() + ("…" if len(text) > limit else "")
 
 
-def render(error: AgentMemoryError) -> JsonResponse:
-    """The answer to one of our own errors."""
+def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonResponse:
+    """The answer to one of our own errors; `challenge` tells who showed no credentials how they are had."""
     if isinstance(error, BadInput) and not isinstance(error, Refused) and error.status == 422:
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in error.field.split(".")))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
@@ -104,7 +104,7 @@ def render(error: AgentMemoryError) -> JsonResponse:
     if isinstance(error, Unavailable | TooMany):
         headers = {"Retry-After": str(error.retry_after)}
     elif isinstance(error, Unauthenticated):
-        headers = {"WWW-Authenticate": "Bearer"}
+        headers = {"WWW-Authenticate": challenge}
     body: dict[str, Any] = {**_bounded(error.data), "detail": _cut(error.message, MAX_MESSAGE_CHARS), "code": error.code}
     return JsonResponse(body, error.status, headers)
 

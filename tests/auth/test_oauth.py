@@ -14,6 +14,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
+from mcp.shared.auth import ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed
 
 from agent_memory.api.app import create_app
 from agent_memory.errors import Forbidden, StartupError, Unauthenticated, Unavailable
@@ -292,7 +295,27 @@ async def test_through_the_whole_server(redis_url: str, keys_url: tuple[str, lis
             assert (
                 await client.get("/v1/working-memory/s", headers={"authorization": f"Bearer {FORGED['alg none']()}"})
             ).status_code == 401
+            await _finds_the_provider(client, "http://localhost")
+            strange = await client.get("/v1/working-memory/", headers={"host": 'x" evil="1'})
+            assert strange.headers["www-authenticate"] == "Bearer"
+        public = settings.model_copy(update={"server": settings.server.model_copy(update={"public_url": "https://memory.example/api/"})})
+        transport = httpx.ASGITransport(create_app(public, runtime))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            await _finds_the_provider(client, "https://memory.example/api")
     assert asked == ["/keys"]
+
+
+async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
+    """As the MCP SDK's client does it after a 401: it reads where the metadata are, and checks that they are of this server."""
+    refused: Any = await client.post("/work/mcp", json={})
+    assert refused.status_code == 401
+    told = extract_resource_metadata_from_www_auth(refused)
+    assert told == f"{resource}/.well-known/oauth-protected-resource"
+    answer = await client.get("/.well-known/oauth-protected-resource")
+    assert answer.status_code == 200
+    found = ProtectedResourceMetadata.model_validate_json(answer.content)
+    assert check_resource_allowed(requested_resource=f"{resource}/work/mcp", configured_resource=str(found.resource))
+    assert [str(one) for one in found.authorization_servers] == [ISSUER]
 
 
 async def test_keys_are_not_taken_from_a_redirect_nor_in_any_size(keys_url: tuple[str, list[str]]) -> None:

@@ -133,7 +133,13 @@ class Server:
     async def worked_off(self) -> None:
         """Returns when nothing of the sessions waits any more."""
         sessions, self.sessions = self.sessions, set()
-        await asyncio.gather(*(self.api.flush_working_memory(session, user_id=user) for user, session in sessions))
+        some = asyncio.Semaphore(8)
+
+        async def flush(user: str, session: str) -> None:
+            async with some:
+                await self.api.flush_working_memory(session, user_id=user)
+
+        await asyncio.gather(*(flush(user, session) for user, session in sessions))
         keys = Keys(PREFIX)
         members = {keys.sid(SCOPE.tenant, SessionRef(session, None, user)) for user, session in sessions}
 
