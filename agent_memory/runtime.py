@@ -305,7 +305,7 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
             request_limit=RequestLimit(settings.limits, limit_store),
             memory_limit=memory_limit,
             budget=budget,
-            exports=ExportService(sources, exports),
+            exports=ExportService(sources, exports, audits=settings.server.audit_log),
             quarantine=QuarantineService(QuarantineStore(client, keys, spec), memories),
             imports=ImportService(settings, targets, memory_limit, extracts=extracts),
         )

@@ -23,6 +23,7 @@ class ModelResponse(Response):
     def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
         self.status_code = 200
         self.background = None
+        self.model = model
         self.body = body = model.__pydantic_serializer__.to_json(model, by_alias=True)
         self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *headers]
 

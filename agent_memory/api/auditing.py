@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_memory.api.errors import template_of
-from agent_memory.api.operation import ARGUMENTS
+from agent_memory.api.operation import ANSWER, ARGUMENTS
 from agent_memory.scope import Principal
 from agent_memory.services import audit
 from agent_memory.services.access import EVERYBODY, PRINCIPAL
@@ -44,4 +44,5 @@ class Auditing:
                 actor=caller.subject if caller else None,
                 ids=audit.ids_of(given, given.get("body")),
                 request_id=scope["agent_memory.request_id"].decode(),
+                counts=audit.counts_of(getattr(scope.get(ANSWER), "model", None)),
             )

@@ -36,6 +36,8 @@ class RawBody(bytes):
 
 ARGUMENTS = "agent_memory.arguments"
 """Where an ASGI scope holds the arguments of the operation that runs."""
+ANSWER = "agent_memory.answer"
+"""Where it holds the operation's response."""
 MAX_QUERY_FIELDS = 2000
 MAX_EXPLAINED_BYTES = 256 * 1024
 # Computes a summary anew, whose text must not be kept beside the summary itself.
@@ -57,7 +59,7 @@ class Operation(APIRoute):
         return _Plan(self.endpoint, _either_slash(self.path)[1]).respond
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._plan.respond(Request(scope, receive))
+        response = scope[ANSWER] = await self._plan.respond(Request(scope, receive))
         await response(scope, receive, send)
 
 

@@ -12,6 +12,7 @@ from agent_memory.cli.jobs import Server, call
 _WORDS = {
     "returned": "it is in the answer, at place {rank}",
     "not_found": "there is no such memory",
+    "quarantined": "it reads like an instruction to a model and waits for a review",
     "filtered": "these filters exclude it: {filters}",
     "not_ranked": "it is not near to the query and shares no word with it",
     "below_threshold": "it is not near enough to the query",

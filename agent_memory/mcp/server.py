@@ -62,9 +62,15 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
         try:
             async with asyncio.timeout(seconds):
                 caller = await who(context.request)
-                if settings.server.audit_log:
-                    _tell(tool, params.arguments or {}, caller)
-                return await _call(runtime, tool, params.arguments or {}, caller)
+                if not settings.server.audit_log:
+                    return await _call(runtime, tool, params.arguments or {}, caller)
+                given: Any = None
+                try:
+                    answer = await _call(runtime, tool, params.arguments or {}, caller)
+                    given = answer.structured_content
+                    return answer
+                finally:
+                    _tell(tool, params.arguments or {}, caller, given)
         except InvalidArguments as error:
             return _failure(422, _problems(error.reason))
         except AgentMemoryError as error:
@@ -80,11 +86,13 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
     return Server(NAME, version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _tell(tool: Tool, arguments: dict[str, Any], caller: Caller) -> None:
+def _tell(tool: Tool, arguments: dict[str, Any], caller: Caller, given: Any) -> None:
     """Tells the audit trail of a call; when it came over HTTP, the request's own event says how it ended."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
     scope = caller.scope
-    audit.record(operation=f"tool {tool.name}", status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None)
+    counts = audit.counts_of(given)
+    name = f"tool {tool.name}"
+    audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None, counts=counts)
 
 
 async def _call(runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller: Caller) -> CallToolResult:

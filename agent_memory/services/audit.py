@@ -8,10 +8,17 @@ from typing import Any, cast
 import structlog
 from pydantic import BaseModel
 
+from agent_memory_client.models import MemoryRecord
+
 LOGGER = "audit"
 MAX_IDS = 100
 MAX_CHARS = 512
 
+# Of answers: what was read, written, deleted, brought in, purged.
+_COUNTED = (
+    *("memories", "long_term_memories", "messages", "sessions", "versions", "changes", "evidence", "operations", "partitions"),
+    *("deleted", "scanned", "appended", "imported", "present", "problem_count", "counts"),
+)
 _NAMED = ("session_id", "memory_id", "memory_ids", "user_id", "namespace", "view_id", "task_id", "operation_id", "token_id")
 
 
@@ -29,6 +36,22 @@ def record(
     log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(LOGGER)
     more = {"counts": dict(counts)} if counts else {}
     log.info("access", operation=operation, status=status, tenant=tenant, actor=actor, ids=dict(ids), request_id=request_id, **more)
+
+
+def counts_of(answer: Any) -> dict[str, int]:
+    """How much an answer gives away, or says to have been done: the lengths of its lists, and its counts. Never what is in them."""
+    if isinstance(answer, MemoryRecord):
+        return {"memories": 1}
+    found: dict[str, int] = {}
+    for name in _COUNTED:
+        value = _of(answer, name)
+        if isinstance(value, list):
+            found[name] = len(cast("list[Any]", value))
+        elif isinstance(value, int):
+            found[name] = value
+        elif isinstance(value, dict):
+            found[name] = sum(one for one in cast("dict[str, Any]", value).values() if isinstance(one, int))
+    return found
 
 
 def ids_of(*sources: Any) -> dict[str, Any]:

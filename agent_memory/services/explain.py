@@ -52,8 +52,11 @@ class ExplainService:
     async def explain(self, scope: Scope, memory_id: str, request: SearchRequest) -> Explanation:
         """Where the memory stands in the answer to the request, or what keeps it out. Raises what the search raises."""
         mid = self._store.mid(scope, memory_id)
-        if (await self._store.get(scope, [memory_id]))[0] is None:
+        record = (await self._store.get(scope, [memory_id]))[0]
+        if record is None:
             return Explanation(memory_id=memory_id, returned=False, reason="not_found")
+        if record.quarantine is not None and not request.quarantined:
+            return Explanation(memory_id=memory_id, returned=False, reason="quarantined")
         excluding = await self._excluding(scope, request, mid)
         if excluding:
             return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)

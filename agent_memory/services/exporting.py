@@ -14,6 +14,7 @@ from typing import Any
 from agent_memory import __version__
 from agent_memory.errors import RedisUnavailable
 from agent_memory.scope import Scope
+from agent_memory.services import audit
 from agent_memory.services.access import list_place_of
 from agent_memory.storage.change_dossiers import ChangeDossier, ChangeDossiers
 from agent_memory.storage.codec import StoredMessage, iso
@@ -46,9 +47,10 @@ class Sources:
 class ExportService:
     """Writes users out."""
 
-    def __init__(self, sources: Sources, exports: ExportStore) -> None:
+    def __init__(self, sources: Sources, exports: ExportStore, *, audits: bool = False) -> None:
         self._from = sources
         self._exports = exports
+        self._audits = audits
 
     async def begin(self, scope: Scope, namespace: str | None, user_id: str) -> tuple[str, AsyncGenerator[bytes]]:
         """An export: its operation's id, and its lines in pieces of some kB. Raises Forbidden for a user out of reach.
@@ -71,9 +73,17 @@ class ExportService:
             yield _encoded({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
             ended = True
             await self._exports.note(scope, operation_id, OperationState.DONE, counts)
+            self._tell(scope, what, operation_id, counts)
         finally:
             if not ended:
                 await self._failed(scope, operation_id, counts)
+
+    def _tell(self, scope: Scope, what: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
+        """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
+        if self._audits:
+            ids = {"user_id": what.user_id, "namespace": what.namespace, "operation_id": operation_id}
+            given = {name: value for name, value in ids.items() if value is not None}
+            audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=given, request_id=None, counts=counts)
 
     async def _failed(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
         try:

@@ -73,6 +73,9 @@ async def test_who_did_what_is_told_and_no_secret_is(redis_url: str, logged: io.
             call = {"name": "search_long_term_memory", "arguments": {"text": SAID, "namespace": "work"}}
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
             await http.post("/mcp", json=body, headers={"accept": "application/json, text/event-stream"})
+            await http.get("/v1/long-term-memory/m1", headers=key)
+            exported = (await http.post("/v1/users/ana/export", headers=key)).text.splitlines()
+            await http.post("/v1/users/ana/import", content="\n".join(exported), headers={**key, "content-type": "application/x-ndjson"})
             metrics = (await http.get("/metrics")).text
     lines = [json.loads(line) for line in logged.getvalue().splitlines()]
     events = [line for line in lines if line["logger"] == "audit"]
@@ -84,6 +87,16 @@ async def test_who_did_what_is_told_and_no_secret_is(redis_url: str, logged: io.
     assert (events[2]["ids"]["memory_ids"], events[2]["ids"]["memories"]) == (["m1"], 1)
     assert events[3]["ids"] == {"user_id": {"eq": "ana"}}
     assert (events[4]["tenant"], events[4]["actor"]) == (None, None)
+    # How much was read, given out and brought in.
+    assert "memories" in events[3]["counts"]
+    assert "memories" in tool["counts"]
+    read, ended, export, imported = events[-4:]
+    assert (read["ids"], read["counts"]) == ({"memory_id": "m1"}, {"memories": 1})
+    assert (ended["operation"], ended["actor"], ended["ids"]["user_id"]) == ("export", read["actor"], "ana")
+    assert (ended["counts"]["memory"], ended["counts"]["session"]) == (1, 1)
+    assert ended["ids"]["operation_id"].startswith("export-")
+    assert (export["operation"], export["status"]) == ("POST /v1/users/{user_id}/export", 200)
+    assert (imported["counts"]["present"], imported["counts"]["imported"]) == (2, 0)
     assert {event["tenant"] for event in events if event["status"] != 401} == {"default"}
     assert events[1]["actor"] == events[5]["actor"] != events[0]["actor"]
     for where in (logged.getvalue(), answers, metrics):

@@ -109,6 +109,10 @@ async def test_what_is_put_aside_is_neither_found_nor_shown_until_it_is_approved
     listed = await ok(http, "GET", "/v1/quarantine", params={"user_id": USER})
     assert (listed["total"], {one["quarantine"] for one in listed["memories"]}) == (2, {"override"})
     assert (await ok(http, "GET", "/v1/quarantine", params={"user_id": "bob"}))["total"] == 0
+    for asked in ({"search": {"text": "tea"}}, {"prompt": {"query": "tea", "long_term_search": True}}):
+        assert (await ok(http, "POST", "/v1/long-term-memory/explain", json={"memory_id": "b", **asked}))["reason"] == "quarantined"
+    stranger = Scope(SCOPE.tenant, users=frozenset({"bob"}))
+    assert (await rig.rt.explains.explain(stranger, "b", SearchRequest(text="tea"))).reason == "not_found"
 
     # Changing it does not free it; approving does, and the same again is the same.
     (other,) = [one["id"] for one in listed["memories"] if one["id"] != "b"]

@@ -27,9 +27,10 @@ class ExplainRequest(BaseModel):
 class Explanation(BaseModel):
     """Why a search or a prompt did not return a memory, or where it did.
 
-    `reason` is one of returned, not_found, filtered (`filters` names those that exclude it), not_ranked (neither near nor sharing a word),
-    below_threshold, beyond_limit (a limit of `rank` would show it), collapsed (`by` says the same), and for prompts already_shown (in the
-    session's messages) and over_budget (it would fit if `tokens_needed` instead of `tokens_available` were there for memories).
+    `reason` is one of returned, not_found, quarantined (it waits for a review), filtered (`filters` names those that exclude it),
+    not_ranked (neither near nor sharing a word), below_threshold, beyond_limit (a limit of `rank` would show it), collapsed (`by` says the
+    same), and for prompts already_shown (in the session's messages) and over_budget (it would fit if `tokens_needed` instead of
+    `tokens_available` were there for memories).
     Ranks count from 1.
     """
 
