@@ -136,6 +136,8 @@ def loose_terms(text: str, limit: int = 64) -> list[str]:
 
 def without(text: str, dropped: frozenset[str] | set[str]) -> str:
     """The words of a query in order, as they are written, but for those whose term is in `dropped`."""
+    if not dropped:
+        return " ".join(_WORD.findall(text))
     kept = [word for word in _WORD.findall(text) if not dropped.intersection(_term(piece) for piece in _pieces(fold(word)))]
     return " ".join(kept)
 

@@ -230,8 +230,8 @@ def of_a_time(bench: Bench, full: Words, near: list[list[Vectors]], word: list[l
     def plain(c: int, q: int, bonus: float) -> list[int]:
         names, words, last = lists(near[c][q], word[c][q], within[c, q])
         fused = ranking.fuse(names, words, ranking.ALPHA, last_word=last)
-        raised = sorted(fused, key=lambda part: -part.score - (bonus if part.name in within[c, q] else 0.0))
-        return [int(part.name) for part in raised]
+        raised = sorted(fused, key=lambda one: -one[0] - (bonus if one[1] in within[c, q] else 0.0))
+        return [int(name) for _, name in raised]
 
     def served(c: int, q: int, fits: float) -> list[int]:
         there, subject = within[c, q], subjects[c, q]
@@ -240,7 +240,7 @@ def of_a_time(bench: Bench, full: Words, near: list[list[Vectors]], word: list[l
         words = {name: value for name, value in words.items() if name not in there}
         words |= {name: float(own[int(name)]) for name in there if own[int(name)] > 0}
         fused = ranking.fuse(names, words, ranking.ALPHA, last_word=last, known=there)
-        return [int(part.name) for part in ranking.timed(fused, there, fits if subject else 0.0)]
+        return [int(name) for _, name in ranking.timed(fused, there, fits if subject else 0.0)]
 
     print(f"\n{len(within)} questions name a time in which turns lie\n| time {HEAD}")
     for bonus in (0.0, 0.1, 0.2, 0.3, 0.5, 1.0):
@@ -262,7 +262,7 @@ def of_an_age(bench: Bench, near: list[list[Vectors]], word: list[list[Values]])
         last = float(word[c][q][second[-1]]) if len(second) >= DEPTH else 0.0
         names, words = {str(p): float(near[c][q][p]) for p in first}, {str(p): float(word[c][q][p]) for p in second}
         fused = ranking.fuse(names, words, ranking.ALPHA, last_word=last)
-        return [int(part.name) for part in sorted(fused, key=lambda part: -part.score - weight * ages[c][int(part.name)])]
+        return [int(name) for _, name in sorted(fused, key=lambda one: -one[0] - weight * ages[c][int(one[1])])]
 
     print(f"\n| weight of age {HEAD}")
     chosen = {f"{weight}": weight for weight in (0.0, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1)}

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from agent_memory.errors import Refused
 from agent_memory.scope import Scope
-from agent_memory.services.plans import Plan, Ranked
+from agent_memory.services.plans import Plan
 from agent_memory.services.recall import RecallService
 from agent_memory.services.search import SearchService, explanation
+from agent_memory.services.shares import NOTHING_KNOWN
 from agent_memory.storage import filters
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.memories import MemoryStore, parse_hits
@@ -61,7 +62,8 @@ class ExplainService:
         if excluding:
             return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)
         plan = await self._search.prepare(scope, request.model_copy(update={"explain": True}))
-        found = await self._search.ranking(scope, plan, await self._search.run(plan))
+        plan, replies = await self._search.run(scope, plan)
+        found = await self._search.ranking(scope, plan, replies)
         if request.distinct and plan.mode is not None:
             found, by = await self._search.without_repeats(scope, plan, found)
             if mid in by:
@@ -87,9 +89,11 @@ class ExplainService:
         threshold = request.distance_threshold
         if threshold is not None:
             request = request.model_copy(update={"distance_threshold": None})
-        deep = replace(plan, request=request.model_copy(update={"offset": 0, "limit": 100}), depth=_DEEP)
-        found = await self._search.ranking(scope, deep, await self._search.run(deep))
-        ranked: list[Ranked] = found.ranked
+        wide = request.model_copy(update={"offset": 0, "limit": 100})
+        # As it was made: it must not be made anew, for its own depth.
+        deep = replace(plan, request=wide, depth=_DEEP, known=NOTHING_KNOWN, around=None)
+        found = await self._search.ranking(scope, *await self._search.run(scope, deep))
+        ranked = found.ranked
         rank = next((place for place, hit in enumerate(ranked, start=1) if hit.mid == mid), None)
         if rank is None:
             low = any(hit.mid == mid for hit in found.dropped)

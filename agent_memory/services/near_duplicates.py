@@ -25,15 +25,41 @@ def said(text: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
 
 
+def _ends(text: str) -> tuple[str, str] | None:
+    """The first and the last word of what a text says: two texts with others do not say the same. None when it has but words that make no
+    difference."""
+    chunks = (text.lower() if text.isascii() else fold(text)).split()
+    first = next(filter(None, map(_bare, chunks)), None)
+    return None if first is None else (first, next(filter(None, map(_bare, reversed(chunks)))))
+
+
+def _bare(chunk: str) -> str:
+    word = chunk.strip(_EDGES)
+    return "" if word in _FILLERS else word
+
+
 class Shown:
     """What an answer holds already."""
 
     def __init__(self) -> None:
         self._timeless: dict[Said, str] = {}
         self._dated: dict[Said, str] = {}
+        # By whose they are and by their ends; what they say is looked at when there are two alike, which is seldom.
+        self._waiting: dict[Said, list[MemoryRecord]] = {}
 
     def add(self, memory: MemoryRecord) -> str | None:
         """The id of the shown memory that says all that this one says; None when there is none, and then this one is shown from now on."""
+        key = (memory.user_id, memory.namespace, _ends(memory.text))
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = [memory]
+            return None
+        for one in waiting:
+            self._add(one)
+        waiting.clear()
+        return self._add(memory)
+
+    def _add(self, memory: MemoryRecord) -> str | None:
         whose = (memory.user_id, memory.namespace, said(memory.text))
         of_day: Said = (*whose, day(memory.event_date or memory.created_at))
         # A fact is the same on every day, unless it names its own; what was said or done on two days was said or done twice.

@@ -11,7 +11,7 @@ from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.base import Reranker
 from agent_memory.scope import Scope
 from agent_memory.services import ranking
-from agent_memory.services.plans import Plan, Ranked, Ranking
+from agent_memory.services.plans import Places, Plan, Ranked, Ranking
 from agent_memory.settings import Settings
 from agent_memory.storage.memories import MemoryStore
 from agent_memory_client.models import SearchModeEnum
@@ -33,26 +33,33 @@ class Ordering:
             return found
         weights = plan.weights
         # Who names a time says by that which age is wanted.
-        if weights is not None and not (weights is ranking.MILD and plan.span is not None):
+        if weights is not None and isinstance(found.ranked, Places) and not (weights is ranking.MILD and plan.span is not None):
             found = replace(found, ranked=await self._by_age(plan, found.ranked, weights))
         return await self._reranked(scope, plan, found)
 
-    async def _by_age(self, plan: Plan, hits: list[Ranked], weights: ranking.RecencyWeights) -> list[Ranked]:
-        now = plan.request.reference_time or datetime.now(UTC)
-        read = await self._store.last_readings([hit.mid for hit in hits]) if weights.freshness else {}
-        halved = bool(plan.request.server_side_recency) and plan.mode is SearchModeEnum.SEMANTIC
-        aged: list[tuple[float, Ranked]] = []
-        moment = now.timestamp()
-        for hit in hits:
-            created = hit.created or 0.0
-            accessed = max(hit.accessed or created, read.get(hit.mid, 0.0))
-            recency = ranking.recency(moment - accessed, moment - created, weights)
+    async def _by_age(self, plan: Plan, places: Places, weights: ranking.RecencyWeights) -> Places:
+        moment = (plan.request.reference_time or datetime.now(UTC)).timestamp()
+        created, accessed = places.created, places.accessed
+        if weights.freshness:
+            read = await self._store.last_readings([name for _, name in places.order])
+            accessed = {name: max(accessed.get(name, 0.0) or created.get(name, 0.0), read.get(name, 0.0)) for _, name in places.order}
+
+        def recency(name: str) -> float:
+            age = moment - created.get(name, 0.0)
+            return ranking.recency(moment - accessed[name] if weights.freshness else age, age, weights)
+
+        def place(score: float, name: str) -> Ranked:
+            return places.at(score, name)._replace(recency=recency(name))
+
+        if plan.request.server_side_recency and plan.mode is SearchModeEnum.SEMANTIC:
             # The contract's two ways to make a similarity of a distance.
-            similarity = 1.0 - hit.distance / 2 if halved else hit.score or 0.0
-            score = weights.semantic * similarity + weights.recency * recency
-            # Hundreds of these are made for a search; `_replace` takes six times as long.
-            aged.append((score, Ranked(*hit[:6], recency, hit.reranked)))
-        return [hit for _, hit in sorted(aged, key=itemgetter(0), reverse=True)]
+            similar = [1.0 - hit.distance / 2 for hit in places]
+        else:
+            similar = [score for score, _ in places.order]
+        semantic, weight = weights.semantic, weights.recency
+        aged = [(semantic * alike + weight * recency(one[1]), one) for alike, one in zip(similar, places.order, strict=True)]
+        aged.sort(key=itemgetter(0), reverse=True)
+        return Places([one for _, one in aged], place, created, places.accessed)
 
     async def _reranked(self, scope: Scope, plan: Plan, found: Ranking) -> Ranking:
         """The first of the ranking in the order of the reranker's scores; as it is, with a notice, when these cannot be had in time."""

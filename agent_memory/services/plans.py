@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from agent_memory.analysis import query_terms
 from agent_memory.errors import BadInput, Refused
 from agent_memory.services import ranking
+from agent_memory.services.shares import NOTHING_KNOWN, Known
 from agent_memory.timewords import Span, beside, named_time, zone_of
 from agent_memory_client.models import SearchModeEnum, SearchRequest
 
@@ -52,11 +54,20 @@ class Plan:
     loose: Sequence[str] = ()
     past: str | None = None
     """The clause for history, where that is asked, too."""
+    known: Known = NOTHING_KNOWN
+    """What the plan was made from."""
+    around: str | None = None
+    """The clause of all memories that this is about, where the plan's own is another."""
 
     @property
     def fused(self) -> bool:
         """Whether lists by meaning and by words are put together."""
         return self.mode is SearchModeEnum.HYBRID and self.vector is not None
+
+    @property
+    def checked(self) -> bool:
+        """Whether it is to be seen from the replies that what the plan was made from still holds: it was remembered."""
+        return self.known.remembered and self.vector is not None and self.mode is not SearchModeEnum.KEYWORD
 
     @property
     def weights(self) -> ranking.RecencyWeights | None:
@@ -81,13 +92,53 @@ class Ranked(NamedTuple):
     reranked: float | None = None
 
 
+class Places(Sequence[Ranked]):
+    """Places of an answer, best first. Each is put together when it is looked at: ten of hundreds are shown.
+
+    `order` are scores and names; `place` makes the place of one of them; `created` and `accessed` are times (epoch seconds) by name.
+    """
+
+    __slots__ = ("_place", "accessed", "created", "order")
+
+    def __init__(
+        self,
+        order: Sequence[ranking.Scored],
+        place: Callable[[float, str], Ranked],
+        created: Mapping[str, float] = MappingProxyType({}),
+        accessed: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        self.order = order
+        self.created = created
+        self.accessed = accessed
+        self._place = place
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @overload
+    def __getitem__(self, index: int) -> Ranked: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Ranked]: ...
+
+    def __getitem__(self, index: int | slice) -> Ranked | list[Ranked]:
+        return [self.at(*one) for one in self.order[index]] if isinstance(index, slice) else self.at(*self.order[index])
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return (self.at(*one) for one in self.order)
+
+    def at(self, score: float, name: str) -> Ranked:
+        """The place of a name."""
+        return self._place(score, name)._replace(created=self.created.get(name), accessed=self.accessed.get(name))
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """All that was ranked, best first, and how many memories match; `dropped` were ranked, but are not near enough."""
 
     total: int
-    ranked: list[Ranked]
-    dropped: list[Ranked] = field(default_factory=list)
+    ranked: Sequence[Ranked]
+    dropped: Sequence[Ranked] = ()
     notices: Sequence[str] = ()
 
 

@@ -103,9 +103,11 @@ class RecallService:
         if plan is not None and state is not None and (narrower := _narrowed(plan.request, state.ref)) is not plan.request:
             # The session was found by its id alone: it is a user's, and so are the memories that belong into its prompt.
             plan = await self._search.prepare(scope, narrower, optimize_query=optimize_query)
-            replies = await self._search.run(plan)
+            plan, replies = await self._search.run(scope, plan, optimize_query=optimize_query)
             if user := recent.user_of(self._settings, scope, narrower):
                 said_lately = self._recent.parse(scope, user, (await self._read(lambda pipe: self._recent.queue(pipe, scope, user)))[0])
+        elif plan is not None:
+            plan, replies = await self._search.current(scope, plan, replies, optimize_query=optimize_query)
         budget = self._budget(body)
         summary = self._summary(state, budget)
         memories: list[MemoryRecordResult] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from agent_memory.scope import Scope
@@ -12,14 +13,14 @@ from agent_memory.services import ranking
 from agent_memory.services.listing import Listing
 from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.ordering import Ordering
-from agent_memory.services.plans import Plan, Ranked, Ranking, asks_for_recency
+from agent_memory.services.plans import Places, Plan, Ranked, Ranking, asks_for_recency
 from agent_memory.services.queries import QueryReader
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage import filters
 from agent_memory.storage.codec import made
 from agent_memory.storage.connection import Pipe, Reader
-from agent_memory.storage.memories import Hit, Hits, MemoryStore, parse_hits
+from agent_memory.storage.memories import Hits, MemoryStore, parse_hits
 from agent_memory_client.models import (
     AnswerExplanation,
     Cut,
@@ -57,13 +58,15 @@ class SearchService:
         words first; what of it could not be done is said in `notices`.
         """
         plan = await self.prepare(scope, body, optimize_query=optimize_query)
-        found = await self.ranking(scope, plan, await self.run(plan))
+        plan, replies = await self.run(scope, plan, optimize_query=optimize_query)
+        found = await self.ranking(scope, plan, replies)
         if not found.ranked and plan.rewritten and body.distance_threshold is not None:
             # As in the contract: nothing near enough to the model's words, so the caller's own are asked for.
             plan = await self.prepare(scope, body)
             notice = "optimize_query: nothing is near enough to the rewritten query; searched for the query as it is"
+            plan, replies = await self.run(scope, plan)
             plan = replace(plan, notices=[notice, *plan.notices])
-            found = await self.ranking(scope, plan, await self.run(plan))
+            found = await self.ranking(scope, plan, replies)
         cut: list[Cut] = []
         if body.distinct and plan.mode is not None:
             whole = found
@@ -106,20 +109,36 @@ class SearchService:
         if plan.mode is not None and plan.request.recency_boost is not False:
             self._usage.read((self._store.mid(scope, memory.id), memory.access_count) for memory in memories)
 
-    async def prepare(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False) -> Plan:
+    async def prepare(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, anew: bool = False) -> Plan:
         """The plan of a search; see `QueryReader.plan`."""
-        return await self._queries.plan(scope, request, optimize=optimize_query)
+        return await self._queries.plan(scope, request, optimize=optimize_query, anew=anew)
 
-    async def run(self, plan: Plan) -> list[Any]:
-        """A plan's replies, in one round trip of its own."""
-        return [] if plan.empty else await self._read(lambda pipe: self.queue(pipe, plan))
+    async def run(self, scope: Scope, plan: Plan, *, optimize_query: bool = False) -> tuple[Plan, list[Any]]:
+        """A plan and its replies, in one round trip of its own; see `current`."""
+        replies = [] if plan.empty else await self._read(lambda pipe: self.queue(pipe, plan))
+        return await self.current(scope, plan, replies, optimize_query=optimize_query)
+
+    async def current(self, scope: Scope, plan: Plan, replies: list[Any], *, optimize_query: bool = False) -> tuple[Plan, list[Any]]:
+        """A plan and its replies; both anew, when its replies say that what was remembered of its memories does not hold any more."""
+        if not plan.checked:
+            return plan, replies
+        counted = replies[1] if plan.around is None else replies.pop()
+        if not self._queries.outrun(plan, parse_hits(counted).total):
+            return plan, replies
+        plan = await self.prepare(scope, plan.request, optimize_query=optimize_query, anew=True)
+        return await self.run(scope, plan)
 
     def queue(self, pipe: Pipe, plan: Plan) -> int:
-        """Puts the plan's commands on a pipeline; returns how many replies they give."""
+        """Puts the plan's commands on a pipeline; returns how many replies they give, which `current` takes."""
         if plan.mode is None:
             return self._listing.queue(pipe, plan)
         count = self._queue(pipe, plan, plan.clause, past=False)
-        return count if plan.past is None else count + self._queue(pipe, plan, plan.past, past=True)
+        if plan.past is not None:
+            count += self._queue(pipe, plan, plan.past, past=True)
+        if plan.around is not None and plan.checked:
+            self._store.queue_count(pipe, filters.current(plan.around))
+            count += 1
+        return count
 
     def _queue(self, pipe: Pipe, plan: Plan, clause: str, *, past: bool) -> int:
         request, store = plan.request, self._store
@@ -164,63 +183,65 @@ class SearchService:
             half = len(answers) // 2
             answers = [_joined(here, past) for here, past in zip(answers[:half], answers[half:], strict=True)]
         first = answers[0]
-        times = _times(answers)
+        created, accessed = (_times(answers, field) if plan.weights is not None else {} for field in (b"c", b"la"))
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
-            scores = {hit.mid: ranking.saturated(hit.value) for hit in sorted(first.hits, key=_best_first)}
-            return Ranking(first.total, [_timed(Ranked(mid, score, 1.0 - score), times) for mid, score in scores.items()])
-        near = {hit.mid: 1.0 - hit.value for hit in first.hits}
+            order = [(ranking.saturated(value), name) for name, value in _best_first(dict(zip(first.names, first.values, strict=True)))]
+            return Ranking(first.total, Places(order, lambda score, name: Ranked(name, score, 1.0 - score), created, accessed))
+        near = {name: 1.0 - distance for name, distance in zip(first.names, first.values, strict=True)}
         if plan.mode is SearchModeEnum.SEMANTIC:
             total = first.total if len(answers) == 1 else answers[1].total
-            ordered = sorted(near.items(), key=lambda one: (-one[1], one[0]))
-            return Ranking(total, [_timed(Ranked(mid, max(0.0, alike), 1.0 - alike), times) for mid, alike in ordered])
-        words = {hit.mid: hit.value for hit in answers[2].hits}
+            order = [(max(0.0, alike), name) for name, alike in _best_first(near)]
+            return Ranking(total, Places(order, lambda score, name: Ranked(name, score, 1.0 - near[name]), created, accessed))
+        words = dict(zip(answers[2].names, answers[2].values, strict=True))
         last_word = min(words.values()) if len(words) >= plan.depth else 0.0
         in_time, also = frozenset[str](), frozenset[str]()
         if plan.span is not None:
-            timely = [{hit.mid: hit.value for hit in answer.hits} for answer in answers[3:5]]
+            timely = [dict(zip(answer.names, answer.values, strict=True)) for answer in answers[3:5]]
             in_time = frozenset(timely[0]) | frozenset(timely[1])
-            near |= {mid: 1.0 - distance for mid, distance in timely[0].items()}
+            near |= {name: 1.0 - distance for name, distance in timely[0].items()}
             also = frozenset(words) if plan.subject else frozenset(words) | in_time
             # Only what is asked beside the time tells which memories of that time fit.
-            words = {mid: value for mid, value in words.items() if mid not in in_time} | timely[1]
+            words = {name: value for name, value in words.items() if name not in in_time} | timely[1]
         total = answers[1].total
         if plan.phrases:
             # Only the index of words knows phrases, and a hybrid search must have them.
-            near, total = {mid: alike for mid, alike in near.items() if mid in words}, answers[2].total
-        return self._fused(plan, near, words, total, last_word, in_time, also, times)
+            near, total = {name: alike for name, alike in near.items() if name in words}, answers[2].total
+        kept, dropped = self._fused(plan, near, words, last_word, in_time, also)
+        parts = ranking.PartsOf(near, words, in_time)
+
+        def place(score: float, name: str) -> Ranked:
+            return Ranked(name, score, 1.0 - near[name] if name in near else 1.0, parts(score, name))
+
+        # When the lists hold all that there is, what is not near enough does not count as a match either.
+        whole = len(near) < plan.depth
+        places, rest = (Places(some, place, created, accessed) for some in (kept, dropped))
+        return Ranking(len(kept) if whole else total, places, rest)
 
     def _fused(
         self,
         plan: Plan,
         near: Mapping[str, float],
         words: Mapping[str, float],
-        total: int,
         last_word: float,
         in_time: frozenset[str],
         also: frozenset[str],
-        times: _Times,
-    ) -> Ranking:
+    ) -> tuple[list[ranking.Scored], list[ranking.Scored]]:
+        """What both lists make of the memories: those that are answers, and those that are not near enough."""
         request = plan.request
         alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ranking.ALPHA
         fused = ranking.fuse(near, words, alpha, last_word=last_word, known=in_time)
         if in_time:
             fused = ranking.timed(fused, in_time, ranking.FITS if plan.subject else 0.0)
-        kept = ranking.relevant(fused, self._settings.search.min_similarity, also)
-        names = {parts.name for parts in kept}
-        whole = len(near) < plan.depth
-        return Ranking(
-            # When the lists hold all that there is, what is not near enough does not count as a match either.
-            len(kept) if whole else total,
-            [_placed(parts, times) for parts in kept],
-            [_placed(parts, times) for parts in fused if parts.name not in names],
-        )
+        return ranking.relevant(fused, near, words, self._settings.search.min_similarity, also)
 
     def page(self, plan: Plan, found: Ranking, without: Collection[str] = ()) -> list[Ranked]:
         """The request's page of a ranking, some memories left out."""
         request = plan.request
         start = 0 if plan.mode is None and plan.past is None else request.offset
-        rest = [hit for hit in found.ranked if hit.mid not in without] if without else found.ranked
-        return rest[start : start + request.limit]
+        if not without:
+            return list(found.ranked[start : start + request.limit])
+        # Places are put together when they are looked at: no more than the page needs.
+        return list(islice((hit for hit in found.ranked if hit.mid not in without), start, start + request.limit))
 
     async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[MemoryRecordResult]:
         """The memories of a page, read in one round trip; what was deleted meanwhile is left out."""
@@ -236,36 +257,17 @@ class SearchService:
         ]
 
 
-def _best_first(hit: Hit) -> tuple[float, str]:
+def _best_first(scores: Mapping[str, float]) -> list[tuple[str, float]]:
     """What scores alike stands in the order of its name: the engine's own order is that of the last writing."""
-    return -hit.value, hit.mid
+    return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
 
 
-_Times = Mapping[str, tuple[float | None, float | None]]
-_NEVER = (None, None)
-
-
-def _times(answers: Sequence[Hits]) -> _Times:
-    """When (epoch seconds) the hits of some answers were created and read, as far as that was asked for."""
-    found: dict[str, tuple[float | None, float | None]] = {}
+def _times(answers: Sequence[Hits], field: bytes) -> dict[str, float]:
+    """When (epoch seconds) the hits of some answers were made or read, as far as that was asked for."""
+    found: dict[str, float] = {}
     for answer in answers:
-        for mid, _, fields in answer.hits:
-            if b"c" in fields:
-                found[mid] = float(fields[b"c"]), float(fields[b"la"]) if b"la" in fields else None
+        found |= answer.numbers(field)
     return found
-
-
-def _timed(hit: Ranked, times: _Times) -> Ranked:
-    if hit.mid not in times:
-        return hit
-    created, accessed = times[hit.mid]
-    return hit._replace(created=created, accessed=accessed)
-
-
-def _placed(parts: ranking.Parts, times: _Times) -> Ranked:
-    distance = 1.0 if parts.similarity is None else 1.0 - parts.similarity
-    created, accessed = times.get(parts.name, _NEVER)
-    return Ranked(parts.name, parts.score, distance, parts, created, accessed)
 
 
 def _joined(here: Hits, past: Hits) -> Hits:
@@ -275,7 +277,7 @@ def _joined(here: Hits, past: Hits) -> Hits:
         hits.sort(key=lambda hit: hit.value)
     else:
         hits.sort(key=lambda hit: hit.value, reverse=True)
-    return Hits(here.total + past.total, hits)
+    return Hits.of(here.total + past.total, hits)
 
 
 def result(record: MemoryRecord, hit: Ranked, kind: SearchScoreTypeEnum | None, rank: int | None = None) -> MemoryRecordResult:

@@ -176,6 +176,11 @@ def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, no
     return known, f"{known}{AND}-@rt:[-inf {known_at.timestamp()!r}]"
 
 
+def current(clause: str) -> str:
+    """A clause narrowed to what is current now."""
+    return AND.join((clause, in_time(None, None, False, datetime.now(UTC))[0]))
+
+
 def _recorded(known_at: datetime) -> str:
     """What was recorded by a time; a memory from before that was noted counts as recorded when it was made."""
     at = repr(known_at.timestamp())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,11 @@ from agent_memory.storage.records import PAST
 
 # RediSearch gives no place beyond this one (MAXSEARCHRESULTS).
 _MOST_RESULTS = 1_000_000
-_NO_FIELDS: Mapping[bytes, bytes] = {}
+_NO_FIELDS: list[bytes] = []
+
+
+Row = Mapping[bytes, bytes] | list[bytes]
+"""The fields of a hit as Redis sent them: RESP3 has a map, RESP2 names and values in turn."""
 
 
 class Hit(NamedTuple):
@@ -29,11 +34,33 @@ class Hit(NamedTuple):
     fields: Mapping[bytes, bytes]
 
 
-class Hits(NamedTuple):
-    """A search answer: the number of all matches, and a page of them."""
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """A search answer: the number of all matches, and a page of them, as lists side by side: a search of ten reads hundreds of places."""
 
     total: int
-    hits: list[Hit]
+    names: Sequence[str] = ()
+    values: Sequence[float] = ()
+    rows: Sequence[Row] = ()
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The page, one by one."""
+        rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in self.rows)
+        return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
+
+    def numbers(self, field: bytes) -> dict[str, float]:
+        """The numbers in a field, of those that have it."""
+        return {
+            name: float(row[row.index(field) + 1] if isinstance(row, list) else row[field])
+            for name, row in zip(self.names, self.rows, strict=True)
+            if field in row
+        }
+
+    @classmethod
+    def of(cls, total: int, hits: Sequence[Hit]) -> Hits:
+        """An answer of single hits."""
+        return cls(total, [hit.mid for hit in hits], [hit.value for hit in hits], [hit.fields for hit in hits])
 
 
 class Listed(NamedTuple):
@@ -162,17 +189,42 @@ def parse_hits(reply: Any) -> Hits:
     """A reply of FT.SEARCH. Raises RedisUnavailable rather than pass on an incomplete answer."""
     if isinstance(reply, ResponseError):
         raise RedisUnavailable(f"the search failed: {str(reply)[:120]}", retry_after=2) from reply
+    if isinstance(reply, list):
+        return _parse_list(cast("list[Any]", reply))
     warnings = reply.get(b"warning") or []
     if warnings:
         raise RedisUnavailable(f"the search is incomplete: {warnings[0].decode('utf-8', 'replace')[:120]}", retry_after=2)
-    hits: list[Hit] = []
-    for row in reply[b"results"]:
-        # A search reads hundreds of these: only what is used is decoded.
-        fields = row.get(b"extra_attributes") or _NO_FIELDS
-        distance = fields.get(b"d")
-        value = float(row.get(b"score") or 0.0) if distance is None else float(distance)
-        key: bytes = row[b"id"]
-        at = key.rindex(b":")
-        name = key[at + 1 :].decode()
-        hits.append(Hit(PAST + name if key.endswith(b":h", 0, at) else name, value, fields))
-    return Hits(int(reply[b"total_results"]), hits)
+    found: Sequence[Any] = reply[b"results"]
+    rows: list[Row] = [row.get(b"extra_attributes") or _NO_FIELDS for row in found]
+    scores = None if not found or b"score" not in found[0] else [row[b"score"] for row in found]
+    return Hits(int(reply[b"total_results"]), _names([row[b"id"] for row in found]), _values(rows, scores), rows)
+
+
+def _parse_list(reply: list[Any]) -> Hits:
+    """A reply of RESP2: the total, then for each hit its key, its score and its fields, as far as these were asked for."""
+    total, parts = int(reply[0]), reply[1:]
+    if not parts:
+        return Hits(total)
+    # Keys have colons, scores have none.
+    scored = len(parts) > 1 and isinstance(parts[1], bytes) and b":" not in parts[1]
+    fields = len(parts) > 1 + scored and not isinstance(parts[1 + scored], bytes)
+    step = 1 + scored + fields
+    keys: list[bytes] = parts[::step]
+    rows: list[Row] = [row or _NO_FIELDS for row in parts[step - 1 :: step]] if fields else [_NO_FIELDS] * len(keys)
+    return Hits(total, _names(keys), _values(rows, parts[1::step] if scored else None), rows)
+
+
+def _names(keys: Sequence[bytes]) -> list[str]:
+    """The names in keys of one index, whose keys begin alike."""
+    if not keys:
+        return []
+    root, kind, _ = keys[0].rsplit(b":", 2)
+    start = len(root) + len(kind) + 2
+    return [PAST + key[start:].decode() for key in keys] if kind == b"h" else [key[start:].decode() for key in keys]
+
+
+def _values(rows: Sequence[Row], scores: Sequence[Any] | None) -> list[float]:
+    """Distances where they were asked for, else scores, else nothing."""
+    if rows and b"d" in rows[0]:
+        return [float(row[1] if isinstance(row, list) else row[b"d"]) for row in rows]
+    return [0.0] * len(rows) if scores is None else [float(score) for score in scores]

@@ -6,63 +6,81 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.services.ranking import RecencyWeights, fuse, recency_score, relevant, saturated, timed
+from agent_memory.services.ranking import Parts, PartsOf, RecencyWeights, Scored, fuse, recency_score, relevant, saturated, timed
+
+
+def names(fused: list[Scored]) -> list[str]:
+    return [name for _, name in fused]
+
+
+def by_name(fused: list[Scored]) -> dict[str, float]:
+    return {name: score for score, name in fused}
 
 
 def test_first_in_both_lists_scores_one() -> None:
-    best = fuse({"a": 0.8, "b": 0.4}, {"a": 12.0, "c": 3.0}, 0.5)[0]
+    near, words = {"a": 0.8, "b": 0.4}, {"a": 12.0, "c": 3.0}
+    score, name = fuse(near, words, 0.5)[0]
+    best = PartsOf(near, words)(score, name)
     assert (best.name, best.score, best.similarity_rank, best.words_rank) == ("a", 1.0, 1, 1)
 
 
 def test_alpha_decides_between_meaning_and_words() -> None:
     near, words = {"meant": 0.9, "other": 0.1}, {"said": 10.0, "other": 1.0}
-    assert fuse(near, words, 1.0)[0].name == "meant"
-    assert fuse(near, words, 0.0)[0].name == "said"
+    assert names(fuse(near, words, 1.0))[0] == "meant"
+    assert names(fuse(near, words, 0.0))[0] == "said"
 
 
 def test_what_the_vectors_lack_counts_as_the_last_of_them() -> None:
-    scores = {parts.name: parts.score for parts in fuse({"a": 0.8, "b": 0.4}, {"c": 5.0}, 0.5)}
+    scores = by_name(fuse({"a": 0.8, "b": 0.4}, {"c": 5.0}, 0.5))
     assert scores["c"] == pytest.approx(0.5 * 0.5 + 0.5)
 
 
 def test_negative_similarities_and_empty_lists_are_harmless() -> None:
     assert fuse({}, {}, 0.5) == []
-    assert [parts.score for parts in fuse({"a": -0.3}, {}, 0.5)] == [0.0]
+    assert fuse({"a": -0.3}, {}, 0.5) == [(0.0, "a")]
+    assert fuse({}, {"a": 0.0}, 0.5) == [(0.0, "a")]
+
+
+def test_the_parts_of_a_score_are_its_values_and_ranks_in_each_list() -> None:
+    parts = PartsOf({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
+    assert parts(0.7, "a") == Parts("a", 0.7, 0.4, 2, None, None)
+    assert parts(0.6, "b") == Parts("b", 0.6, 0.9, 1, 1.0, 2)
+    assert parts(0.5, "c") == Parts("c", 0.5, None, None, 3.0, 1, in_time=True)
 
 
 def test_what_belongs_to_the_time_comes_first() -> None:
     fused = timed(fuse({"a": 0.9, "b": 0.2}, {"a": 9.0, "b": 1.0}, 0.5), {"b"})
-    assert [parts.name for parts in fused] == ["b", "a"]
-    assert [parts.in_time for parts in fused] == [True, False]
-    assert 0 <= fused[1].score < fused[0].score <= 1
+    assert names(fused) == ["b", "a"]
+    assert 0 <= fused[1][0] < fused[0][0] <= 1
 
 
 def test_what_belongs_to_the_time_and_does_not_fit_stays_behind_what_fits() -> None:
     plain = fuse({"a": 0.9, "b": 0.1, "c": 0.05}, {"a": 9.0}, 0.5)
-    assert [parts.name for parts in timed(plain, {"b"})] == ["a", "b", "c"]
-    assert [parts.name for parts in timed(plain, {"b"}, fits=0.0)] == ["b", "a", "c"]
+    assert names(timed(plain, {"b"})) == ["a", "b", "c"]
+    assert names(timed(plain, {"b"}, fits=0.0)) == ["b", "a", "c"]
 
 
 def test_only_the_best_thirty_of_a_time_come_first_unless_the_time_is_all_that_is_asked() -> None:
     plain = fuse({"other": 0.9} | {f"{n:02}": 0.5 - n / 100 for n in range(40)}, {}, 1.0)
-    there = {part.name for part in plain} - {"other"}
-    assert [part.name for part in timed(plain, there)][28:32] == ["28", "29", "other", "30"]
-    assert [part.name for part in timed(plain, there, fits=0.0)][-1] == "other"
+    there = set(names(plain)) - {"other"}
+    assert names(timed(plain, there))[28:32] == ["28", "29", "other", "30"]
+    assert names(timed(plain, there, fits=0.0))[-1] == "other"
 
 
 def test_of_what_is_known_in_full_no_score_is_supposed() -> None:
-    scores = {parts.name: parts.score for parts in fuse({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.0}, 0.0, last_word=4.0, known={"b"})}
+    scores = by_name(fuse({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.0}, 0.0, last_word=4.0, known={"b"}))
     assert scores == {"a": 1.0, "b": 0.0, "c": 0.5}
 
 
 def test_equal_scores_have_a_stable_order() -> None:
-    assert [parts.name for parts in fuse({"b": 0.5, "a": 0.5}, {}, 0.5)] == ["a", "b"]
+    assert names(fuse({"b": 0.5, "a": 0.5}, {}, 0.5)) == ["a", "b"]
 
 
 def test_what_is_neither_near_nor_shares_a_word_is_not_relevant() -> None:
-    fused = fuse({"near": 0.6, "far": 0.1, "word": 0.1}, {"word": 2.0}, 0.5)
-    assert {parts.name for parts in relevant(fused, 0.2)} == {"near", "word"}
-    assert {parts.name for parts in relevant(fused, 0.2, {"far"})} == {"near", "word", "far"}
+    near, words = {"near": 0.6, "far": 0.1, "word": 0.1}, {"word": 2.0}
+    fused = fuse(near, words, 0.5)
+    assert [set(names(part)) for part in relevant(fused, near, words, 0.2)] == [{"near", "word"}, {"far"}]
+    assert [set(names(part)) for part in relevant(fused, near, words, 0.2, {"far"})] == [{"near", "word", "far"}, set()]
 
 
 def test_saturation_is_monotonic_and_bounded() -> None:
