@@ -47,7 +47,7 @@ from agent_memory.settings import Settings
 from agent_memory.storage.carrier import CarrierGuard
 from agent_memory.storage.change_dossiers import ChangeDossiers
 from agent_memory.storage.changes import ChangeStore
-from agent_memory.storage.connection import Reader, check_engine, connect, fsync_always, redis_errors
+from agent_memory.storage.connection import Reader, SearchReader, answers_in_lists, check_engine, connect, fsync_always, redis_errors
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.dossiers import DossierReader
 from agent_memory.storage.erasure import ErasureStore
@@ -200,7 +200,8 @@ def shown_url(url: str) -> str:
 async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Runtime]:
     """Opens everything. Raises StartupError in one line when Redis or the models cannot be used."""
     async with AsyncExitStack() as stack:
-        client = connect(redis_url, pool_size=settings.redis.pool_size, command_timeout=settings.redis.command_timeout_seconds)
+        connecting = partial(connect, redis_url, pool_size=settings.redis.pool_size, command_timeout=settings.redis.command_timeout_seconds)
+        client = connecting()
         stack.push_async_callback(client.aclose)
         shown = shown_url(redis_url)
         version = await check_engine(client, shown)
@@ -255,10 +256,14 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         stack.push_async_callback(usage.close)
         neighbours = NeighbourStore(client, keys, memories)
         long_term = LongTermService(settings, memories, neighbours, decisions, erasures, usage, memory_limit)
-        queries = QueryReader(settings, Reader(client), memories, embedder, Rewriter(settings, chat_of))
+        lists = connecting(protocol=2) if await answers_in_lists(client) else None
+        if lists is not None:
+            stack.push_async_callback(lists.aclose)
+        reader = SearchReader(client, lists)
+        queries = QueryReader(settings, reader, memories, embedder, Rewriter(settings, chat_of))
         ordering = Ordering(settings, memories, models.reranker)
-        search = SearchService(settings, Reader(client), memories, queries, ordering, usage)
-        recall = RecallService(settings, Reader(client), sessions, search, long_term, models.counter, RecentMessages(keys))
+        search = SearchService(settings, reader, memories, queries, ordering, usage)
+        recall = RecallService(settings, reader, sessions, search, long_term, models.counter, RecentMessages(keys))
         yield Runtime(
             settings=settings,
             redis_url=redis_url,

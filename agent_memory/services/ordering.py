@@ -11,7 +11,7 @@ from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.base import Reranker
 from agent_memory.scope import Scope
 from agent_memory.services import ranking
-from agent_memory.services.plans import Places, Plan, Ranked, Ranking
+from agent_memory.services.plans import Places, Plan, Ranking
 from agent_memory.settings import Settings
 from agent_memory.storage.memories import MemoryStore
 from agent_memory_client.models import SearchModeEnum
@@ -48,9 +48,6 @@ class Ordering:
             age = moment - created.get(name, 0.0)
             return ranking.recency(moment - accessed[name] if weights.freshness else age, age, weights)
 
-        def place(score: float, name: str) -> Ranked:
-            return places.at(score, name)._replace(recency=recency(name))
-
         if plan.request.server_side_recency and plan.mode is SearchModeEnum.SEMANTIC:
             # The contract's two ways to make a similarity of a distance.
             similar = [1.0 - hit.distance / 2 for hit in places]
@@ -59,7 +56,7 @@ class Ordering:
         semantic, weight = weights.semantic, weights.recency
         aged = [(semantic * alike + weight * recency(one[1]), one) for alike, one in zip(similar, places.order, strict=True)]
         aged.sort(key=itemgetter(0), reverse=True)
-        return Places([one for _, one in aged], place, created, places.accessed)
+        return places.reordered([one for _, one in aged], recency)
 
     async def _reranked(self, scope: Scope, plan: Plan, found: Ranking) -> Ranking:
         """The first of the ranking in the order of the reranker's scores; as it is, with a notice, when these cannot be had in time."""

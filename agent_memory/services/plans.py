@@ -95,10 +95,11 @@ class Ranked(NamedTuple):
 class Places(Sequence[Ranked]):
     """Places of an answer, best first. Each is put together when it is looked at: ten of hundreds are shown.
 
-    `order` are scores and names; `place` makes the place of one of them; `created` and `accessed` are times (epoch seconds) by name.
+    `order` are scores and names; `place` makes the place of one of them; `created` and `accessed` are times (epoch seconds) by name, and
+    `recency` says how recent a name is.
     """
 
-    __slots__ = ("_place", "accessed", "created", "order")
+    __slots__ = ("_place", "_recency", "accessed", "created", "order")
 
     def __init__(
         self,
@@ -106,11 +107,13 @@ class Places(Sequence[Ranked]):
         place: Callable[[float, str], Ranked],
         created: Mapping[str, float] = MappingProxyType({}),
         accessed: Mapping[str, float] = MappingProxyType({}),
+        recency: Callable[[str], float] | None = None,
     ) -> None:
         self.order = order
         self.created = created
         self.accessed = accessed
         self._place = place
+        self._recency = recency
 
     def __len__(self) -> int:
         return len(self.order)
@@ -129,7 +132,13 @@ class Places(Sequence[Ranked]):
 
     def at(self, score: float, name: str) -> Ranked:
         """The place of a name."""
-        return self._place(score, name)._replace(created=self.created.get(name), accessed=self.accessed.get(name))
+        known = self._place(score, name)[:4]
+        recency = None if self._recency is None else self._recency(name)
+        return Ranked(*known, created=self.created.get(name), accessed=self.accessed.get(name), recency=recency)
+
+    def reordered(self, order: Sequence[ranking.Scored], recency: Callable[[str], float]) -> Places:
+        """The same places in another order, and how recent they are."""
+        return Places(order, self._place, self.created, self.accessed, recency)
 
 
 @dataclass(frozen=True, slots=True)

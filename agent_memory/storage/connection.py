@@ -173,7 +173,7 @@ class SearchReader(Reader):
             def checked(pipe: Pipe) -> None:
                 pipe.execute_command(*_ASK_ON_TIMEOUT)
                 build(pipe)
-                if any(parts[0] == "FT.SEARCH" and "*}" in parts[2] for parts, _ in pipe.command_stack):
+                if any(parts[0] == "FT.SEARCH" and "*}" in str(parts[2]) for parts, _ in pipe.command_stack):
                     raise _Prefixes
 
             try:

@@ -20,6 +20,7 @@ from agent_memory.storage.records import PAST
 # RediSearch gives no place beyond this one (MAXSEARCHRESULTS).
 _MOST_RESULTS = 1_000_000
 _NO_FIELDS: list[bytes] = []
+_FARTHEST = 2.0
 
 
 Row = Mapping[bytes, bytes] | list[bytes]
@@ -225,6 +226,7 @@ def _names(keys: Sequence[bytes]) -> list[str]:
 
 def _values(rows: Sequence[Row], scores: Sequence[Any] | None) -> list[float]:
     """Distances where they were asked for, else scores, else nothing."""
-    if rows and b"d" in rows[0]:
-        return [float(row[1] if isinstance(row, list) else row[b"d"]) for row in rows]
-    return [0.0] * len(rows) if scores is None else [float(score) for score in scores]
+    if not rows or b"d" not in rows[0]:
+        return [0.0] * len(rows) if scores is None else [float(score) for score in scores]
+    # It is the first field that is asked for. What went away meanwhile has none.
+    return [float(row[1] if isinstance(row, list) else row[b"d"]) if row else _FARTHEST for row in rows]
