@@ -25,7 +25,12 @@ NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 def day(moment: date) -> str:
     """A day in words, as a question would have it."""
-    return f"{moment.day} {moment:%B} {moment.year}"
+    return _day_in_words(moment.year, moment.month, moment.day)
+
+
+@lru_cache(maxsize=4096)
+def _day_in_words(year: int, month: int, day: int) -> str:
+    return f"{day} {date(year, month, day):%B} {year}"
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:

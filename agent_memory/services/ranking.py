@@ -97,10 +97,10 @@ def relevant(
     answers for the answer's sake."""
     kept: list[Scored] = []
     rest: list[Scored] = []
+    near = similarities.get
     for one in fused:
         name = one[1]
-        there = name in words or similarities.get(name, 0.0) >= least_similarity or name in also
-        (kept if there else rest).append(one)
+        (kept if name in words or near(name, 0.0) >= least_similarity or name in also else rest).append(one)
     return kept, rest
 
 

@@ -298,14 +298,14 @@ def lines(memories: Sequence[MemoryRecordResult], request: SearchRequest) -> str
     """The memories as lines, oldest first: the order of a growing store, so that the prompts of following turns begin alike."""
     if not memories:
         return NO_MEMORIES
-    now = request.reference_time or datetime.now(UTC)
     zone = zone_of(request.timezone)
+    now = (request.reference_time or datetime.now(UTC)).astimezone(zone)
     ordered = sorted(memories, key=lambda memory: (memory.event_date or memory.created_at, memory.id))
     return "\n".join(line(memory, now, zone) for memory in ordered) + DATA_NOTE
 
 
 def line(memory: MemoryRecordResult, now: datetime, zone: tzinfo) -> str:
-    """One memory: when it was, what kind it is, its text on one line, and its id."""
+    """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
     when = (memory.event_date or memory.created_at).astimezone(zone)
     name = " ".join(memory.id.splitlines())
-    return f"- [{day(when)}, {ago(when, now.astimezone(zone))}; {memory.memory_type.value}] {' '.join(memory.text.split())} (ID: {name})"
+    return f"- [{day(when)}, {ago(when, now)}; {memory.memory_type.value}] {' '.join(memory.text.split())} (ID: {name})"

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 _ASK_ON_TIMEOUT = ("FT.CONFIG", "GET", "ON_TIMEOUT")
 _DISTRUST_SECONDS = 60.0
+# A module's version as one number: two digits for each part.
+_SEARCH_3 = 3_00_00
 # Error answers that mean "not now" rather than "this command is wrong".
 _AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
 _NO_INDEX = re.compile(r"([^\s'\"(]+): no such index", re.IGNORECASE)
@@ -193,16 +195,17 @@ class _Prefixes(Exception):
 
 
 def _fails_late(reply: Any) -> bool:
-    """Whether an engine that answers this about ON_TIMEOUT fails where it has not found everything in time."""
-    return bool(reply) and [*reply[0]][1:] == [b"fail"]
+    """Whether an engine that answers this about ON_TIMEOUT, a map or a list of pairs, fails where it has not found everything in time."""
+    return dict(reply).get(b"ON_TIMEOUT") == b"fail"
 
 
 async def answers_in_lists(client: aioredis.Redis) -> bool:
     """Whether a Redis, asked over RESP2, is one that `SearchReader` may use."""
     try:
-        version = str((await client.info("server"))["redis_version"])
-        return int(version.split(".")[0]) < 8 and _fails_late(await client.execute_command(*_ASK_ON_TIMEOUT))
-    except (RedisError, OSError, KeyError, ValueError):
+        modules = (await client.info("modules"))["modules"]
+        version = next(int(module["ver"]) for module in modules if module["name"] == "search")
+        return version < _SEARCH_3 and _fails_late(await client.execute_command(*_ASK_ON_TIMEOUT))
+    except (RedisError, OSError, KeyError, ValueError, TypeError, StopIteration):
         return False
 
 

@@ -52,11 +52,17 @@ class Hits:
 
     def numbers(self, field: bytes) -> dict[str, float]:
         """The numbers in a field, of those that have it."""
-        return {
-            name: float(row[row.index(field) + 1] if isinstance(row, list) else row[field])
-            for name, row in zip(self.names, self.rows, strict=True)
-            if field in row
-        }
+        pairs = zip(self.names, self.rows, strict=True)
+        first = self.rows[0] if self.rows else _NO_FIELDS
+        if not isinstance(first, list):
+            return {name: float(row[field]) for name, row in pairs if field in row and not isinstance(row, list)}
+        # It stands at the same place in nearly all of them.
+        at = first.index(field) if field in first else len(first)
+        found: dict[str, float] = {}
+        for name, row in pairs:
+            if isinstance(row, list) and field in row:
+                found[name] = float(row[at + 1] if row[at : at + 1] == [field] else row[row.index(field) + 1])
+        return found
 
     @classmethod
     def of(cls, total: int, hits: Sequence[Hit]) -> Hits:
@@ -229,4 +235,6 @@ def _values(rows: Sequence[Row], scores: Sequence[Any] | None) -> list[float]:
     if not rows or b"d" not in rows[0]:
         return [0.0] * len(rows) if scores is None else [float(score) for score in scores]
     # It is the first field that is asked for. What went away meanwhile has none.
-    return [float(row[1] if isinstance(row, list) else row[b"d"]) if row else _FARTHEST for row in rows]
+    if isinstance(rows[0], list):
+        return [float(row[1]) if row else _FARTHEST for row in cast("Sequence[list[bytes]]", rows)]
+    return [float(row[b"d"]) if row else _FARTHEST for row in cast("Sequence[Mapping[bytes, bytes]]", rows)]

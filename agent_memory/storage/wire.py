@@ -118,6 +118,14 @@ class LeanPool(BlockingConnectionPool):
             raise
         return connection
 
+    async def release(self, connection: AbstractConnection) -> None:
+        """Takes a connection back; where nobody waits for one, nobody need be told."""
+        if self._waiting or connection.should_reconnect():
+            await super().release(connection)
+            return
+        self._in_use_connections.remove(connection)
+        self._available_connections.append(connection)
+
 
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
     """Sends commands in one round trip, once; the replies as Redis gave them, error answers among them. Raises redis-py's errors."""
