@@ -41,6 +41,7 @@ _DISTRUST_SECONDS = 60.0
 _SEARCH_3 = 3_00_00
 # Error answers that mean "not now" rather than "this command is wrong".
 _AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
+_TOO_LATE = "Timeout limit was reached"
 _NO_INDEX = re.compile(r"([^\s'\"(]+): no such index", re.IGNORECASE)
 
 
@@ -77,6 +78,8 @@ def translated(error: Exception) -> AgentMemoryError | None:
         said = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
         if said.startswith(_AWAY):
             return RedisUnavailable(f"Redis cannot serve this now: {said[:120]}", retry_after=2)
+        if said.startswith(_TOO_LATE):
+            return RedisUnavailable("the search takes too long, and half an answer is none", retry_after=2)
         if missing := _NO_INDEX.search(said):
             gone = f"the search index {missing[1]} is gone: start any process of ours again, which builds it"
             return RedisUnavailable(gone, retry_after=5)

@@ -186,10 +186,14 @@ class MemoryQueries:
 
 def parse_listed(reply: Any) -> Listings:
     """A reply of `queue_newest`. Raises RedisUnavailable as `parse_hits`."""
-    found = parse_hits(reply)
     # Sort keys have all digits of the number; what RETURN answers for a sortable field is rounded.
-    times = (float(row[b"sortkey"].lstrip(b"#")) for row in reply[b"results"])
-    return Listings(found.total, [Listed(hit.mid, at) for hit, at in zip(found.hits, times, strict=True)])
+    if isinstance(reply, list):
+        total, *parts = cast("list[Any]", reply)
+        keys, sorts = parts[::2], parts[1::2]
+    else:
+        total = parse_hits(reply).total
+        keys, sorts = ([row[name] for row in reply[b"results"]] for name in (b"id", b"sortkey"))
+    return Listings(int(total), [Listed(name, float(sort.lstrip(b"#"))) for name, sort in zip(_names(keys), sorts, strict=True)])
 
 
 def parse_hits(reply: Any) -> Hits:

@@ -25,6 +25,7 @@ AWAY = [
     exceptions.ResponseError("MISCONF Redis is configured to save"),
     exceptions.ResponseError("BUSY Redis is busy running a script"),
     exceptions.ResponseError("MASTERDOWN Link with MASTER is down"),
+    exceptions.ResponseError("Timeout limit was reached"),
     exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('BUSY Redis is busy running a script',)"),
     exceptions.ResponseError("Command # 2 (GET x) of pipeline caused error: MASTERDOWN Link with MASTER is down"),
 ]
