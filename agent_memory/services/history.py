@@ -204,12 +204,12 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """A message as its memory has it. Of one that is another name of a memory, the evidence knows who said it, and when."""
+    """A message as its memory has it. Of one that is another name of a memory, the evidence knows who said it, when, and in which words."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
-    role, said = (None, None) if itself else (piece.role, piece.at)
+    role, said, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(
         role=role or str(record.metadata.get("role", "user")),
-        content=record.text,
+        content=words or record.text,
         id=message,
         created_at=(said or record.created_at).astimezone(UTC),
         persisted_at=record.persisted_at,

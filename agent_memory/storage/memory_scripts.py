@@ -182,7 +182,7 @@ function does.put(s)
   if ended(key) then close(mid) else link(mid, redis.call('HGET', key, 'bk')) end
   if from then
     retag(mid)
-  elseif s.said and not ended(key) then
+  elseif s.said and redis.call('EXISTS', key) == 1 then
     absorb(s)
   end
   return from and 'changed' or 'new'

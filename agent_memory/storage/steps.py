@@ -31,6 +31,8 @@ from agent_memory.units import REACH, unit_terms
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 Step = dict[str, Any]
+# As much as a piece of evidence can quote, in characters.
+_MOST_QUOTED = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,8 @@ class Steps:
         role, at = str(record.metadata.get("role")), record.created_at
         piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
         piece.source = "user" if said_by_person(record) else "assistant"
+        # The memory may get other words later; what was said stays.
+        piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
         turn = {
             "field": stands.words,
             "w": WORDS + words,

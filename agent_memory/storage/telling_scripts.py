@@ -49,6 +49,7 @@ local function absorb(s)
     local r = at and at[1] and not at[3] and cjson.decode(at[1])
     if r and plain(r) then
       local piece = {session_id = r.session_id, message_ids = r.extracted_from, role = (r.metadata or {}).role, at = r.created_at}
+      if #r.text <= 4000 then piece.quote = r.text end
       piece.source = string.sub(name, 1, 1) == 'u' and 'user' or 'assistant'
       redis.call('HSETNX', R .. 'ev:' .. s.mid, 'm' .. turn, cjson.encode(piece))
       -- What came as evidence of the message is evidence of the statement.

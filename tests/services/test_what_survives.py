@@ -13,14 +13,19 @@ from ulid import ULID
 
 from agent_memory.errors import Conflict, ModelAnswerInvalid
 from agent_memory.llm.openai import OpenAIChat
+from agent_memory.sameness import is_turn, normal_text
 from agent_memory.services.forgetting import Policy
 from agent_memory.storage.decisions import Origin
+from agent_memory.storage.erasure import Erasure
 from agent_memory.storage.survey import Selection
+from agent_memory.tasks import DueKind
 from agent_memory_client.models import (
+    AppendMessagesRequest,
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
     Evidence,
     ExtractedMemoryRecord,
+    MemoryMessage,
     MemoryRecord,
     MemoryTypeEnum,
     SearchRequest,
@@ -64,6 +69,8 @@ _steps = st.one_of(
     st.tuples(st.just("create"), _records, st.booleans()),
     st.tuples(st.just("patch"), st.integers(0, 9), _edits),
     st.tuples(st.just("reconcile"), st.sampled_from(TEXTS), st.sampled_from(["ADD", "UPDATE", "SUPERSEDE", "NONE"]), st.booleans()),
+    st.tuples(st.just("say"), st.sampled_from(TEXTS), st.sampled_from(["one", "two"])),
+    st.tuples(st.just("erase"), st.sampled_from(["one", "two"])),
     st.tuples(st.just("compact")),
     st.tuples(st.just("forget")),
     st.tuples(st.just("undo"), st.integers(0, 2)),
@@ -82,6 +89,10 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]
         elif old != new:
             found[name] = (old, new)
     return found
+
+
+def _message(text: str) -> MemoryMessage:
+    return MemoryMessage(role="user", content=text, id=str(ULID()))
 
 
 @dataclass
@@ -143,6 +154,24 @@ class World:
         except ModelAnswerInvalid:
             return
         await self.rig.rt.decisions.commit(SCOPE, decisions, Origin("extraction"), late=True, review=review)
+
+    async def say(self, text: str, session: str) -> None:
+        """The same words as a message: evidence of what is stated, another name of it, or a memory."""
+        await self.rig.rt.working.append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
+        await self.rig.work(DueKind.SESSION)
+        listed = [one for one in await self.rig.stored() if one.user_id == self.user]
+        turns = [normal_text(one.text) for one in listed if is_turn(one)]
+        assert len(turns) == len(set(turns)), "said by one person in the same words, it is one memory"
+
+    async def erase(self, session: str) -> None:
+        """What was said in a session goes, and nothing else."""
+        before = await self.picture()
+        await self.rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
+        await self.rig.work(DueKind.DELETION)
+        after = await self.picture()
+        left = {name for name in before["all"] if before[f"listed {name}"]["session_id"] != session}
+        assert left <= set(after["all"])
+        assert {name: before[f"listed {name}"] for name in left} == {name: after[f"listed {name}"] for name in left}
 
     async def compact(self) -> None:
         await self._and_undone(lambda: compact(self.rig.rt, SCOPE, self.all))

@@ -158,6 +158,18 @@ async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: 
     assert [found.id for found in await boats(rig)] == ["stated"]
 
 
+async def test_what_was_said_stays_what_it_was_when_the_memory_is_corrected(rig: Rig) -> None:
+    held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
+    await rig.rt.working.put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
+    await rig.work()
+    await say(rig, "chat", BOAT.upper())
+    await rig.rt.longterm.patch(SCOPE, "held", EditMemoryRecordRequest(text="The boat lies in Oslo"))
+    pieces = (await rig.rt.history.evidence(SCOPE, "held")).evidence
+    assert [message.content for piece in pieces for message in piece.messages] == [BOAT.upper()]
+    await erase(rig, "tools")
+    assert [one.text for one in await rig.stored()] == [BOAT.upper()]
+
+
 async def test_what_names_its_day_is_said_anew_on_another(rig: Rig) -> None:
     for day in (1, 2):
         await say(rig, f"day {day}", "I sailed to Bergen yesterday", "The sail is red", on=day)

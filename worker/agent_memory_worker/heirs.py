@@ -61,8 +61,9 @@ def _said(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
         return None
     if piece.session_id and piece.message_ids:
         ref = SessionRef(piece.session_id, old.namespace, old.user_id)
-        message = MemoryMessage(role=piece.role or "user", content=old.text, id=piece.message_ids[0], created_at=piece.at)
-        return message_memory(ref, StoredMessage(0, 0, message), old.text)
+        text = piece.quote or old.text
+        message = MemoryMessage(role=piece.role or "user", content=text, id=piece.message_ids[0], created_at=piece.at)
+        return message_memory(ref, StoredMessage(0, 0, message), text)
     if piece.memory_id is None:
         return None
     update = {
