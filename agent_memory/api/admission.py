@@ -41,16 +41,23 @@ _DOWN = 0.7
 _UP = 1.1
 # The limit never falls below this.
 _LEAST = 16
+# Of one tenant that competes with others so many, at least and at first; they give way after one late beat, for whoever they are late for
+# is somebody else.
+_LEAST_CONTESTED = 2
 # So many callers who each wait for their answer are no overload: those beyond the limit wait for their turn, which costs the loop nothing.
 _IN_LINE = 128
 
 
 class Limit:
-    """How many requests may be worked on at a time, at most `most`, by how late the loop was at each beat."""
+    """How many requests may be worked on at a time, at most `most`, by how late the loop was at each beat.
 
-    def __init__(self, most: int) -> None:
+    It shrinks, not below `least`, after the loop was late for `patience` seconds.
+    """
+
+    def __init__(self, most: int, *, least: int = _LEAST, patience: float = _PATIENCE_SECONDS) -> None:
         self._most = float(most)
-        self._least = float(min(most, _LEAST))
+        self._least = float(min(most, least))
+        self._patience = patience
         # Not all at once: a flood at the very beginning would be in before the loop is known to be late.
         self._now = min(self._most, 8 * self._least)
         self._late_since: float | None = None
@@ -75,7 +82,7 @@ class Limit:
             return
         if self._late_since is None:
             self._late_since = now
-            self._next = max(self._next, now + _PATIENCE_SECONDS)
+            self._next = max(self._next, now + self._patience)
         elif now >= self._next:
             self._now = max(self._least, min(self._now, under_way) * _DOWN)
             self._next = now + _STEP_SECONDS
@@ -90,8 +97,10 @@ class Admission:
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
         self._app = app
         self._limit = Limit(most)
+        self._contested = Limit(most, least=_LEAST_CONTESTED, patience=0.0)
         self._room = min(most, _IN_LINE)
         self._turns = Turns[asyncio.Future[bool]](fair=fair)
+        self._turns.contested = self._contested.requests
         self._due: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,8 +181,11 @@ class Admission:
             # Who waits although there are places has its tenant's share: more places are asked for.
             under_way = self._turns.working + (self._turns.waiting if late <= _LATE_SECONDS else 0)
             self._limit.beat(late, now, under_way)
+            self._contested.beat(late, now, under_way)
+            self._turns.contested = self._contested.requests
             self._next()
             self._wait()
         else:
             self._limit.rest()
+            self._contested.rest()
             self._due = None

@@ -15,6 +15,8 @@ from agent_memory.scope import Principal
 from agent_memory.services.access import EVERYBODY, PRINCIPAL
 from agent_memory.services.limits import RequestLimit
 
+COUNTED = "agent_memory.counted"
+"""The name under which an ASGI scope says that the request was counted at the door (`turnstile.py`)."""
 # Whoever watches the server is no tenant.
 UNCOUNTED = frozenset({"/v1/health", "/v1/ready", "/metrics", "/docs", "/redoc", "/openapi.json"})
 # A request counts as one, and once more for so many bytes of its body: what it costs to read, count and remember grows with them.
@@ -50,11 +52,12 @@ class Limiting:
             await self._app(scope, receive, send)
             return
         cost = cost_of(scope)
-        try:
-            await limit.admit(caller.tenant, cost or 1)
-        except AgentMemoryError as error:
-            await render(error)(scope, receive, send)
-            return
+        if COUNTED not in scope:
+            try:
+                await limit.admit(caller.tenant, cost or 1)
+            except AgentMemoryError as error:
+                await render(error)(scope, receive, send)
+                return
         await self._app(scope, receive if cost else _counted(receive, limit, caller.tenant), send)
 
 

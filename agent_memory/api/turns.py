@@ -15,7 +15,7 @@ Place = TypeVar("Place")
 
 # So long after requests of different tenants they are taken to compete.
 _RIVALRY_SECONDS = 1.0
-# What of all places one tenant may have while it competes with others, and what of them is kept free for another one in any case.
+# What of all places one tenant may have at most while it competes with others, and what of them is kept free for another one in any case.
 _CONTESTED = 4
 _KEPT_FREE = 8
 
@@ -30,6 +30,8 @@ class Turns(Generic[Place]):
         self._lines: dict[str, deque[Place]] = {}
         self.working = 0
         self.waiting = 0
+        # How many places one tenant may have while it competes with others; never more than a part of all.
+        self.contested = 1 << 30
         self._latest: str | None = None
         self._rivals_until = float("-inf")
 
@@ -106,7 +108,9 @@ class Turns(Generic[Place]):
     def _share(self, limit: int, now: float) -> int:
         if not self._fair:
             return limit
-        return max(limit // _CONTESTED if now < self._rivals_until else limit - limit // _KEPT_FREE, 1)
+        if now >= self._rivals_until:
+            return max(limit - limit // _KEPT_FREE, 1)
+        return max(min(limit // _CONTESTED, self.contested), 1)
 
     def _shortened(self, tenant: str, line: deque[Place]) -> None:
         self.waiting -= 1

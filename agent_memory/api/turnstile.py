@@ -1,7 +1,8 @@
-"""The way in: says whose request it is where that is known already, and turns away whoever is known to be over its limit.
+"""The way in: says whose request it is where that is known already, and lets it in or turns it away where
+its tenant's limit is known.
 
-What is decided here costs a look at two dictionaries: no Redis, no place among the requests that are worked on, and nothing of the request
-but its headers is looked at. Whatever is not certain goes on, to the checks behind.
+A refusal costs a look at two dictionaries, and for one request of a tenant once in a while a look at Redis. It takes no place among the
+requests that are worked on, and nothing of it but its headers is read. Whatever is not certain goes on, to the checks behind.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent_memory.api.admission import SHARER
 from agent_memory.api.answers import JsonResponse
 from agent_memory.api.errors import render
-from agent_memory.api.limiting import UNCOUNTED, cost_of
-from agent_memory.errors import Unauthenticated
+from agent_memory.api.limiting import COUNTED, UNCOUNTED, cost_of
+from agent_memory.errors import AgentMemoryError, TooMany, Unauthenticated
 from agent_memory.scope import Principal
 from agent_memory.services.access import EVERYBODY, PRINCIPAL
 from agent_memory.services.credentials import Gate, credential_of
@@ -27,6 +28,8 @@ _OPERATORS = "\0operators"
 _HOLD_SECONDS = 0.05
 _MOST_HELD = 256
 _MOST_ANSWERS = 64
+# While Redis is slow to tell, so much of a tenant's waits here; the rest in line, whose length is bounded for all.
+_MOST_ASKING = 32
 
 
 class Turnstile:
@@ -60,12 +63,28 @@ class Turnstile:
         if caller is None or (caller.operator and self._required) or scope["path"].rstrip("/") in UNCOUNTED:
             await self._app(scope, receive, send)
             return
-        limit = self._limit()
-        seconds = None if limit is None else limit.closed(caller.tenant, cost_of(scope) or 1)
-        if limit is None or seconds is None:
+        limit, tenant, cost = self._limit(), caller.tenant, cost_of(scope) or 1
+        if limit is None:
             await self._app(scope, receive, send)
             return
-        if self._held < _MOST_HELD and limit.hammered(caller.tenant):
+        seconds = limit.known(tenant, cost)
+        if seconds is None and limit.waiting(tenant) < _MOST_ASKING:
+            # Before it stands in line: what is to be refused must not wait for its turn to be so.
+            try:
+                await limit.admit(tenant, cost)
+            except TooMany as error:
+                seconds = error.retry_after
+            except AgentMemoryError as error:
+                await render(error)(scope, receive, send)
+                return
+            else:
+                seconds = 0
+        if not seconds:
+            if seconds == 0:
+                scope[COUNTED] = True
+            await self._app(scope, receive, send)
+            return
+        if self._held < _MOST_HELD and limit.hammered(tenant):
             self._held += 1
             try:
                 await self._pause(_HOLD_SECONDS)

@@ -28,6 +28,9 @@ _LEASE_SECONDS = 1.0
 _LEASE_SHARE = 0.1
 # So long a process refuses without asking anew: a limit that was raised, or a bucket that was filled, is seen after that.
 _VERDICT_SECONDS = 1.0
+# So long after that nobody waits for an answer from Redis but the one who asks for it, who in turn may take so long.
+_HOT_SECONDS = 1.0
+_ANSWER_SECONDS = 1.0
 # So many refusals in a second, and who sends on does not read them.
 _DEAF = 20
 # A count of memories is good for so long, near the limit for less.
@@ -44,13 +47,16 @@ class _Lease:
     """What this process knows of a tenant's bucket. Times are those of its clock.
 
     It may let in requests worth `left` until `until`; those worth `closed_cost` or more are refused until `closed_until` without a
-    look at Redis, which will have enough for them at `opens_at`.
+    look at Redis, which will have enough for them at `opens_at`. After that, until `hot_until`, one request asks, and the others are
+    refused until it has the answer, or until `asked_until`.
     """
 
     left: int = 0
     until: float = 0.0
     closed_cost: int = 1
     closed_until: float = 0.0
+    hot_until: float = 0.0
+    asked_until: float = 0.0
     opens_at: float = 0.0
     waiting: int = 0
     refused: int = 0
@@ -74,18 +80,30 @@ class RequestLimit:
         self._clock = clock
         self._leases: dict[str, _Lease] = {}
 
-    def closed(self, tenant: str, cost: int = 1) -> int | None:
-        """The whole seconds that a request of the tenant has to wait if it is known to be refused now, else None. Asks nobody.
+    def known(self, tenant: str, cost: int = 1) -> int | None:
+        """What is known of a request without asking anybody.
 
-        The verdict is this process' last answer from Redis and no older than a second; it is counted as a refusal.
+        0: it is let in, and counted. More: it is refused, and so many whole seconds are to be waited; counted as a refusal, too. None:
+        `admit` knows. The verdict is no older than a second, but for the time of one answer from Redis.
         """
         lease = self._leases.get(tenant)
         if lease is None:
             return None
         now = self._clock()
-        if now >= lease.closed_until or cost < lease.closed_cost:
+        if lease.left >= cost and now < lease.until:
+            lease.left -= cost
+            return 0
+        if cost < lease.closed_cost or now >= lease.hot_until:
+            return None
+        if now >= lease.closed_until and now >= lease.asked_until:
+            lease.asked_until = now + _ANSWER_SECONDS
             return None
         return self._refused(lease, now)
+
+    def waiting(self, tenant: str) -> int:
+        """How many requests, by what they cost, wait for Redis to tell whether a tenant may make them."""
+        lease = self._leases.get(tenant)
+        return 0 if lease is None else lease.waiting
 
     def hammered(self, tenant: str) -> bool:
         """Whether a tenant was refused so often within a second that it does not listen to what refusals say."""
@@ -124,11 +142,13 @@ class RequestLimit:
         least = cost - have
         wanted = max(lease.waiting - have, min(int(per_minute / 60 * _LEASE_SHARE), burst // 10), least)
         taken, wait = await self._store.take(tenant, per_minute=per_minute, burst=burst, wanted=wanted, least=least)
+        lease.asked_until = 0.0
         if taken:
             lease.left, lease.until = have + taken, begun + _LEASE_SECONDS
             return
         now = self._clock()
         lease.closed_cost, lease.opens_at, lease.closed_until = cost, now + wait, now + min(wait, _VERDICT_SECONDS)
+        lease.hot_until = lease.closed_until + _HOT_SECONDS
         raise too_many(self._refused(lease, now))
 
     def _refuse_while_closed(self, lease: _Lease, cost: int) -> None:

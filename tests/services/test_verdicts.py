@@ -41,19 +41,47 @@ def _limit(rig: Rig, clock: Clock, burst: int) -> RequestLimit:
 async def test_a_verdict_is_its_tenants_alone_and_a_second_old_at_most(rig: Rig) -> None:
     clock = Clock()
     limit = _limit(rig, clock, 10)
-    assert limit.closed("busy") is None, "nothing is known of it yet"
+    assert limit.known("busy") is None, "nothing is known of it yet"
     for _ in range(10):
         await limit.admit("busy")
     with pytest.raises(TooMany) as refused:
         await limit.admit("busy")
-    assert limit.closed("busy") == refused.value.retry_after
-    assert [limit.closed(other) for other in ("calm", "", "busy2", "Busy")] == [None] * 4
+    assert limit.known("busy") == refused.value.retry_after
+    assert [limit.known(other) for other in ("calm", "", "busy2", "Busy")] == [None] * 4
     await limit.admit("calm")
     await rig.rt.client.delete(rig.keys.rate("busy"))  # as if its limit had been raised
-    assert limit.closed("busy"), "this process has not asked yet"
+    assert limit.known("busy"), "this process has not asked yet"
     clock.now += 1.0
-    assert limit.closed("busy") is None
+    assert limit.known("busy") is None, "one asks"
+    assert limit.known("busy"), "and the others do not wait for its answer"
     await limit.admit("busy")
+    assert limit.known("busy") is None, "the next one may ask at once"
+    clock.now += 1.0
+    assert [limit.known("busy") for _ in range(3)] == [None] * 3, "it is a tenant like others again"
+
+
+async def test_one_that_asks_and_gets_lost_closes_no_door(rig: Rig) -> None:
+    clock = Clock()
+    limit = _limit(rig, clock, 1)
+    await limit.admit("busy")
+    with pytest.raises(TooMany):
+        await limit.admit("busy")
+    clock.now += 1.0
+    assert [limit.known("busy") is None for _ in range(3)] == [True, False, False]
+    clock.now += 1.0
+    assert limit.known("busy") is None
+
+
+async def test_what_a_process_has_in_hand_is_given_out_at_the_door(rig: Rig) -> None:
+    settings = LimitSettings.model_validate({"requests_per_minute": 6000, "requests_burst": 100})
+    limit = RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock := Clock())
+    await limit.admit("busy")  # of ten that it took
+    assert [limit.known("busy", 4), limit.known("busy", 4), limit.known("busy", 4)] == [0, 0, None]
+    assert limit.known("busy") == 0
+    assert limit.known("busy") is None
+    await limit.admit("busy")
+    clock.now += 1.0
+    assert limit.known("busy") is None, "what was not used in a second is gone"
 
 
 async def test_a_large_request_counts_for_several_and_closes_no_door_to_small_ones(rig: Rig) -> None:
@@ -63,11 +91,11 @@ async def test_a_large_request_counts_for_several_and_closes_no_door_to_small_on
     with pytest.raises(TooMany) as refused:
         await limit.admit("busy", 5)
     assert 61 <= refused.value.retry_after <= 120, "two more flow in in two minutes"
-    assert limit.closed("busy", 5)
-    assert limit.closed("busy", 9)
-    assert limit.closed("busy", 4) is None
+    assert limit.known("busy", 5)
+    assert limit.known("busy", 9)
+    assert limit.known("busy", 4) is None
     for _ in range(3):
-        assert limit.closed("busy", 1) is None
+        assert limit.known("busy", 1) is None
         await limit.admit("busy", 1)
     with pytest.raises(TooMany):
         await limit.admit("busy", 1)

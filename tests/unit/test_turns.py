@@ -75,6 +75,29 @@ def test_whoever_has_nothing_under_way_is_next_however_many_wait() -> None:
     assert turns.next(16, 5.0) is not None, "alone again it has nearly all"
 
 
+def test_who_competes_has_the_places_that_rivals_are_left() -> None:
+    """The fewer, the later the loop is; one in any case, and all but the free ones for whoever is alone."""
+    turns = Turns[int](fair=True)
+    for name in ("quiet", "loud"):
+        turns.arrives(name, 0.0)
+    for contested, places in ((100, 8), (3, 3), (0, 1)):
+        turns.contested = contested
+        began = 0
+        while turns.may_begin("loud", 32, 0.0):
+            turns.begins("loud")
+            began += 1
+        assert began == places
+        assert turns.may_begin("quiet", 32, 0.0)
+        for _ in range(began):
+            turns.ends("loud")
+    turns.contested = 0
+    began = 0
+    while turns.may_begin("loud", 32, 2.0):
+        turns.begins("loud")
+        began += 1
+    assert began == 28
+
+
 def test_where_all_are_one_they_have_all_places_in_the_order_of_their_coming() -> None:
     turns = Turns[int](fair=False)
     for _ in range(4):
