@@ -9,11 +9,13 @@ from agent_memory.analysis import carries_information
 from agent_memory.errors import ModelAnswerInvalid
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.extractive import central_sentences, split_sentences
+from agent_memory.promptmarks import TOOL_ROLES
 from agent_memory.prompts.escape import PromptMessage
 from agent_memory.prompts.summarize import SummaryAnswer, summarize_messages
 from agent_memory.runtime import Runtime
 from agent_memory.services.working import fitting
 from agent_memory.storage.codec import SessionState, StoredMessage
+from agent_memory.suspicion import suspicion
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +111,11 @@ def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
 
 
 async def _extracted(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """The summary without a language model: the most central sentences, old ones included, in time order, each with its day and speaker."""
-    longest = max(budget // 4, 16)
+    """The summary without a language model: the most central sentences, old ones included, in time order, each with its day and speaker.
+
+    With QUARANTINE, messages that would be put aside as memories are left out.
+    """
+    longest, screens = max(budget // 4, 16), runtime.settings.longterm.quarantine
     lines: list[str] = []
     for line in (state.context or "").splitlines():
         # A model's summary is one long paragraph, of which sentences can be kept.
@@ -118,6 +123,10 @@ async def _extracted(runtime: Runtime, state: SessionState, leaving: Sequence[St
     bare = [line.split("] ", 1)[-1] for line in lines]
     for stored in leaving:
         message = stored.message
+        # What the prompts' reader must not take for an order is not told in its words either.
+        of_user = message.role not in TOOL_ROLES and message.role != "assistant"
+        if screens and suspicion(message.content, of_user=of_user):
+            continue
         for sentence in split_sentences(message.content):
             if carries_information(sentence):
                 short = runtime.counter.truncate(" ".join(sentence.split()), longest)
