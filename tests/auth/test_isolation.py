@@ -188,7 +188,7 @@ async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Fie
 
     draw()
     names = [*ALL, *METHODS]
-    requests, calls = 0, {"clients": 0, "blocking": 0}
+    requests, calls = {"http": 0, "mcp": 0}, {"clients": 0, "blocking": 0}
     for values in cases:
         name = choose.choice(names)
         if name in METHODS and (name not in ALL or choose.random() < 0.5):
@@ -197,11 +197,11 @@ async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Fie
             await _attack_by_client(field, choose.choice(clients), name, values)
             calls[kind] += 1
         else:
-            requests += await _attack(field, choose.choice(field.attackers), name, values)
+            requests["mcp" if name in TOOL_CASES else "http"] += await _attack(field, choose.choice(field.attackers), name, values)
     assert len(cases) >= EXAMPLES
     assert await _state(field) == before
     said = f"{calls['clients']} calls of the client, {calls['blocking']} of its synchronous twin"
-    print(f"{len(cases)} cases, {requests} requests over HTTP and MCP, {said}: foreign records 0, 5xx 0")
+    print(f"{len(cases)} cases, {requests['http']} requests by REST, {requests['mcp']} by MCP, {said}: foreign records 0, 5xx 0")
 
 
 async def _carry_out_orders(guarded: Guarded) -> None:

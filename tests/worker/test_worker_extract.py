@@ -236,3 +236,17 @@ async def test_no_extraction_without_a_model_or_against_the_setting(
         await rig.work()
         assert lookalike.calls["chat"] == 0
         assert (await rig.rt.working.get(SCOPE, "s")).session.messages[0].discrete_memory_extracted == "t"
+
+
+async def test_a_fact_is_trusted_as_far_as_the_least_of_what_it_cites(
+    make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", "I move in May")
+        await rig.append("s", "To Oslo, then", role="assistant")
+        answering(chat, monkeypatch, {"text": "Moves to Oslo in May", "messages": [1, 2]})
+        await rig.work()
+        await rig.append("t", "I bake bread")
+        answering(chat, monkeypatch, {"text": "Bakes bread", "messages": [1]})
+        await rig.work()
+        assert [(one.source_class, one.trust) for one in await facts(rig)] == [("user", 1.0), ("user", 0.7)]

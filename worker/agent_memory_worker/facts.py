@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory.prompts.extract import VERSION, ExtractedFact
+from agent_memory.provenance import TRUST
 from agent_memory.sameness import normal_text
 from agent_memory.scope import SessionRef
 from agent_memory.services.extraction_rules import Rules
@@ -87,6 +88,7 @@ def _both(first: Candidate, second: Candidate) -> Candidate:
     old = first.record
     ref = SessionRef(old.session_id or "", old.namespace, old.user_id)
     record = old.model_copy(update={"id": fact_memory_id(ref, old.text, ids), "extracted_from": ids, "evidence": [evidence]})
+    record.trust = min((one.record.trust for one in (first, second) if one.record.trust is not None), default=None)
     return Candidate(record, evidence, first.witnessed or second.witnessed)
 
 
@@ -141,6 +143,8 @@ def _candidate(
             "discrete_memory_extracted": "t",
             "evidence": [evidence],
             "source_class": evidence.source,
+            # The least of what is cited, whoever of them the fact is ascribed to.
+            "trust": None if len(users) == len(cited) else TRUST["assistant"],
             "model": model,
             "prompt_version": VERSION,
         },
