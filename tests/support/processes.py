@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.support.cli import COMMAND, clean_environment
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
