@@ -54,7 +54,12 @@ class Ordering:
         else:
             similar = [score for score, _ in places.order]
         semantic, weight = weights.semantic, weights.recency
-        aged = [(semantic * alike + weight * recency(one[1]), one) for alike, one in zip(similar, places.order, strict=True)]
+        if weights.freshness:
+            recent = [recency(name) for _, name in places.order]
+        else:
+            # What every search asks for, of hundreds.
+            recent = ranking.novelties([moment - created.get(name, 0.0) for _, name in places.order], weights)
+        aged = [(semantic * alike + weight * new, one) for alike, new, one in zip(similar, recent, places.order, strict=True)]
         aged.sort(key=itemgetter(0), reverse=True)
         return places.reordered([one for _, one in aged], recency)
 

@@ -154,6 +154,14 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
     return 0.0 if recent < 0 else recent if recent < 1 else 1.0
 
 
+def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
+    """As `recency`, of many memories by their ages alone, for weights without freshness."""
+    novelty, half_life = weights.novelty, weights.half_life_created * 86400
+    if not 0 <= novelty <= 1:
+        return [recency(age, age, weights) for age in ages]
+    return [novelty * 0.5 ** (age / half_life) if age > 0 else novelty for age in ages]
+
+
 def recency_score(similarity: float, accessed: datetime, created: datetime, now: datetime, weights: RecencyWeights) -> float:
     """The contract's formula: semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
     recent = recency((now - accessed).total_seconds(), (now - created).total_seconds(), weights)

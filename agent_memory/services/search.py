@@ -183,7 +183,8 @@ class SearchService:
             half = len(answers) // 2
             answers = [_joined(here, past) for here, past in zip(answers[:half], answers[half:], strict=True)]
         first = answers[0]
-        created, accessed = (_times(answers, field) if plan.weights is not None else {} for field in (b"c", b"la"))
+        created = _times(answers, b"c") if plan.weights is not None else {}
+        accessed = _times(answers, b"la") if plan.weights is not None and asks_for_recency(plan.request) else {}
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
             order = [(ranking.saturated(value), name) for name, value in _best_first(dict(zip(first.names, first.values, strict=True)))]
             return Ranking(first.total, Places(order, lambda score, name: Ranked(name, score, 1.0 - score), created, accessed))
@@ -210,7 +211,8 @@ class SearchService:
         parts = ranking.PartsOf(near, words, in_time)
 
         def place(score: float, name: str) -> Ranked:
-            return Ranked(name, score, 1.0 - near[name] if name in near else 1.0, parts(score, name))
+            why = parts(score, name) if plan.request.explain else None
+            return Ranked(name, score, 1.0 - near[name] if name in near else 1.0, why)
 
         # When the lists hold all that there is, what is not near enough does not count as a match either.
         whole = len(near) < plan.depth

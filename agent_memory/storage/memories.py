@@ -234,7 +234,7 @@ class MemoryStore(MemoryQueries):
         def build(pipe: Pipeline) -> None:
             for name in names:
                 key = self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(name)
-                pipe.hmget(key, READ_FIELDS)
+                pipe.execute_command("HMGET", key, *READ_FIELDS)
             queue_usage(pipe, self._keys, mids)
 
         mids = [name.removeprefix(PAST).split(".")[0] for name in names]

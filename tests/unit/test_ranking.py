@@ -6,7 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.services.ranking import Parts, PartsOf, RecencyWeights, Scored, fuse, recency_score, relevant, saturated, timed
+from agent_memory.services.ranking import (
+    Parts,
+    PartsOf,
+    RecencyWeights,
+    Scored,
+    fuse,
+    novelties,
+    recency,
+    recency_score,
+    relevant,
+    saturated,
+    timed,
+)
 
 
 def names(fused: list[Scored]) -> list[str]:
@@ -94,3 +106,10 @@ def test_the_recency_formula_of_the_contract() -> None:
     week, month = now - timedelta(days=7), now - timedelta(days=30)
     assert recency_score(0.5, week, month, now, RecencyWeights()) == pytest.approx(0.8 * 0.5 + 0.2 * (0.6 * 0.5 + 0.4 * 0.5))
     assert recency_score(1.0, now, now, now, RecencyWeights()) == pytest.approx(1.0)
+
+
+def test_by_age_alone_many_are_as_recent_as_one() -> None:
+    ages = [-5.0, 0.0, 1.0, 86400.0, 30 * 86400.0, 1e9]
+    for novelty in (0.4, 1.0, 1.5, -1.0):
+        weights = RecencyWeights(freshness=0.0, novelty=novelty)
+        assert novelties(ages, weights) == pytest.approx([recency(0.0, age, weights) for age in ages])
