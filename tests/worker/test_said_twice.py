@@ -201,3 +201,39 @@ async def test_nobody_shares_with_another(rig: Rig) -> None:
     (theirs,) = await rig.rt.memories.get(scope_of_work("others"), ["theirs"])
     assert theirs is not None
     assert theirs.text == BOAT
+
+
+async def test_imports_settle_with_what_is_there_and_bring_their_evidence_along(rig: Rig) -> None:
+    """A statement that took a message over, a message, and a statement, each into a place where the same was said or stated."""
+    await say(rig, "chat", "Look at this storm", BOAT)
+    message = await exported(rig)
+    await state(rig, "stated")
+    both = await exported(rig)
+    for name, lines, before in (("one", both, None), ("two", message, "stated"), ("three", both, "said"), ("four", message, "said")):
+        there = scope_of_work(name)
+        if before == "stated":
+            record = ExtractedMemoryRecord(id="here", text=BOAT, user_id="ada", memory_type="semantic")
+            await rig.rt.longterm.create(there, CreateMemoryRecordRequest(memories=[record]))
+        elif before == "said":
+            said = MemoryMessage(role="user", content=BOAT, id="here", created_at=datetime(2024, 3, 9, tzinfo=UTC))
+            await rig.rt.working.append(there, "other", AppendMessagesRequest(messages=[said], user_id="ada"))
+            await rig.work()
+        seen: list[Any] = []
+        for _ in range(2):
+            report = await rig.rt.imports.run(there, None, "ada", lines)
+            assert report.complete
+            assert report.problems == []
+            await rig.work()
+            listed = (await rig.rt.search.search(there, SearchRequest(text="boat Bergen", search_mode="keyword"))).memories
+            (one,) = [found for found in listed if found.text == BOAT]
+            pieces = (await rig.rt.history.evidence(there, one.id)).evidence
+            seen.append((one.id, sorted((piece.session_id or "", *piece.message_ids) for piece in pieces)))
+        assert seen[0] == seen[1], "a second time changes nothing"
+        stated = [("",)] if name != "four" else []
+        other = [("other", "here")] if before == "said" else []
+        assert seen[0][1] == [*stated, ("chat", "chat-1"), *other], name
+
+
+async def exported(rig: Rig) -> bytes:
+    _, lines = await rig.rt.exports.begin(SCOPE, None, "ada")
+    return b"".join([line async for line in lines])
