@@ -13,8 +13,10 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import goals, plot, report
-from benchmarks.runner import Plan, run
+from benchmarks import document, goals, plot, report
+from benchmarks.runner import PARTS, Plan, run
+
+_USUAL = Plan()
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -26,28 +28,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="measure everything and print the tables")
-    running.add_argument("--memories", type=_numbers, default=Plan.memories, help="sizes of the store, rising: 1k,10k,100k,1M")
-    running.add_argument("--concurrency", type=_numbers, default=Plan.concurrency)
-    running.add_argument("--requests", type=int, default=Plan.requests, help="requests of each series")
-    running.add_argument("--turns", type=int, default=Plan.turns, help="chat turns of each series")
-    running.add_argument("--no-local", action="store_true", help="without the local model")
+    running.add_argument("--memories", type=_numbers, default=_USUAL.memories, help="sizes of the store, rising: 1k,10k,100k,1M")
+    running.add_argument("--concurrency", type=_numbers, default=_USUAL.concurrency)
+    running.add_argument("--requests", type=int, default=_USUAL.requests, help="requests of each series")
+    running.add_argument("--turns", type=int, default=_USUAL.turns, help="chat turns of each series")
+    running.add_argument("--parts", type=_parts, default=PARTS, help=f"only some of {','.join(sorted(PARTS))}")
+    running.add_argument("--minutes", type=float, default=_USUAL.minutes, help="after so long nothing new is begun")
+    running.add_argument(
+        "--quick", action="store_true", help="the goals' rows alone: 10,000 memories, 1 and 32 at one time, 200 requests, no local model"
+    )
     running.add_argument("--out", type=Path, default=Path("bench.json"), help="the figures; tables and picture stand beside it")
     comparing = commands.add_parser("compare", help="two results beside each other")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     showing = commands.add_parser("show", help="the tables of a result")
     showing.add_argument("result", type=Path)
+    writing = commands.add_parser("document", help="write results (figures of later ones beside the first's) into docs/performance.md")
+    writing.add_argument("results", type=Path, nargs="+")
     given = parser.parse_args()
     if given.command == "compare":
         print(report.compare(json.loads(given.before.read_text()), json.loads(given.after.read_text())))
     elif given.command == "show":
         print(_tables(json.loads(given.result.read_text())))
+    elif given.command == "document":
+        document.write([json.loads(path.read_text()) for path in given.results])
     else:
-        _run(given)
+        sys.exit(_run(given))
 
 
-def _run(given: argparse.Namespace) -> None:
-    plan = Plan(given.memories, given.concurrency, given.requests, not given.no_local, given.turns)
+def _parts(text: str) -> frozenset[str]:
+    parts = frozenset(text.split(","))
+    if not parts <= PARTS:
+        raise argparse.ArgumentTypeError(f"there are {','.join(sorted(PARTS))}")
+    return parts
+
+
+def _run(given: argparse.Namespace) -> int:
+    """The exit status: 1 when something could not be measured."""
+    plan = Plan(given.memories, given.concurrency, given.requests, given.turns, given.parts, given.minutes)
+    if given.quick:
+        plan = Plan((10_000,), (1, 32), 200, 100, PARTS - {"local", "two"}, given.minutes)
     # The client runs on the same loop as the servers, or it would be the slowest part.
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     found = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
@@ -60,6 +80,7 @@ def _run(given: argparse.Namespace) -> None:
     given.out.with_suffix(".md").write_text(_tables(found))
     given.out.with_suffix(".svg").write_text(plot.svg(found))
     print(_tables(found))
+    return int(any(not failure["again"] for failure in found["failures"]))
 
 
 def _tables(found: dict[str, Any]) -> str:

@@ -68,13 +68,16 @@ def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
 
 def _create(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
     yield from _cpu(result, _one(rows, "create 20"), 3.0)
-    calls = result["pipeline"].get("calls_for_100")
+    calls = result.get("pipeline", {}).get("calls_for_100")
     if calls is not None:
         yield Verdict("100 memories created in 5 batches: at most 5 embedding calls", str(calls), calls <= 5)
 
 
 def _pipeline(result: dict[str, Any]) -> Iterator[Verdict]:
-    p95 = result["pipeline"]["searchable_ms"]["p95"]
+    times = result.get("pipeline", {}).get("searchable_ms")
+    if times is None:
+        return
+    p95 = times["p95"]
     yield Verdict("from append to searchable: p95 below 250 ms", f"{p95:.0f} ms", p95 < 250)
 
 
@@ -90,7 +93,9 @@ def _growth(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
 
 
 def _start(result: dict[str, Any]) -> Iterator[Verdict]:
-    sizes = result["sizes"]
+    sizes = result.get("sizes")
+    if sizes is None:
+        return
     if "serve_seconds" in sizes:
         yield Verdict("`agent-memory serve` ready in less than 3 s", f"{sizes['serve_seconds']:.2f} s", sizes["serve_seconds"] < 3)
     yield Verdict("`agent-memory --help` in less than 0.4 s", f"{sizes['help_seconds']:.2f} s", sizes["help_seconds"] < 0.4)
@@ -99,6 +104,10 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The goals as a table."""
+    """The goals as a table, and before it whatever could not be measured."""
     rows = [[goal.asked, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
-    return "### Goals\n\n" + table(["asked", "measured", "holds"], rows) + "\n"
+    failed = "".join(
+        f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"
+        for one in result.get("failures", ())
+    )
+    return (f"### What failed\n\n{failed}\n" if failed else "") + "### Goals\n\n" + table(["asked", "measured", "holds"], rows) + "\n"

@@ -64,8 +64,16 @@ class Connection(asyncio.Protocol):
 async def connect(base: str) -> Connection:
     """A connection to a base URL."""
     parts = urlsplit(base)
-    _, made = await asyncio.get_running_loop().create_connection(Connection, parts.hostname, parts.port)
-    return made
+    for last in (False, False, True):
+        try:
+            _, made = await asyncio.get_running_loop().create_connection(Connection, parts.hostname, parts.port)
+        except OSError:
+            if last:
+                raise
+            await asyncio.sleep(0.5)
+        else:
+            return made
+    raise AssertionError("unreachable")
 
 
 def request(method: str, path: str, body: bytes = b"", *, key: str | None = None) -> bytes:

@@ -98,20 +98,20 @@ def _growth(result: dict[str, Any]) -> str:
 
 
 def _others(result: dict[str, Any]) -> str:
-    sizes, pipe, two = result["sizes"], result["pipeline"], result["two"]
-    rows: list[list[object]] = [
-        ["from append to searchable, p50 / p95 / p99 ms", " / ".join(f"{v:.0f}" for v in pipe["searchable_ms"].values())],
-        *([f"messages promoted and embedded per s, {n} worker(s)", w["memories_per_second"]] for n, w in pipe["workers"].items()),
-        *([f"chat turns per s, {n} API process(es)", f"{row['per_second']:.0f}"] for n, row in two.items()),
-        ["`agent-memory --help`, s", sizes["help_seconds"]],
-        ["import of the API, s", sizes["import_seconds"]],
-        ["`agent-memory serve` ready (second start), s", sizes.get("serve_seconds", "")],
-        ["installed without engine and local model, MB", f"{sizes['installed_bytes'] / 1e6:.0f}"],
-    ]
-    rows += [
-        [f"local model: {r['operation']} x{r['concurrency']}, p50 / p95 ms", f"{r['p50_ms']:.1f} / {r['p95_ms']:.1f}"]
-        for r in result.get("local", [])
-    ]
+    sizes, pipe, two = (result.get(part) or {} for part in ("sizes", "pipeline", "two"))
+    rows: list[list[object]] = []
+    if "searchable_ms" in pipe:
+        rows.append(["from append to searchable, p50 / p95 / p99 ms", " / ".join(f"{v:.0f}" for v in pipe["searchable_ms"].values())])
+    for n, worked in pipe.get("workers", {}).items():
+        rows.append([f"messages promoted and embedded per s, {n} worker(s)", worked["memories_per_second"]])
+    rows.extend([f"chat turns per s, {n} API process(es)", f"{row['per_second']:.0f}"] for n, row in two.items())
+    if sizes:
+        rows.append(["`agent-memory --help`, s", sizes["help_seconds"]])
+        rows.append(["import of the API, s", sizes["import_seconds"]])
+        rows.append(["`agent-memory serve` ready (second start), s", sizes.get("serve_seconds", "")])
+        rows.append(["installed without engine and local model, MB", f"{sizes['installed_bytes'] / 1e6:.0f}"])
+    for r in result.get("local", []):
+        rows.append([f"local model: {r['operation']} x{r['concurrency']}, p50 / p95 ms", f"{r['p50_ms']:.1f} / {r['p95_ms']:.1f}"])
     return "### Everything else\n\n" + table(["what", "figure"], rows)
 
 

@@ -12,12 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import redis.asyncio
 
 from benchmarks import pipeline, sizes
+from benchmarks.attempts import Attempts
 from benchmarks.http import connect, request
 from benchmarks.meter import Meter, percentile
 from benchmarks.preload import PER_USER, preload
@@ -38,15 +40,21 @@ LIMITS = {
 }
 
 
+PARTS = frozenset({"sizes", "stores", "pipeline", "two", "local"})
+"""What a run consists of; "stores" are the operations beside their limits, over each size of the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much is measured."""
 
     memories: Sequence[int] = (1_000, 10_000, 100_000)
     concurrency: Sequence[int] = (1, 8, 32)
-    requests: int = 1000
-    local: bool = True
-    turns: int = 600
+    requests: int = 500
+    turns: int = 400
+    parts: frozenset[str] = PARTS
+    minutes: float = 30.0
+    """After so long nothing new is begun; what was left out is said."""
 
 
 def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreign: float) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreig
 async def measure(base: str, operation: Operation, meter: Meter, *, requests: int, concurrency: int, offset: int) -> dict[str, Any]:
     """One series over `concurrency` kept connections. `offset` keeps the numbers of its requests apart from other series'."""
     connections = [await connect(base) for _ in range(concurrency)]
-    for n in range(operation.warm):
+    for n in range(min(operation.warm, requests)):
         await connections[n % concurrency].expect(operation.nth(offset + n))
     todo = [operation.nth(offset + operation.warm + n) for n in range(requests)]
     waiting, seconds = iter(todo), list[float]()
@@ -84,27 +92,41 @@ async def measure(base: str, operation: Operation, meter: Meter, *, requests: in
 
 
 async def run(plan: Plan, say: Say) -> dict[str, Any]:
-    """The whole run; its result is what `report` shows and `compare` reads."""
+    """The whole run; its result is what `report` shows and `compare` reads. What failed stands in its `failures`."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
+    tries = Attempts(say, plan.minutes * 60)
+    found: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}
     try:
-        found: dict[str, Any] = {"sizes": await asyncio.to_thread(sizes.measure, folder), "operations": [], "limits": [], "stores": []}
-        async with running(folder / "look-alike", workers=0) as stack:
-            filled = 0
-            for memories in plan.memories:
-                say(f"filling the store up to {memories:,} memories")
-                took = await preload(stack.redis_url, stack.environment, filled, memories)
-                found["stores"].append(await _store(stack, memories, (memories - filled) / took))
-                filled = memories
-                # What does not depend on the store is measured once, at 10,000 or what comes next to it.
-                whole = memories == min(plan.memories, key=lambda count: abs(math.log10(count) - 4))
-                await _operations(stack, plan, memories, found, say, whole=whole)
-        found["pipeline"] = await pipeline.measure(folder / "pipeline", say)
-        found["two"] = await _two(folder / "two", plan, say)
-        if plan.local:
-            found["local"] = await _local(folder / "local", plan, say)
-        return found
+        if "sizes" in plan.parts:
+            found["sizes"] = await tries.of("start-up and sizes", lambda: asyncio.to_thread(sizes.measure, folder))
+        if "stores" in plan.parts:
+            await tries.of("the stores", lambda: _stores(folder / "look-alike", plan, found, tries, say), most_seconds=plan.minutes * 60)
+        if "pipeline" in plan.parts:
+            found["pipeline"] = await pipeline.measure(folder / "pipeline", tries, say)
+        if "two" in plan.parts:
+            found["two"] = await _two(folder / "two", plan, tries, say)
+        if "local" in plan.parts:
+            found["local"] = await tries.of("the local model", lambda: _local(folder / "local", plan, say), most_seconds=300)
+        return {name: value for name, value in found.items() if value is not None}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _stores(folder: Path, plan: Plan, found: dict[str, Any], tries: Attempts, say: Say) -> None:
+    found["operations"].clear()
+    found["limits"].clear()
+    found["stores"].clear()
+    shutil.rmtree(folder, ignore_errors=True)
+    async with running(folder, workers=0) as stack:
+        filled = 0
+        for memories in plan.memories:
+            say(f"filling the store up to {memories:,} memories")
+            took = await preload(stack.redis_url, stack.environment, filled, memories)
+            found["stores"].append(await _store(stack, memories, (memories - filled) / took))
+            filled = memories
+            # What does not depend on the store is measured once, at 10,000 or what comes next to it.
+            whole = memories == min(plan.memories, key=lambda count: abs(math.log10(count) - 4))
+            await _operations(stack, plan, memories, found, tries, say, whole=whole)
 
 
 async def _store(stack: Stack, memories: int, rate: float) -> dict[str, Any]:
@@ -114,36 +136,43 @@ async def _store(stack: Stack, memories: int, rate: float) -> dict[str, Any]:
     return {"memories": memories, "redis_bytes": used, "bytes_per_memory": round(used / memories), "filled_per_second": round(rate)}
 
 
-async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, Any], say: Say, *, whole: bool) -> None:
+async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, Any], tries: Attempts, say: Say, *, whole: bool) -> None:
     scenarios = Scenarios(f"b{memories}", memories)
     await scenarios.prepare(stack.apis[0])
     meter = Meter(stack.pids)
     operations = scenarios.operations() if whole else scenarios.recalls()
     answers = await _answers(stack, operations)
     if whole:
-        found["limits"] += await _bare(stack, plan, operations, answers, say)
-        found["limits"] += await _redis(stack, plan, memories, say)
+        found["limits"] += await tries.of("limit (a)", lambda: _bare(stack, plan, operations, answers, say), most_seconds=300) or []
+        found["limits"] += await tries.of("limit (b)", lambda: _redis(stack, plan, memories, say), most_seconds=300) or []
     for operation in operations:
         for place, concurrency in enumerate(plan.concurrency):
-            before = await _calls(stack)
             offset = (place + 1) * 10 * plan.requests
-            row = await measure(stack.apis[0], operation, meter, requests=plan.requests, concurrency=concurrency, offset=offset)
-            calls = await _calls(stack) - before
-            found["operations"].append(
-                {
-                    "operation": operation.name,
-                    "memories": memories,
-                    "concurrency": concurrency,
-                    **row,
-                    "embedding_calls": calls,
-                    "rss": meter.rss(),
-                }
-            )
-            say(f"{memories:>9,} memories  {operation.name:<22} x{concurrency:<3} p50 {row['p50_ms']:8.2f} ms  p95 {row['p95_ms']:8.2f} ms")
+            work = partial(_row, stack, operation, meter, plan, memories, concurrency, offset)
+            row = await tries.of(f"{operation.name} x{concurrency}, {memories:,} memories", work)
+            if row is not None:
+                found["operations"].append(row)
+                say(_line(row))
     for concurrency in plan.concurrency if whole else ():
-        row = await _chat(stack.apis, scenarios, meter, turns=plan.turns, concurrency=concurrency)
-        found["operations"].append({"operation": "chat turn", "memories": memories, "concurrency": concurrency, **row})
-        say(f"{memories:>9,} memories  {'chat turn':<22} x{concurrency:<3} p50 {row['p50_ms']:8.2f} ms  p95 {row['p95_ms']:8.2f} ms")
+        chat = partial(_chat, stack.apis, scenarios, meter, turns=plan.turns, concurrency=concurrency)
+        row = await tries.of(f"chat turn x{concurrency}", chat)
+        if row is not None:
+            found["operations"].append({"operation": "chat turn", "memories": memories, "concurrency": concurrency, **row})
+            say(_line(found["operations"][-1]))
+
+
+async def _row(
+    stack: Stack, operation: Operation, meter: Meter, plan: Plan, memories: int, concurrency: int, offset: int
+) -> dict[str, Any]:
+    before = await _calls(stack)
+    row = await measure(stack.apis[0], operation, meter, requests=plan.requests, concurrency=concurrency, offset=offset)
+    named = {"operation": operation.name, "memories": memories, "concurrency": concurrency}
+    return {**named, **row, "embedding_calls": await _calls(stack) - before, "rss": meter.rss()}
+
+
+def _line(row: dict[str, Any]) -> str:
+    times = f"p50 {row['p50_ms']:8.2f} ms  p95 {row['p95_ms']:8.2f} ms"
+    return f"{row['memories']:>9,} memories  {row['operation']:<22} x{row['concurrency']:<3} {times}"
 
 
 async def _calls(stack: Stack) -> int:
@@ -253,13 +282,19 @@ async def _redis(stack: Stack, plan: Plan, memories: int, say: Say) -> list[dict
     ]
 
 
-async def _two(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
+async def _two(folder: Path, plan: Plan, tries: Attempts, say: Say) -> dict[str, Any]:
     """The chat turn through one and through two API processes."""
-    found: dict[str, Any] = {}
-    for apis in (1, 2):
+
+    async def with_processes(apis: int) -> dict[str, Any]:
+        shutil.rmtree(folder / str(apis), ignore_errors=True)
         async with running(folder / str(apis), apis=apis, workers=0) as stack:
             await preload(stack.redis_url, stack.environment, 0, 2000)
-            row = await _chat(stack.apis, Scenarios("two", 2000), Meter(stack.pids), turns=plan.turns, concurrency=8 * apis)
+            return await _chat(stack.apis, Scenarios("two", 2000), Meter(stack.pids), turns=plan.turns, concurrency=8 * apis)
+
+    found: dict[str, Any] = {}
+    for apis in (1, 2):
+        row = await tries.of(f"chat turns through {apis} API process(es)", partial(with_processes, apis))
+        if row is not None:
             found[str(apis)] = row
             say(f"{apis} API process{'es' if apis > 1 else ''}: {row['per_second']:.0f} chat turns/s")
     return found
@@ -268,6 +303,7 @@ async def _two(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
 async def _local(folder: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
     """Searches with the local model in the API's process, each with a query that it has not seen."""
     rows: list[dict[str, Any]] = []
+    shutil.rmtree(folder, ignore_errors=True)
     async with running(folder, local=True, workers=1) as stack:
         scenarios = Scenarios("local", 1000)
         await scenarios.prepare(stack.apis[0])

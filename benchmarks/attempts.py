@@ -1,0 +1,44 @@
+"""Parts of a run that may fail without ending it: each is tried twice, and what failed is part of the result."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+_PAUSE_SECONDS = 2.0
+
+
+class Attempts:
+    """Tries parts until the time of the whole run is over. `failures` has every try that failed, and what was left out."""
+
+    def __init__(self, say: Callable[[str], None], seconds: float, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
+        self._say = say
+        self._pause_seconds = pause_seconds
+        self._end = time.monotonic() + seconds
+        self.failures: list[dict[str, Any]] = []
+
+    async def of(self, what: str, work: Callable[[], Awaitable[Result]], *, most_seconds: float = 120.0) -> Result | None:
+        """The result of `work`, which is called again when it failed; None when it failed twice or there is no time left."""
+        for last in (False, True):
+            left = self._end - time.monotonic()
+            if left <= 0:
+                self._note(what, "left out: the run's time (--minutes) was over")
+                return None
+            try:
+                async with asyncio.timeout(min(most_seconds, left)):
+                    return await work()
+            except TimeoutError as error:
+                why = str(error) or f"took longer than {min(most_seconds, left):.0f} s"
+            # Whatever went wrong is told; the rows after it do not depend on it.
+            except Exception as error:  # noqa: BLE001 - every failure becomes part of the result
+                why = f"{type(error).__name__}: {error}"
+            self._note(what, why, again=not last)
+            await asyncio.sleep(0 if last else self._pause_seconds)
+        return None
+
+    def _note(self, what: str, why: str, *, again: bool = False) -> None:
+        self.failures.append({"what": what, "why": why[:2000], "again": again})
+        self._say(f"FAILED{' (tried once more)' if again else ''}: {what}: {why[-600:]}")

@@ -1,0 +1,49 @@
+"""Writes the figures of runs into docs/performance.md, between its two marks, and their picture beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import goals, plot, report
+
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+_DOCS = Path(__file__).parents[1] / "docs"
+
+
+def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Several results as one. Of what more than one has measured, the first counts."""
+    found: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": []}
+    for result in results:
+        for name in ("sizes", "pipeline", "two", "local", "machine"):
+            if result.get(name) and name not in found:
+                found[name] = result[name]
+        had = {_name(row) for part in ("operations", "limits", "stores") for row in found[part]}
+        for part in ("operations", "limits", "stores"):
+            found[part] += [row for row in result[part] if _name(row) not in had]
+        found["failures"] += result.get("failures", [])
+    return found
+
+
+def _name(row: dict[str, Any]) -> tuple[object, ...]:
+    return tuple(row.get(field) for field in ("limit", "operation", "memories", "concurrency"))
+
+
+def page(before: str, result: dict[str, Any]) -> str:
+    """The page with the figures of a result. Raises ValueError for a page without the two marks."""
+    head, begin, rest = before.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page lacks {BEGIN} or {END}")
+    machine = result.get("machine", {})
+    when = f"Taken {machine['when'][:10]} with Python {machine['python']} on {machine['cpu']}.\n\n" if machine else ""
+    picture = "![CPU of the API beside its limits](performance.svg)\n\n"
+    return f"{head}{BEGIN}\n\n{when}{goals.markdown(result)}\n{picture}{report.markdown(result)}\n{END}{tail}"
+
+
+def write(results: Sequence[dict[str, Any]], folder: Path = _DOCS) -> None:
+    """Changes the page and the picture."""
+    result, path = merged(results), folder / "performance.md"
+    path.write_text(page(path.read_text("utf-8"), result), "utf-8")
+    (folder / "performance.svg").write_text(plot.svg(result), "utf-8")
