@@ -58,7 +58,7 @@ bench: dev
 load: dev
 	.venv/bin/python -m benchmarks.load $(ARGS)
 
-# One tenant floods a server with everything it may not; another one's times beside it. Two minutes.
+# One tenant floods a server with everything it may not; another one's times beside it. Three minutes.
 flood: dev
 	.venv/bin/python -m benchmarks.flood $(ARGS)
 

@@ -37,7 +37,7 @@ _MEMORIES = 1_000
 _RATES = {"append": 20.0, "search": 10.0}
 _PER_MINUTE = 1_800
 _FLOOD = {"append": 150.0, "search": 50.0, "everything": 20.0, "long session": 2.0, "long message": 1.0}
-_SLICE_SECONDS = 10.0
+_SLICE_SECONDS = 15.0
 _SIDES = ("alone", "beside the flood")
 _TIMES = 1.5
 # Differences below this are the noise of the machine.
@@ -213,7 +213,7 @@ def verdicts(found: dict[str, Any]) -> list[Verdict]:
 def main() -> int:
     """Reads the arguments, runs, prints the figures as JSON and the verdicts; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flood", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=6, help="slices alone, and as many beside the flood")
+    parser.add_argument("--rounds", type=int, default=4, help="slices alone, and as many beside the flood")
     parser.add_argument("--seconds", type=float, default=_SLICE_SECONDS, help="of each slice")
     parser.add_argument("--as-flood", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -131,7 +131,8 @@ MEANINGS = {
     "PUBLIC_URL": "the address that clients reach the server by, for the metadata of OAuth; not given: the one they sent to",
     "ALLOWED_HOSTS": "host names, with commas between, under which the server may be reached besides those of this machine; `*` allows "
     "every one. None given: only those of this machine while it listens there alone and nobody is asked for credentials, else any",
-    "LIMIT_REQUESTS_PER_MINUTE": "requests that a tenant may make in the long run; more are refused with 429 and `Retry-After`; "
+    "LIMIT_REQUESTS_PER_MINUTE": "requests that a tenant may make in the long run, a body of 16 KiB or more counting for several; more are "
+    "refused with 429 and `Retry-After`; "
     "0: any number",
     "LIMIT_REQUESTS_BURST": "requests that it may make at once after a pause",
     "LIMIT_MEMORIES": "memories, messages included, that a tenant may keep; then writes are refused with 429; 0: any number",
