@@ -94,6 +94,7 @@ class _Search(BaseModel):
     user_id: Annotated[UserId | None, _FILTER] = Field(None, description='Filter by user, e.g. {"eq": "ada"}.')
     memory_type: Annotated[MemoryType | None, _FILTER] = Field(None, description='Filter by kind, e.g. {"any": ["semantic", "episodic"]}.')
     event_date: Annotated[EventDate | None, _JSON] = Field(None, description=f"When what it tells happened, {_DATE}")
+    min_trust: float | None = Field(None, ge=0, le=1, description="Leave out what is trusted less: 1 a user's own words, 0.3 a tool's.")
     distance_threshold: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="Largest cosine distance (0 to 2), semantic mode."
     )

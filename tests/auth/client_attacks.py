@@ -54,6 +54,7 @@ _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     "policy": lambda i: ForgetPolicy(max_age_days=0),
     "rules": lambda i: ExtractionRules(),
     "source": lambda i: PurgeRequest(source_class=["client", "user"], session_id=i.session),
+    "min_trust": lambda i: 0.0,
     "import_source": lambda i: i.memory,
     "wait": lambda i: 0.0,
     "dry_run": lambda i: False,

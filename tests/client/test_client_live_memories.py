@@ -93,6 +93,13 @@ async def test_search_takes_filters_recency_and_a_rewritten_query(memory: Memory
     assert (await memory.search_long_term_memory("tea", user_id={"eq": "nobody"})).memories == []
 
 
+async def test_what_is_hardly_trusted_is_left_out(memory: MemoryAPIClient) -> None:
+    records = [ClientMemoryRecord(text="Ada likes tea."), ClientMemoryRecord(text="A page says Ada hates tea.", source_class="tool")]
+    await memory.create_long_term_memory(records, wait=20)
+    assert len((await memory.search_long_term_memory("")).memories) == 2
+    assert [one.text for one in (await memory.search_long_term_memory("", min_trust=0.5)).memories] == ["Ada likes tea."]
+
+
 async def test_a_search_explains_itself(memory: MemoryAPIClient) -> None:
     ids = await remember(memory)
     page = await memory.search_long_term_memory("hives of bees", explain=True, timezone="Europe/Lisbon", reference_time=datetime.now(UTC))

@@ -20,8 +20,10 @@ EXCEPTIONS = {
 MORE = {
     "set_working_memory": {"model_name", "context_window_max"},
     "get_working_memory": {"model_name", "context_window_max"},
+    "search_long_term_memory": {"min_trust"},
+    "memory_prompt": {"min_trust"},
 }
-"""Parameters that REST's PUT and GET have and the archived server's tools lacked (defect 35)."""
+"""Parameters that REST's PUT and GET have and the archived server's tools lacked (defect 35), and those of trust."""
 
 
 def test_the_tools_are_those_of_the_contract() -> None:

@@ -86,6 +86,12 @@ async def memories(session: Session, server: Server, namespace: str) -> None:
     # As models write it: JSON in a string, a word for equality.
     again = await session.call("search_long_term_memory", text=None, namespace=f'{{"eq": "{namespace}"}}', user_id="ada")
     assert steady(again) == everything
+    doubtful = f"{namespace}-doubtful"
+    record = {"id": doubtful, "text": "A page says Ada likes nuts.", "namespace": namespace, "user_id": "ada", "trust": 0.2}
+    await session.call("create_long_term_memories", memories=[record])
+    assert (await session.call("search_long_term_memory", text=None, namespace={"eq": namespace}))["total"] == 3
+    assert (await session.call("search_long_term_memory", text=None, namespace={"eq": namespace}, min_trust=0.5))["total"] == 2
+    await session.call("delete_long_term_memories", memory_ids=[doubtful])
 
     changed = await session.call("edit_long_term_memory", memory_id=one, text="Ada is allergic to nuts.", topics=[], pinned=True)
     assert steady(changed) == steady(await rest(server, "GET", f"/v1/long-term-memory/{one}"))

@@ -191,12 +191,13 @@ class Operations(Connection):
         timezone: str | None = None,
         reference_time: datetime | None = None,
         explain: bool = False,
+        min_trust: float | None = None,
     ) -> MemoryRecordResults:
         """A page of the memories that fit `text` best (`limit` 1 to 100); with an empty text, of all that the filters allow.
 
         `distance_threshold` is the largest cosine distance (0 to 2); `hybrid_alpha` (0 to 1) weighs meaning against words. A time
         that the text names ("last week") is read in `timezone` as seen from `reference_time`. With `explain` each hit says how it
-        was scored.
+        was scored; what is trusted less than `min_trust` (0 to 1) is left out.
         """
         filters: dict[str, Any] = {
             "session_id": session_id,
@@ -223,6 +224,7 @@ class Operations(Connection):
             timezone=timezone,
             reference_time=reference_time,
             explain=explain or None,
+            min_trust=min_trust,
         )
         return parse(MemoryRecordResults, await self._send(self._calls.search(body, optimize_query)))
 
