@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
 
 import pytest
 
+from agent_memory import timewords
 from agent_memory.timewords import ago, beside, named_time, zone_of
 
 # A Thursday, half an hour before midnight in UTC.
@@ -138,3 +140,24 @@ def test_an_unknown_zone_is_refused() -> None:
 )
 def test_ago(moment: datetime, said: str) -> None:
     assert ago(moment, NOW) == said
+
+
+_HEAD = "last this in the past next week month year weekend ago three two a couple of few may sept sep 2023 5th 8 on before after since"
+_TAIL = "until between and from Monday spring fall night morning yesterday day Tomorrow tonight half early mid-May days weeks years over at"
+_REST = "during to, 2023-05 2023-05-03 January, evening I went bike what she"
+
+
+def test_what_no_hint_is_in_names_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Every:
+        """Lets every text through to the patterns."""
+
+        def isdisjoint(self, _: object) -> bool:
+            return False
+
+    pick, words = random.Random(5), f"{_HEAD} {_TAIL} {_REST}".split()
+    texts = [" ".join(pick.choices(words, k=pick.randint(1, 6))) for _ in range(3000)]
+    moment = datetime(2026, 3, 4, tzinfo=UTC)
+    found = [named_time(text, moment) for text in texts]
+    assert 500 < sum(span is not None for span in found) < 2500
+    monkeypatch.setattr(timewords, "_HINTS", Every())
+    assert found == [named_time(text, moment) for text in texts]
