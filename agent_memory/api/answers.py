@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
-from agent_memory.mcp.http import DEADLINE
+from agent_memory.mcp.paths import DEADLINE
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
 
 
