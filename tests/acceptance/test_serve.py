@@ -76,7 +76,8 @@ class Journal:
             number += 1
             message, fact = f"message-{writer}-{number}", f"memory-{writer}-{number}"
             try:
-                await memory.append_messages(session, [{"id": message, "role": "user", "content": f"I own {number} books."}], user_id="ada")
+                said = {"id": message, "role": "user", "content": f"I own {number} books of series {writer}."}  # said once: one memory each
+                await memory.append_messages(session, [said], user_id="ada")
                 self.messages.setdefault(session, set()).add(message)
                 await memory.create_long_term_memory([ClientMemoryRecord(id=fact, text=f"Ada has read {number} books", user_id="ben")])
                 self.memories.add(fact)

@@ -24,6 +24,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/long-term-memory/search"): {"text": "what"},
     ("POST", "/v1/long-term-memory/explain"): {"memory_id": "m1", "search": {"text": "what"}},
     ("POST", "/v1/long-term-memory/forget"): {"policy": {"max_age_days": 1000}},
+    ("POST", "/v1/long-term-memory/purge"): {"session_id": "nobody's"},
     ("POST", "/v1/summary-views"): {"source": "long_term"},
     ("POST", "/v1/summary-views/v1/partitions/run"): {"group": {}},
     ("POST", "/v1/summary-views/v1/run"): {},
@@ -33,8 +34,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/memory/prompt"): {"query": "what", "session": {"session_id": "hostile"}},
 }
 ROUTES = list(BODIES)
-# What a misspelt limit would leave unlimited is refused instead of ignored.
-STRICT = frozenset({("POST", "/v1/auth/tokens"), ("POST", "/v1/auth/tokens/t1/rotate")})
+# What a misspelt limit would leave unlimited, and a misspelt source unnamed, is refused instead of ignored.
+STRICT = frozenset({("POST", "/v1/auth/tokens"), ("POST", "/v1/auth/tokens/t1/rotate"), ("POST", "/v1/long-term-memory/purge")})
 
 
 def test_every_route_with_a_body_is_here() -> None:
