@@ -307,14 +307,14 @@ async def test_through_the_whole_server(redis_url: str, keys_url: tuple[str, lis
 
 async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
     """As the MCP SDK's client does it after a 401: it reads where the metadata are, and checks that they are of this server."""
-    refused: Any = await client.post("/work/mcp", json={})
+    refused: Any = await client.post("/team/mcp", json={})
     assert refused.status_code == 401
     told = extract_resource_metadata_from_www_auth(refused)
     assert told == f"{resource}/.well-known/oauth-protected-resource"
     answer = await client.get("/.well-known/oauth-protected-resource")
     assert answer.status_code == 200
     found = ProtectedResourceMetadata.model_validate_json(answer.content)
-    assert check_resource_allowed(requested_resource=f"{resource}/work/mcp", configured_resource=str(found.resource))
+    assert check_resource_allowed(requested_resource=f"{resource}/team/mcp", configured_resource=str(found.resource))
     assert [str(one) for one in found.authorization_servers] == [ISSUER]
 
 
