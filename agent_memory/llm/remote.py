@@ -15,6 +15,7 @@ import openai
 from pydantic import SecretStr
 
 from agent_memory.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.llm import wire
 from agent_memory.llm.breaker import Breaker
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -74,7 +75,8 @@ class ModelServer:
         self._urgent = asyncio.Semaphore(max_concurrent_calls)
         # No retries of the SDK: it waits up to a minute on 429 and holds our place in the pool meanwhile.
         # Nor redirects: who answers there need not be whom the operator named.
-        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
+        transport = wire.PlainTransport() if wire.suits(self.url) else None
+        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout, transport=transport)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
@@ -87,11 +89,14 @@ class ModelServer:
             async with self._background:
                 return await self._with_one_retry(what, request)
         deadline = Deadline(timeout)
-        try:
-            async with asyncio.timeout(timeout):
-                await self._urgent.acquire()
-        except TimeoutError as error:
-            raise ModelUnavailable(f"{what}: too many calls under way for {timeout:g} s", reason="busy") from error
+        if self._urgent.locked():
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._urgent.acquire()
+            except TimeoutError as error:
+                raise ModelUnavailable(f"{what}: too many calls under way for {timeout:g} s", reason="busy") from error
+        else:
+            await self._urgent.acquire()  # without a wait
         try:
             return await self._guarded(what, request, deadline.left or 0.0)
         finally:
