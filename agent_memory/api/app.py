@@ -8,8 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory import __version__
 from agent_memory.api import documentation, errors
@@ -18,6 +21,7 @@ from agent_memory.api.auditing import Auditing
 from agent_memory.api.authentication import Authentication, describe
 from agent_memory.api.deps import scope_of
 from agent_memory.api.hosts import HostCheck, allowed_names
+from agent_memory.api.lane import Lane
 from agent_memory.api.limiting import Limiting
 from agent_memory.api.middleware import Edge
 from agent_memory.api.resource import challenge_of, metadata_routes
@@ -41,7 +45,22 @@ _EXPOSED = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending"
 
 
 class _App(FastAPI):
-    """FastAPI, whose document also says who must send credentials."""
+    """FastAPI, whose document also says who must send credentials, and whose operations are run by a `Lane` before its router."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As Starlette's: FastAPI's asks at each request whether there is telemetry, and a layer of it listens for errors."""
+        scope["app"] = self
+        if self.middleware_stack is None:
+            self.middleware_stack = self.build_middleware_stack()
+        await self.middleware_stack(scope, receive, send)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Our layers around the operations; whatever is none goes on through the router. `Edge` answers for what nobody expected."""
+        router = ExceptionMiddleware(AsyncExitStackMiddleware(self.router), self.exception_handlers)
+        app: ASGIApp = Lane(self.routes, router, self.exception_handlers)
+        for layer, args, kwargs in reversed(self.user_middleware):
+            app = layer(app, *args, **kwargs)
+        return app
 
     def openapi(self) -> dict[str, Any]:
         made = self.openapi_schema is not None

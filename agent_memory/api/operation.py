@@ -58,9 +58,13 @@ class Operation(APIRoute):
         """What FastAPI would run if the route were included in another router; the same plan."""
         return _Plan(self.endpoint, _either_slash(self.path)[1]).respond
 
+    async def answer(self, request: Request) -> Response:
+        """The response to a request whose scope has the path's parameters. Raises what `respond` does, and the endpoint's errors."""
+        response = request.scope[ANSWER] = await self._plan.respond(request)
+        return response
+
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = scope[ANSWER] = await self._plan.respond(Request(scope, receive))
-        await response(scope, receive, send)
+        await (await self.answer(Request(scope, receive)))(scope, receive, send)
 
 
 def operations(tag: str) -> APIRouter:

@@ -17,6 +17,7 @@ import uvicorn
 
 from agent_memory import collector
 from agent_memory.api.app import create_app, create_mcp_app
+from agent_memory.api.connection import HttpProtocol
 from agent_memory.cli.signals import Shutdown, run_until_stopped
 from agent_memory.cli.sockets import listening, shown_address
 from agent_memory.embedded_redis import embedded_redis
@@ -204,7 +205,7 @@ class _HttpServer:
         config = uvicorn.Config(
             app,
             loop="none",
-            http="httptools",
+            http=HttpProtocol,
             ws="none",
             lifespan="on",
             log_config=None,
