@@ -6,6 +6,7 @@ import asyncio
 import base64
 import lzma
 import math
+import re
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
@@ -14,6 +15,10 @@ import tiktoken
 from agent_memory.llm.threads import giving_way
 
 _PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+# The same for ASCII, which Python's own expressions can say: they take a third of the time.
+_ASCII = re.compile(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\nA-Za-z0-9]?+[A-Za-z]++|[0-9]{1,3}+| ?[^\sA-Za-z0-9]++[\r\n]*+|\s++\Z|\s*[\r\n]|\s+(?!\S)|\s", re.ASCII
+)
 _SPECIAL = {
     "<|endoftext|>": 100257,
     "<|fim_prefix|>": 100258,
@@ -24,6 +29,24 @@ _SPECIAL = {
 _CHUNK = 20_000  # characters: merging costs more than linear time in the length of one run of letters
 _AT_ONCE = 20_000  # characters that are counted where they are; a longer text would keep the event loop for milliseconds
 _RUN = 2_000  # a run without a space longer than this is cut anyway
+_KNOWN_PIECE = 24  # characters: longer words hardly come again
+_MOST_PIECES = 32768
+
+
+class _Pieces(dict[str, int]):
+    """How many tokens the pieces of a text have that `_PATTERN` cuts it into; each is merged by itself, so texts share them."""
+
+    def __init__(self, encoding: tiktoken.Encoding) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    def __missing__(self, piece: str) -> int:
+        tokens = len(self._encoding.encode_ordinary(piece))
+        if len(piece) <= _KNOWN_PIECE:
+            if len(self) >= _MOST_PIECES:
+                self.clear()
+            self[piece] = tokens
+        return tokens
 
 
 class TokenCounter:
@@ -31,6 +54,7 @@ class TokenCounter:
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
+        self._tokens_of = None if encoding is None else _Pieces(encoding).__getitem__
         self._aside = giving_way("count")  # its thread begins when it is first needed
 
     @classmethod
@@ -40,10 +64,10 @@ class TokenCounter:
 
     def count(self, text: str) -> int:
         """The number of tokens of `text`; marks like `<|endoftext|>` count as plain text. 0 for the empty text."""
-        if self._encoding is None:
+        if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
         if len(text) <= _RUN:
-            return len(self._encoding.encode_ordinary(text))
+            return sum(map(self._tokens_of, _ASCII.findall(text))) if text.isascii() else len(self._encoding.encode_ordinary(text))
         return sum(len(self._encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
 
     def count_message(self, role: str, content: str) -> int:

@@ -55,6 +55,8 @@ class Rules:
 
 def check_strategy(strategy: MemoryStrategyConfig) -> None:
     """Raises BadInput that names the field of a configuration with which no facts could be taken."""
+    if not strategy.config and strategy.strategy != "custom":
+        return
     options = _options(strategy.config)
     if strategy.strategy == "custom":
         name = f"{_STRATEGY}.config.custom_prompt"

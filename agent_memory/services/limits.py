@@ -182,11 +182,14 @@ class MemoryLimit:
         self._count = count
         self._clock = clock
         self._known: dict[str, _Count] = {}
+        self._any = settings.some("memories")
 
     async def room_for(self, tenant: str, number: int) -> None:
         """Raises TooMany when `number` memories more are too many."""
+        if not (self._any and number):
+            return
         most = self._settings.of(tenant).memories
-        if not most or not number:
+        if not most:
             return
         known = self._known.get(tenant)
         near = known is not None and known.memories + number > most * _NEAR

@@ -24,8 +24,10 @@ class Sizes:
     def messages(self, messages: Sequence[MemoryMessage]) -> None:
         """Raises TooLarge for a message whose content is too long."""
         most = self._settings.message_bytes
+        # No character takes more than four bytes.
         for place, message in enumerate(messages):
-            _check_text(f"messages.{place}.content", message.content, most, "MAX_MESSAGE_BYTES")
+            if len(message.content) * 4 > most:
+                _check_text(f"messages.{place}.content", message.content, most, "MAX_MESSAGE_BYTES")
 
     def memories(self, records: Sequence[MemoryRecord]) -> None:
         """Raises TooLarge for a text, BadInput for tags and metadata of a memory."""
@@ -71,6 +73,5 @@ def _children(value: Any) -> list[Any]:
 
 
 def _check_text(field: str, text: str, most: int, setting: str) -> None:
-    # No character takes more than four bytes.
     if len(text) * 4 > most and (size := len(text.encode())) > most:
         raise TooLarge(f"{field} takes {size} bytes, more than {most} ({setting}): shorten it, or split it", field=field, limit=most)

@@ -23,7 +23,7 @@ from agent_memory.services.extraction_rules import check_strategy
 from agent_memory.services.limits import MemoryLimit
 from agent_memory.services.sizes import Sizes
 from agent_memory.settings import Settings
-from agent_memory.storage.codec import SessionState, StoredMessage, encode_own, from_micros
+from agent_memory.storage.codec import SessionState, StoredMessage, encode_own, from_micros, made
 from agent_memory.storage.working import NewMessage, SessionStore, SessionWrite
 from agent_memory_client.models import (
     ANSWER,
@@ -104,20 +104,20 @@ class WorkingMemoryService:
             **self._window_fields(model_name, context_window_max),
         )
         written = await self._store.write(scope, ref, change)
-        now = datetime.now(UTC)
-        session = body.model_copy(update={"messages": messages}).model_dump(exclude={"session_id"})
-        session |= {
+        session = {
+            **body.__dict__,
             "namespace": ref.namespace,
             "user_id": ref.user_id,
             "session_id": session_id,
             "messages": messages,
             "memories": memories,
-            "long_term_memory_strategy": body.long_term_memory_strategy,
             "created_at": datetime.fromisoformat(written.said_created) if written.said_created else from_micros(written.created),
-            "updated_at": now,
+            "updated_at": datetime.now(UTC),
             **self._percentages(written.tokens, bool(messages), model_name, context_window_max),
+            "new_session": None,
+            "unsaved": None,
         }
-        return SessionAnswer(WorkingMemoryResponse.model_construct(**session), written.version, not timed)
+        return SessionAnswer(made(WorkingMemoryResponse, session), written.version, not timed)
 
     async def append(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None
@@ -339,6 +339,8 @@ def _with_stable_id(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
 
 def _with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
     """Messages whose id the client left out get one made of what they say, so that the same PUT again is the same session again."""
+    if all("id" in message.model_fields_set for message in messages):
+        return list(messages)
     seen: Counter[tuple[str, str]] = Counter()
     named: list[MemoryMessage] = []
     for message in messages:

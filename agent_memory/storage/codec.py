@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from agent_memory.scope import SessionRef
 from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRecord, MemoryStrategyConfig, MemoryTypeEnum
@@ -54,7 +54,7 @@ def set_fields(record: BaseModel, **values: Any) -> None:
 
 def iso(moment: datetime) -> str:
     """UTC ISO 8601."""
-    return moment.astimezone(UTC).isoformat()
+    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
 
 
 def from_micros(micros: int) -> datetime:
@@ -82,7 +82,7 @@ def encode_message(message: MemoryMessage) -> str:
         body["f"] = 1
     if message.persisted_at is not None:
         body["p"] = iso(message.persisted_at)
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return to_json(body).decode()
 
 
 def decode_entry(raw: bytes) -> StoredMessage:

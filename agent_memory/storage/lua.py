@@ -65,9 +65,12 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _header(values: dict[str, Any]) -> str:
-    """A script's header. What is None is left out: in Lua, JSON's null counts as true."""
-    return compact({name: value for name, value in values.items() if value is not None})
+def _header(values: dict[str, Any]) -> bytes:
+    """A script's header. What is None is left out: in Lua, JSON's null counts as true.
+
+    Strings, finite numbers, truth values and lists of them alone: pydantic's JSON takes half as long.
+    """
+    return to_json({name: value for name, value in values.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,6 @@ class Scripts:
 
     async def memory_commit(self, keys: Sequence[str], header: dict[str, Any], args: Sequence[Arg]) -> list[str]:
         """The reply of the script, see there: its first word, then a state per step."""
-        # Strings, whole numbers and truth values alone: pydantic's JSON takes half as long.
         return [word.decode() for word in await self._memory_commit(keys, [to_json(header), *args])]
 
     async def memory_sweep(self, keys: Sequence[str], args: Sequence[Arg]) -> int:
