@@ -10,27 +10,27 @@ from collections.abc import Callable, Iterable
 from re import Match
 
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-# Formats that their issuers document.
+# Formats that their issuers document, each behind a sign without which there is none.
 _TOKENS = (
-    r"sk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{20,200}",
-    r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,200}",
-    r"whsec_[A-Za-z0-9+/]{20,200}",
-    r"gh[pousr]_[A-Za-z0-9]{20,255}",
-    r"github_pat_[A-Za-z0-9_]{20,255}",
-    r"glpat-[A-Za-z0-9_-]{16,255}",
-    r"xox[abeoprs]-[A-Za-z0-9-]{10,255}",
-    r"(?:AKIA|ASIA)[0-9A-Z]{16}",
-    r"AIza[A-Za-z0-9_-]{30,60}",
-    r"ya29\.[A-Za-z0-9_-]{20,400}",
-    r"hf_[A-Za-z0-9]{20,100}",
-    r"npm_[A-Za-z0-9]{30,100}",
-    r"pypi-[A-Za-z0-9_-]{30,300}",
-    r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}",
-    r"dop_v1_[0-9a-f]{64}",
-    r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}",
-    r"\d{8,10}:AA[A-Za-z0-9_-]{32,40}",
-    r"AGE-SECRET-KEY-1[0-9A-Z]{50,70}",
-    r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000}",
+    ("sk-", r"sk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{20,200}"),
+    ("k_", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,200}"),
+    ("whsec_", r"whsec_[A-Za-z0-9+/]{20,200}"),
+    *((f"gh{kind}_", rf"gh{kind}_[A-Za-z0-9]{{20,255}}") for kind in "pousr"),
+    ("github_pat_", r"github_pat_[A-Za-z0-9_]{20,255}"),
+    ("glpat-", r"glpat-[A-Za-z0-9_-]{16,255}"),
+    ("xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,255}"),
+    *((sign, rf"{sign}[0-9A-Z]{{16}}") for sign in ("AKIA", "ASIA")),
+    ("AIza", r"AIza[A-Za-z0-9_-]{30,60}"),
+    ("ya29.", r"ya29\.[A-Za-z0-9_-]{20,400}"),
+    ("hf_", r"hf_[A-Za-z0-9]{20,100}"),
+    ("npm_", r"npm_[A-Za-z0-9]{30,100}"),
+    ("pypi-", r"pypi-[A-Za-z0-9_-]{30,300}"),
+    ("shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    ("dop_v1_", r"dop_v1_[0-9a-f]{64}"),
+    ("SG.", r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}"),
+    (":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{32,40}"),
+    ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,70}"),
+    ("eyJ", r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000}"),
 )
 _NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord"
@@ -40,7 +40,7 @@ _KEY_BEGIN = re.compile(rf"-----BEGIN {_KEY_LABEL}")
 _KEY_END = re.compile(rf"-----END {_KEY_LABEL}")
 # What a key that was cut off consists of; line breaks may be written as "\\n".
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=\\\s]*")
-_TOKEN = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(_TOKENS)})")
+_TOKEN = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(token for _, token in _TOKENS)})")
 _BEARER = re.compile(r"\b(bearer|basic)\s+(?!\[redacted)([A-Za-z0-9._~+/-]{16,4000}=*)", re.IGNORECASE)
 _WEBHOOK = re.compile(r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]{10,300}")
 _URL_PASSWORD = re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)(?!\[redacted)([^\s/@]{1,200})(?=@)", re.IGNORECASE)
@@ -54,6 +54,9 @@ _CARD = re.compile(r"(?<![\d.+-])\d(?:[ -]?\d){12,18}(?![\d-])")
 # characters is the shortest), each name of a secret has one of these in it (no "i" among them: ignoring case, "ı" counts as one), a card
 # has so many digits.
 _SHORTEST_TOKEN = 15
+_TOKEN_SIGNS = tuple(sign for sign, _ in _TOKENS)
+# Of what stands before a token or in its address ("basic" without its "i"), in lower case.
+_AROUND_SIGNS = ("bearer", "bas", "hooks.slack.com/", "/webhooks/")
 _NAME_SIGNS = ("pass", "key", "token", "secret", "pwd", "credent", "kennwort", "contrase", "senha", "wachtwoord")
 _CARD_DIGITS = 13
 _SQUEEZED = str.maketrans({" ": None, "-": None, **dict.fromkeys("123456789", "0")})
@@ -62,8 +65,15 @@ _SQUEEZED = str.maketrans({" ": None, "-": None, **dict.fromkeys("123456789", "0
 def may_hold_secrets(texts: Iterable[str]) -> bool:
     """Whether one of some texts may have a secret in it; False is certain. Many are as quickly looked through as one."""
     text = "\n".join(texts)
-    long = max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN
-    return long or "PRIVATE KEY" in text or "://" in text or _may_name_secrets(text) or _may_hold_cards(text)
+    return "PRIVATE KEY" in text or "://" in text or _may_name_secrets(text) or _may_hold_cards(text) or _may_hold_tokens(text)
+
+
+def _may_hold_tokens(text: str) -> bool:
+    long = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
+    if not long:
+        return False
+    folded = text.casefold()
+    return any(sign in long for sign in _TOKEN_SIGNS) or any(sign in folded for sign in _AROUND_SIGNS)
 
 
 def _may_hold_cards(text: str) -> bool:
@@ -108,7 +118,7 @@ def _replaced(text: str, note: Callable[[str], None]) -> str:
 
     if "PRIVATE KEY" in text:
         text = _without_private_keys(text, lambda: mark("private key"))
-    if max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN:
+    if _may_hold_tokens(text):
         text = _TOKEN.sub(lambda _: mark("token"), text)
         text = _BEARER.sub(lambda m: f"{m[1]} {mark('token')}" if any(c.isdigit() for c in m[2]) else m[0], text)
         text = _WEBHOOK.sub(lambda m: m[1] + mark("webhook"), text)

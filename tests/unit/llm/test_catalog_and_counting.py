@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import runpy
 from pathlib import Path
 
@@ -100,3 +101,12 @@ def test_without_ranks_it_estimates() -> None:
     assert counter.count("12345678") == 2
     assert counter.count_message("", "") == 1
     assert counter.truncate("12345678", 1) == "1234"
+
+
+def test_ascii_is_counted_as_any_other_text(counter: TokenCounter, encoding: tiktoken.Encoding) -> None:
+    pick = random.Random(20261122)
+    signs = "  \t\n\r\x0b\x0c\x1c'sdmtlvreSLVEabc XYZ012345.,!?-_/(){}\"#\x00\x7f"
+    texts = ["".join(pick.choices(signs, k=pick.randrange(60))) for _ in range(3000)]
+    texts += ["It's 12,345 o'clock -- WE'LL see...\n\n  def f(x):\r\n\treturn x ", "\n" * 50 + " x", "'S" * 40, "a" * 1999, " " * 1999]
+    for text in texts:
+        assert counter.count(text) == len(encoding.encode_ordinary(text)), repr(text)
