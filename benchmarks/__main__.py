@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import platform
 import sys
 from datetime import UTC, datetime
@@ -74,6 +75,7 @@ def _run(given: argparse.Namespace) -> int:
     found["machine"] = {
         "python": platform.python_version(),
         "cpu": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     given.out.write_text(json.dumps(found, indent=1))

@@ -13,9 +13,11 @@ _DOCS = Path(__file__).parents[1] / "docs"
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Several results as one. Of what more than one has measured, the first counts."""
+    """Several results as one. Of what more than one has measured, the first counts; sizes of the store are compared within one run."""
     found: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": []}
     for result in results:
+        if "growth" not in found and (pair := goals.small_and_large(result)):
+            found["growth"] = pair
         for name in ("sizes", "pipeline", "two", "local", "machine"):
             if result.get(name) and name not in found:
                 found[name] = result[name]

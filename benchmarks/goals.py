@@ -20,7 +20,8 @@ def goals(result: dict[str, Any]) -> list[Verdict]:
         *_session(result, rows),
         *_create(result, rows),
         *_pipeline(result),
-        *_growth(result, rows),
+        *_growth(result),
+        *_two(result),
         *_start(result),
     ]
 
@@ -81,15 +82,36 @@ def _pipeline(result: dict[str, Any]) -> Iterator[Verdict]:
     yield Verdict("from append to searchable: p95 below 250 ms", f"{p95:.0f} ms", p95 < 250)
 
 
-def _growth(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
+def small_and_large(result: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The searches of one run, one at a time, among 10,000 and among 1,000,000 memories; None when it has not measured both."""
+    if "growth" in result:
+        return result["growth"]
+    sizes = {row["memories"]: row for row in result["operations"] if (row["operation"], row["concurrency"]) == ("search", 1)}
+    return [sizes[_SMALL], sizes[_LARGE]] if {_SMALL, _LARGE} <= sizes.keys() else None
+
+
+def _growth(result: dict[str, Any]) -> Iterator[Verdict]:
     for store in result["stores"]:
         if store["memories"] == _BYTES_AT:
             each = store["bytes_per_memory"]
             yield Verdict("100,000 memories: at most 5 KiB each", f"{each / 1024:.2f} KiB", each <= 5120)
-    small, large = rows.get(("search", _SMALL, 1)), rows.get(("search", _LARGE, 1))
-    if small is not None and large is not None:
+    pair = small_and_large(result)
+    if pair is not None:
+        small, large = pair
         ratio = large["p95_ms"] / small["p95_ms"]
         yield Verdict("search among 1,000,000: p95 at most 3 x that among 10,000", f"{ratio:.2f}", ratio <= 3)
+
+
+def _two(result: dict[str, Any]) -> Iterator[Verdict]:
+    """Two API processes serve 1.7 times as much as one where each has a core: when a turn costs them no more CPU than 2 / 1.7 of it.
+
+    On fewer cores than Redis, the embedding server, the generator and both processes want, turns per second would say how these share.
+    """
+    rows = result.get("two") or {}
+    if {"1", "2"} <= rows.keys():
+        alone, together = (float(rows[n]["cpu_per_1000"]["api"]) for n in ("1", "2"))
+        more = 2 * alone / together
+        yield Verdict("2 API processes with a core each: at least 1.7 x the chat turns of one, by their CPU", f"{more:.2f}", more >= 1.7)
 
 
 def _start(result: dict[str, Any]) -> Iterator[Verdict]:

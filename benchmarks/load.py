@@ -270,8 +270,8 @@ def _alive(stack: Stack) -> bool:
 async def sustained(given: Given, folder: Path) -> dict[str, Any]:
     """L1: the given rates for the given time."""
     async with running(folder, apis=given.apis, workers=given.workers) as stack:
-        seconds = await preload(stack.redis_url, stack.environment, 0, given.memories)
-        print(f"{given.memories} memories preloaded in {seconds:.0f} s", file=sys.stderr, flush=True)
+        filled = await preload(stack.redis_url, stack.environment, 0, given.memories)
+        print(f"{given.memories} memories preloaded in {filled.seconds:.0f} s", file=sys.stderr, flush=True)
         driver = Driver(stack.apis)
         talk = Talk(driver, given.memories)
         await talk.warm()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -46,17 +46,31 @@ def memory(number: int) -> MemoryRecord:
     )
 
 
-async def preload(redis_url: str, environment: dict[str, str], first: int, last: int) -> float:
-    """Writes the memories from `first` to before `last`, embedded; returns the seconds it took."""
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a filling took: seconds, and bytes of Redis' memory (records, indexes and bookkeeping of these memories alone)."""
+
+    seconds: float
+    redis_bytes: int
+
+
+async def preload(redis_url: str, environment: dict[str, str], first: int, last: int) -> Filled:
+    """Writes the memories from `first` to before `last`, embedded. An empty store is counted with the first of them."""
     given = {name: value for name, value in environment.items() if name.startswith(("EMBEDDING_", "MODEL_"))}
     settings = load_settings(**{**given, "WORKER_INDEX_BATCH": str(_BATCH)})
-    began = time.perf_counter()
     async with open_runtime(settings, redis_url) as opened:
         runtime = replace(opened, embedder=_Embedder())
+        await _index(runtime)  # what requests have created meanwhile: its vectors are not those of these memories
+        before = await _used(runtime) if first else 0
+        began = time.perf_counter()
         for start in range(first, last, _BATCH):
             await runtime.longterm.store(scope_of_work("default"), [memory(number) for number in range(start, min(start + _BATCH, last))])
             await _index(runtime)
-    return time.perf_counter() - began
+        return Filled(time.perf_counter() - began, await _used(runtime) - before)
+
+
+async def _used(runtime: Runtime) -> int:
+    return int((await runtime.client.info("memory"))["used_memory"])
 
 
 async def _index(runtime: Runtime) -> None:

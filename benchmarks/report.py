@@ -104,7 +104,13 @@ def _others(result: dict[str, Any]) -> str:
         rows.append(["from append to searchable, p50 / p95 / p99 ms", " / ".join(f"{v:.0f}" for v in pipe["searchable_ms"].values())])
     for n, worked in pipe.get("workers", {}).items():
         rows.append([f"messages promoted and embedded per s, {n} worker(s)", worked["memories_per_second"]])
-    rows.extend([f"chat turns per s, {n} API process(es)", f"{row['per_second']:.0f}"] for n, row in two.items())
+    cores = (result.get("machine") or {}).get("cores")
+    among = f", on {cores} cores for all" if cores else ""
+    rows.extend([f"chat turns per s, {n} API process(es){among}", f"{row['per_second']:.0f}"] for n, row in two.items())
+    rows.extend(
+        [f"API / Redis CPU s per 1,000 of them, {n} API process(es)", f"{_cpu(row, 'api'):.2f} / {_cpu(row, 'redis'):.2f}"]
+        for n, row in two.items()
+    )
     if sizes:
         rows.append(["`agent-memory --help`, s", sizes["help_seconds"]])
         rows.append(["import of the API, s", sizes["import_seconds"]])

@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from benchmarks.document import merged
 from benchmarks.goals import goals
 from benchmarks.meter import percentile
 from benchmarks.report import beside_limits, compare, markdown
@@ -38,7 +39,7 @@ RESULT = {
     "stores": [{"memories": 10_000, "redis_bytes": 2**20, "bytes_per_memory": 105}],
     "sizes": {"help_seconds": 0.1, "import_seconds": 0.9, "installed_bytes": 150_000_000},
     "pipeline": {"searchable_ms": {"p50": 90.0, "p95": 120.0, "p99": 130.0}, "workers": {"1": {"memories_per_second": 900}}},
-    "two": {"1": _row("chat turn", 9.0), "2": _row("chat turn", 9.0)},
+    "two": {"1": _row("chat turn", 9.0, api=4.0), "2": _row("chat turn", 9.0, api=4.4)},
 }
 
 
@@ -73,7 +74,23 @@ def test_goals_are_told_from_the_figures_that_there_are() -> None:
     told = {goal.asked.split(":")[0]: goal.holds for goal in goals(RESULT)}
     assert told["put 4"] is False
     assert told["from append to searchable"] is True
-    assert not any(asked.startswith(("prompt", "100,000 memories")) for asked in told)
+    assert not any(asked.startswith(("prompt", "100,000 memories", "search among")) for asked in told)
     better = copy.deepcopy(RESULT)
     better["operations"][0]["cpu_per_1000"]["api"] = 0.6
     assert {goal.asked.split(":")[0]: goal.holds for goal in goals(better)}["put 4"] is True
+
+
+def test_two_processes_are_told_by_the_cpu_that_a_turn_costs_them() -> None:
+    for api, measured, holds in ((4.4, "1.82", True), (4.8, "1.67", False)):
+        result = copy.deepcopy(RESULT)
+        result["two"]["2"]["cpu_per_1000"]["api"] = api
+        verdict = next(goal for goal in goals(result) if goal.asked.startswith("2 API processes"))
+        assert (verdict.measured, verdict.holds) == (measured, holds)
+
+
+def test_a_million_memories_are_compared_within_their_own_run() -> None:
+    usual, million = ({**copy.deepcopy(RESULT), "operations": [_row("search", p50)]} for p50 in (2.0, 9.0))
+    large = {**_row("search", 18.0), "memories": 1_000_000}
+    million["operations"].append(large)
+    verdict = next(goal for goal in goals(merged([usual, million])) if goal.asked.startswith("search among"))
+    assert (verdict.measured, verdict.holds) == ("2.00", True)
