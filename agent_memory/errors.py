@@ -9,6 +9,7 @@ AgentMemoryError            500  internal_error
 ├── MethodRefused           405  method_not_allowed
 ├── Conflict                409  conflict
 ├── VersionMismatch         412  version_mismatch     If-Match named another version
+├── RequestLate             408  request_timeout      a request did not come in whole in time
 ├── Misdirected             421  misdirected          the Host header names somebody else
 ├── TooLarge                413  too_large
 ├── TooMany                 429  too_many             a limit of the tenant's is reached; carries retry_after
@@ -98,6 +99,13 @@ class VersionMismatch(AgentMemoryError):
 
     code = "version_mismatch"
     status = 412
+
+
+class RequestLate(AgentMemoryError):
+    """The head or the body of the request did not come in time; the connection is closed."""
+
+    code = "request_timeout"
+    status = 408
 
 
 class Misdirected(AgentMemoryError):

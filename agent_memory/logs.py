@@ -16,6 +16,8 @@ _SECRET_KEY = re.compile(r"password|passwd|secret|api[_-]?key|token$|authorizati
 _SECRET_TEXT = re.compile(
     r"(?P<url>[a-z][a-z0-9+.-]*://)[^\s/@]*@|(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}|\bsk-[\w-]{8,}", re.IGNORECASE
 )
+# What pydantic tells of an input that does not fit: somebody's text, in the traceback of whoever did not expect it.
+_INPUT = re.compile(r"input_value=.*?, input_type=", re.DOTALL)
 _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
 
 
@@ -30,7 +32,9 @@ class LogSettings(Protocol):
 
 
 def without_secrets(text: str) -> str:
-    """The text with passwords in URLs, authorization headers and API keys blanked."""
+    """The text with passwords in URLs, authorization headers, API keys and the inputs of validation errors blanked."""
+    if "input_value=" in text:
+        text = _INPUT.sub(f"input_value={HIDDEN}, input_type=", text)
     return _SECRET_TEXT.sub(lambda m: f"{m['url']}{HIDDEN}@" if m["url"] else f"{m['scheme'] or ''}{HIDDEN}", text)
 
 

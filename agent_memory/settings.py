@@ -33,6 +33,7 @@ class ServerSettings(_Group):
     log_format: Literal["console", "json"] = _env("console", "LOG_FORMAT")
     max_body_bytes: int = _env(8 * 1024 * 1024, "MAX_BODY_BYTES", ge=1024)
     request_timeout_seconds: float = _env(30.0, "REQUEST_TIMEOUT_SECONDS", gt=0)
+    body_timeout_seconds: float = _env(10.0, "BODY_TIMEOUT_SECONDS", gt=0)
     max_concurrent_requests: int = _env(256, "MAX_CONCURRENT_REQUESTS", ge=1)
     shutdown_grace_seconds: int = _env(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
     docs: bool = _env(True, "DOCS_ENABLED")

@@ -25,6 +25,9 @@ from agent_memory.metrics import REQUESTS_IN_FLIGHT, REQUESTS_REFUSED
 SHARER = "agent_memory.sharer"
 """The name under which an ASGI scope says whose share of the places its request takes. Without it: that of all who are not known yet."""
 
+ARRIVING = "agent_memory.arriving"
+"""The name under which it says that the request's body has not come in whole: it is long, or its sender waits to be told to go on."""
+
 # Whoever watches the server must see it when it has no room.
 _EXEMPT = frozenset({"/v1/health", "/v1/ready", "/metrics"})
 # A stream waits nearly always; what it is asked to do comes in requests of their own.
@@ -46,6 +49,8 @@ _LEAST = 16
 _LEAST_CONTESTED = 2
 # So many callers who each wait for their answer are no overload: those beyond the limit wait for their turn, which costs the loop nothing.
 _IN_LINE = 128
+# A tenant's requests whose bodies are still coming have this part of the places at most: who sends slowly keeps nobody else from sending.
+_ARRIVING_SHARE = 4
 
 
 class Limit:
@@ -101,6 +106,7 @@ class Admission:
         self._room = min(most, _IN_LINE)
         self._turns = Turns[asyncio.Future[bool]](fair=fair)
         self._turns.contested = self._contested.requests
+        self._arriving: dict[str, int] = {}
         self._due: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,6 +114,9 @@ class Admission:
             await self._app(scope, receive, send)
             return
         sharer: str = scope.get(SHARER, "")
+        if ARRIVING in scope:
+            await self._arrives(sharer, scope, receive, send)
+            return
         now, turns, limit = monotonic(), self._turns, self._limit.requests
         turns.arrives(sharer, now)
         if turns.working + turns.waiting >= max(limit, self._room) and not self._makes_room(sharer, limit):
@@ -127,6 +136,20 @@ class Admission:
             turns.ends(sharer)
             self._next()
             REQUESTS_IN_FLIGHT.set(turns.working + turns.waiting)
+
+    async def _arrives(self, sharer: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Lets a request in whose body is still coming, if its tenant has not too many of them."""
+        if self._arriving.get(sharer, 0) >= max(self._limit.requests // _ARRIVING_SHARE, 1):
+            await self._refuse(scope, receive, send)
+            return
+        del scope[ARRIVING]
+        self._arriving[sharer] = self._arriving.get(sharer, 0) + 1
+        try:
+            await self(scope, receive, send)
+        finally:
+            self._arriving[sharer] -= 1
+            if not self._arriving[sharer]:
+                del self._arriving[sharer]
 
     def _makes_room(self, sharer: str, limit: int) -> bool:
         """Whether a request may stay although there is no more room: another one had to go, or its tenant has nothing under way yet."""

@@ -17,7 +17,7 @@ import uvicorn
 
 from agent_memory import collector
 from agent_memory.api.app import create_app, create_mcp_app
-from agent_memory.api.connection import HttpProtocol
+from agent_memory.cli.connections import KEEP_ALIVE_SECONDS, bounded
 from agent_memory.cli.signals import Shutdown, run_until_stopped
 from agent_memory.cli.sockets import listening, shown_address
 from agent_memory.embedded_redis import embedded_redis
@@ -36,8 +36,6 @@ _MARGIN_SECONDS = 5.0
 # libuv takes one new connection per socket in each turn of the loop, and under load a turn takes milliseconds: callers would wait in the
 # kernel's queue, where nobody refuses them, and when that is full for seconds. So each socket is looked at under this many names.
 _ACCEPTS_PER_TURN = 32
-# Longer than clients keep idle connections: one that is closed just when a request is on its way cannot be answered.
-_KEEP_ALIVE_SECONDS = 75
 _EVERY_ADDRESS = {"0.0.0.0", "::", ""}
 
 
@@ -205,14 +203,14 @@ class _HttpServer:
         config = uvicorn.Config(
             app,
             loop="none",
-            http=HttpProtocol,
+            http=bounded(settings),
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=access_log,
             server_header=False,
             proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=settings.server.shutdown_grace_seconds,
         )
         self._uvicorn = _Uvicorn(config)

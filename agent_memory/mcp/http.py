@@ -5,6 +5,7 @@ Whose call it is stands in the request that brought it, and nowhere else: concur
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias
@@ -16,9 +17,10 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.types import INVALID_PARAMS
 from starlette.requests import Request
 from starlette.routing import BaseRoute
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from agent_memory.errors import Unavailable
@@ -32,6 +34,9 @@ from agent_memory.settings import Settings
 
 Transport: TypeAlias = Literal["streamable-http", "sse"]
 
+_NO_MESSAGE = json.dumps(
+    {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_PARAMS, "message": "Validation error: the body is no message of JSON-RPC 2.0"}}
+).encode()
 _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -86,7 +91,7 @@ class McpHttp:
         """Answers one request of streamable HTTP."""
         if self._manager is None:
             raise Unavailable("the server is starting")
-        await self._manager.handle_request(scope, receive, send)
+        await self._manager.handle_request(scope, receive, _without_echo(send))
 
     async def _stream(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         server = self._server
@@ -119,6 +124,30 @@ class McpHttp:
     async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         self._name_owner(scope)
         await self._sse.handle_post_message(scope, receive, send)
+
+
+def _without_echo(send: Send) -> Send:
+    """The SDK answers a body that is no message of the protocol with what stands in it, part by part: it says that it is none instead."""
+    held: Message | None = None
+
+    async def send_discreetly(message: Message) -> None:
+        nonlocal held
+        if message["type"] == "http.response.start" and message["status"] == 400:
+            held = message
+            return
+        if held is not None:
+            start, held = held, None
+            if b"Validation error" in message.get("body", b""):
+                message = {**message, "body": _NO_MESSAGE}
+                lengths = (b"content-length", b"%d" % len(_NO_MESSAGE))
+                start = {
+                    **start,
+                    "headers": [lengths if name.lower() == b"content-length" else (name, value) for name, value in start["headers"]],
+                }
+            await send(start)
+        await send(message)
+
+    return send_discreetly
 
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:

@@ -77,11 +77,11 @@ async def test_a_declared_length_is_refused_before_anything_is_sent(served: http
 
 
 async def test_a_body_that_does_not_come_ends_at_the_deadline(recorded: Recorded) -> None:
-    async with serving(create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.1), recorded.runtime)) as url:
+    async with serving(create_app(load_settings(REQUEST_TIMEOUT_SECONDS=30, BODY_TIMEOUT_SECONDS=0.1), recorded.runtime)) as url:
         place = urlsplit(url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
         writer.write(f"PUT {URL} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
-        assert (await reader.readline()).split()[1] == b"503"
+        assert (await reader.readline()).split()[1] == b"408"
         writer.close()
         await writer.wait_closed()
 

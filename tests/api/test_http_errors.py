@@ -26,6 +26,7 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.Forbidden("not yours"), 403, "forbidden"),
     (errors.TooMany("slow down", retry_after=3), 429, "too_many"),
     (errors.Misdirected("somebody else"), 421, "misdirected"),
+    (errors.RequestLate("too slow"), 408, "request_timeout"),
     (errors.BudgetSpent("spent", retry_after=9), 429, "model_tokens_spent"),
     (errors.Unavailable("later"), 503, "unavailable"),
     (errors.Overloaded("full"), 503, "overloaded"),

@@ -176,3 +176,42 @@ async def test_an_sse_stream_outlives_the_deadline_of_requests_and_ends_when_tol
         app.state.mcp.stop()
         with pytest.raises(MCPError, match=r"(?i)closed"):
             await session.call("get_current_datetime")
+
+
+def _call(arguments: str) -> bytes:
+    call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_long_term_memory","arguments":'
+    return f"{call}{arguments}}}}}".encode()
+
+
+# What is said in bad faith, and what must be in the answer: a status, or an error of the protocol that says what is wrong.
+BODIES: dict[str, tuple[bytes, int, str]] = {
+    "nothing": (b"", 400, "Parse error"),
+    "deep": (b"[" * 100_000 + b"]" * 100_000, 400, "Parse error"),
+    "deep arguments": (_call('{"text":"x","unknown":' + "[" * 100_000 + "]" * 100_000 + "}"), 400, "Parse error"),
+    "many keys": (_call("{" + ",".join(f'"k{n}":1' for n in range(50_000)) + "}"), 200, "text"),
+    "NaN": (b"NaN", 400, "no message"),
+    "a text": (b'"what-nobody-may-read"', 400, "no message"),
+    "a call of nothing": (b'{"jsonrpc":"2.0","id":{"a":"what-nobody-may-read"},"method":5}', 400, "no message"),
+    "NaN as an argument": (_call('{"text":"x","limit":NaN}'), 200, "limit"),
+    "lone surrogate": (_call('{"text":"what-nobody-may-read \\ud800"}'), 400, "Parse error"),
+    "bad UTF-8": (_call('{"text":"x"}').replace(b'"x"', b'"\xff"'), 400, "Parse error"),
+    "duplicate keys": (_call('{"text":"what-nobody-may-read","text":5}'), 200, "text"),
+    "a long number": (b"9" * 5000, 400, "rror"),
+}
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_hostile_bodies(server: Server, chunked: bool) -> None:
+    """Row S2 over MCP: refused by the protocol or by the tool, with what is wrong and without what was said."""
+
+    async def pieces(body: bytes) -> Any:
+        for start in range(0, len(body), 100_000):
+            yield body[start : start + 100_000]
+
+    for name, (body, status, hint) in BODIES.items():
+        content: Any = pieces(body) if chunked else body
+        answer = await server.rest.post("/mcp", content=content, headers=HEADERS)
+        assert (answer.status_code, hint in answer.text) == (status, True), (name, answer.text[:300])
+        assert "error" in answer.text.lower(), name
+        assert "what-nobody-may-read" not in answer.text, name
+        assert len(answer.content) < 2000, name

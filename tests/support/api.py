@@ -13,6 +13,7 @@ from typing import Any, cast
 import uvicorn
 from fastapi import FastAPI
 
+from agent_memory.cli.connections import KEEP_ALIVE_SECONDS, bounded
 from agent_memory.runtime import Readiness, Runtime
 from agent_memory.services.working import SessionAnswer
 from agent_memory.storage.outbox import Backlog
@@ -45,12 +46,14 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: FastAPI) -> AsyncGenerator[str, None]:
+async def serving(app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS) -> AsyncGenerator[str, None]:
     """Serves `app` on a free loopback port and yields its base URL."""
     # The protocol is said explicitly: asyncio switches Nagle's algorithm off (40 ms per answer) only for sockets that name it.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    server = _Server(uvicorn.Config(app, http="httptools", lifespan="on", log_level="warning", access_log=False))
+    http = bounded(app.state.settings)
+    config = uvicorn.Config(app, http=http, lifespan="on", log_level="warning", access_log=False, timeout_keep_alive=keep_alive)
+    server = _Server(config)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     listening = asyncio.create_task(server.listening.wait())
     try:

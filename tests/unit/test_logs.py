@@ -86,6 +86,7 @@ def test_console_lines_and_plain_tracebacks(capsys: pytest.CaptureFixture[str]) 
         ("Authorization: Bearer abcdefgh12345", "abcdefgh12345"),
         ("header basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
         ("key sk-proj-abcdefghijk is wrong", "abcdefghijk"),
+        ("[type=int_parsing, input_value='my sister\\nAna', input_type=str]", "sister"),
     ],
 )
 def test_secrets_inside_texts_are_hidden(text: str, secret: str) -> None:

@@ -1,0 +1,272 @@
+"""Row S2: who sends slowly, or never to the end, is cut off with a 408, and keeps nobody else waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from agent_memory.api.app import create_app
+from agent_memory.cli import connections
+from agent_memory.cli.connections import MAX_HEAD_BYTES, Connection
+from agent_memory.settings import Settings, load_settings
+from tests.support.api import Recorded, serving
+from tests.support.waiting import wait_until
+
+JSON = {"Content-Type": "application/json"}
+SECRET = "what-nobody-else-may-read"
+# Longer than a body that is waited for; shorter than what is refused for its length.
+LONG = 200_000
+NEVER = 3600
+
+
+class Line:
+    """A connection, spoken to in bytes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, *parts: str | bytes) -> None:
+        for part in parts:
+            self._writer.write(part if isinstance(part, bytes) else part.encode())
+        await self._writer.drain()
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """The next answer: its status, headers and body."""
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        return int(head[0].split()[1]), headers, await self._reader.readexactly(int(headers.get("content-length", 0)))
+
+    async def rest(self) -> bytes:
+        """What comes until the server closes the connection."""
+        return await self._reader.read()
+
+    async def until(self, text: bytes) -> None:
+        await self._reader.readuntil(text)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncGenerator[Line]:
+    place = urlsplit(url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    try:
+        yield Line(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+@asynccontextmanager
+async def served(recorded: Recorded, *, keep_alive: int = 75, **given: Any) -> AsyncGenerator[str]:
+    async with serving(create_app(load_settings(**given), recorded.runtime), keep_alive=keep_alive) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def impatient() -> AsyncGenerator[tuple[str, Recorded]]:
+    """A server that waits for a fifth of a second, and hardly longer for more bytes."""
+    recorded = Recorded()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(connections, "BYTES_PER_SECOND", 100 * LONG)
+        async with served(recorded, BODY_TIMEOUT_SECONDS=0.2) as url:
+            yield url, recorded
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    async def met() -> bool:
+        return condition()
+
+    await wait_until(met, what)
+
+
+def head(*more: str, method: str = "PUT", path: str = "/v1/working-memory/s1") -> str:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"X-Note: {SECRET}", *more]
+    return "\r\n".join(lines) + "\r\n\r\n"
+
+
+UNFINISHED: dict[str, tuple[str, str]] = {
+    "no line": ("PU", "head"),
+    "half a head": (f"PUT /v1/working-memory/s1 HTTP/1.1\r\nHost: localhost\r\nX-Note: {SECRET}", "head"),
+    "no body": (head("Content-Length: 100"), "body"),
+    "half a body": (head("Content-Length: 100") + f'{{"context":"{SECRET}', "body"),
+    "half a long body": (head(f"Content-Length: {LONG}") + f'{{"context":"{SECRET}', "body"),
+    "a long body but for its end": (head(f"Content-Length: {LONG}") + "x" * (LONG - 1), "body"),
+    "half a chunk": (head("Transfer-Encoding: chunked") + f'50\r\n{{"context":"{SECRET}', "body"),
+    "chunks without an end": (head("Transfer-Encoding: chunked") + "2\r\n{}\r\n", "body"),
+    "headers behind the chunks": (head("Transfer-Encoding: chunked") + f"2\r\n{{}}\r\n0\r\nX-Note: {SECRET}\r\n", "body"),
+    "half a chunk to nowhere": (head("Transfer-Encoding: chunked", path="/nowhere") + "50\r\n{", "body"),
+    "a GET with half a body": (head("Content-Length: 9", method="GET") + "x", "body"),
+}
+
+
+@pytest.mark.parametrize("name", UNFINISHED)
+async def test_what_does_not_come_to_an_end_is_a_408_that_says_why(impatient: tuple[str, Recorded], name: str) -> None:
+    url, recorded = impatient
+    said, part = UNFINISHED[name]
+    async with connected(url) as line:
+        await line.send(said)
+        status, headers, body = await line.answer()
+        assert (status, headers["connection"], headers["content-type"]) == (408, "close", "application/json")
+        problem = json.loads(body)
+        assert problem["code"] == "request_timeout"
+        assert f"the {part} " in problem["detail"]
+        assert "within 0.2 s" in problem["detail"]
+        assert SECRET not in str(headers) + body.decode()
+        assert (await line.rest()) == b""
+    assert not recorded.calls
+
+
+async def test_who_waits_to_be_told_to_go_on_and_does_not_is_late_too(impatient: tuple[str, Recorded]) -> None:
+    url, _ = impatient
+    async with connected(url) as line:
+        await line.send(head("Content-Length: 100", "Expect: 100-continue"))
+        assert (await line.answer())[0] == 100
+        assert (await line.answer())[0] == 408
+
+
+async def test_who_was_refused_for_its_length_is_not_listened_to_for_ever(impatient: tuple[str, Recorded]) -> None:
+    url, _ = impatient
+    async with connected(url) as line:
+        await line.send(head("Content-Length: 99999999"), "x")
+        assert (await line.answer())[0] == 413
+        assert await line.rest() == b""
+
+
+async def test_a_request_that_is_worked_on_is_answered_before_the_next_ones_half_is_cut_off(impatient: tuple[str, Recorded]) -> None:
+    url, recorded = impatient
+    gate = asyncio.Event()
+
+    async def wait() -> Any:
+        await gate.wait()
+        return await Recorded().answer("working.get")
+
+    recorded.answers["working.get"] = wait
+    try:
+        async with connected(url) as line:
+            await line.send(head(method="GET"), "GET /v1/hea")
+            await until(lambda: len(recorded.calls) == 1, "the first request to be worked on")
+            async with connected(url) as other:  # which is cut off later than the half above
+                await other.send("GET /")
+                assert (await other.answer())[0] == 408
+            gate.set()
+            status, headers, _ = await line.answer()
+            assert (status, headers["connection"]) == (200, "close")
+            assert await line.rest() == b""
+    finally:
+        recorded.answers.clear()
+        recorded.calls.clear()
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [("GET /v1/health HTTP/1.1\r\nX-Note: ", b"x"), (head("Transfer-Encoding: chunked") + "2\r\n{}\r\n0\r\nX-Note: ", b"y")],
+    ids=["a head", "headers behind the body"],
+)
+async def test_a_head_has_its_bounds(recorded: Recorded, begin: str, piece: bytes) -> None:
+    async with served(recorded, BODY_TIMEOUT_SECONDS=NEVER) as url, connected(url) as line:
+        try:
+            await line.send(begin, piece * (MAX_HEAD_BYTES + 300_000))
+            status, headers, body = await line.answer()
+            assert (status, headers["connection"], json.loads(body)["code"]) == (431, "close", "too_large")
+            assert await line.rest() == b""
+        except ConnectionError:
+            pass  # it was cut off before all of it was sent, which may take the answer along
+        async with httpx.AsyncClient(base_url=url) as http:
+            assert (await http.get("/v1/health")).status_code == 200
+    assert not recorded.calls
+
+
+async def test_who_sends_piece_by_piece_is_understood(recorded: Recorded) -> None:
+    async with served(recorded) as url, connected(url) as line:
+        said = head("Content-Length: 17") + '{"context":"abc"}' + head(method="GET") + head("Content-Length: 2") + "{"
+        for letter in said:
+            await line.send(letter)
+        assert [(await line.answer())[0] for _ in range(2)] == [200, 200]
+        await line.send("}", head("Upgrade: h2c", "Connection: upgrade", method="GET"))
+        assert [(await line.answer())[0] for _ in range(2)] == [200, 200]
+    assert [name for name, *_ in recorded.calls] == ["working.put", "working.get", "working.put", "working.get"]
+    assert recorded.calls[0][1][1].context == "abc"
+
+
+async def test_who_comes_in_one_piece_is_not_watched(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[bool] = []
+
+    def watch(_: Connection, in_head: bool) -> None:
+        watched.append(in_head)
+
+    monkeypatch.setattr(Connection, "_watch", watch)
+    async with served(recorded) as url, connected(url) as line:
+        for _ in range(3):
+            await line.send(head("Content-Length: 17") + '{"context":"abc"}')
+            assert (await line.answer())[0] == 200
+        assert watched == []
+        await line.send(head("Content-Length: 17"))
+        await until(lambda: watched == [False], "the half to be watched")
+
+
+async def test_headers_behind_a_body_are_none_of_the_requests(recorded: Recorded) -> None:
+    async with served(recorded) as url, connected(url) as line:
+        await line.send(head("Transfer-Encoding: chunked"), "2\r\n{}\r\n0\r\nOrigin: http://elsewhere.example\r\n\r\n")
+        assert (await line.answer())[0] == 200
+
+
+async def test_who_has_not_sent_its_body_takes_nobodys_place(recorded: Recorded) -> None:
+    """One place in all. Before the deadline, of which there is none here."""
+    async with served(recorded, MAX_CONCURRENT_REQUESTS=1, BODY_TIMEOUT_SECONDS=NEVER) as url:
+        lines = [connected(url) for _ in range(40)]
+        opened = [await line.__aenter__() for line in lines]
+        for number, line in enumerate(opened):
+            await line.send(*([head("Content-Length: 100"), "{"] if number % 2 else [head("Transfer-Encoding: chunked"), "1\r\n{"]))
+        async with httpx.AsyncClient(base_url=url) as http:
+            for _ in range(3):
+                assert (await http.put("/v1/working-memory/s1", json={})).status_code == 200
+            assert (await http.get("/v1/ready")).status_code == 200
+        for line in lines:
+            await line.__aexit__(None, None, None)
+
+
+async def test_long_bodies_that_do_not_come_have_a_part_of_the_places(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds: list[connections.Bounds] = []
+    make = connections.Bounds
+
+    def noted(settings: Settings) -> connections.Bounds:
+        bounds.append(make(settings))
+        return bounds[-1]
+
+    monkeypatch.setattr(connections, "Bounds", noted)
+    async with served(recorded, MAX_CONCURRENT_REQUESTS=8, BODY_TIMEOUT_SECONDS=NEVER) as url:
+        lines = [connected(url) for _ in range(8)]
+        opened = [await line.__aenter__() for line in lines]
+        for line in opened[:2]:  # a quarter of eight
+            await line.send(head(f"Content-Length: {LONG}"), "{")
+        async with httpx.AsyncClient(base_url=url) as http:
+            assert (await http.put("/v1/working-memory/s1", json={})).status_code == 200
+            for line in opened[2:7]:
+                await line.send(head(f"Content-Length: {LONG}"), "{")
+                status, headers, body = await line.answer()
+                assert (status, headers["retry-after"], json.loads(body)["code"]) == (503, "1", "overloaded")
+            assert (await http.put("/v1/working-memory/s1", json={})).status_code == 200
+            await opened[7].send(head("Transfer-Encoding: chunked"), "1000\r\n", b"x" * 0x1000)
+            await until(lambda: bounds[0].held_bytes == 0x1000, "the body to be held")
+            # There is room again as soon as one of them is gone.
+            await lines[0].__aexit__(None, None, None)
+
+            async def sent() -> bool:
+                answer = await http.put("/v1/working-memory/s1", content=b'{"context":"' + b"x" * LONG + b'"}', headers=JSON)
+                return answer.status_code == 200
+
+            await wait_until(sent, "a long body to be taken")
+        for line in lines[1:]:
+            await line.__aexit__(None, None, None)
+        await until(lambda: bounds[0].held_bytes == 0, "what was held to be let go")
+
+
+async def test_who_says_nothing_at_all_is_not_kept(recorded: Recorded) -> None:
+    async with served(recorded, keep_alive=0) as url, connected(url) as line:
+        assert await line.rest() == b""
