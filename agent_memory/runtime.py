@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from agent_memory.errors import RedisUnavailable
 from agent_memory.llm.base import ChatModel, Embedder
 from agent_memory.llm.cached import CachingEmbedder
 from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.providers import open_models
+from agent_memory.llm.providers import Models, open_models
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.compaction import CompactionService
 from agent_memory.services.credentials import Gate
@@ -47,7 +48,8 @@ from agent_memory.settings import Settings
 from agent_memory.storage.carrier import CarrierGuard
 from agent_memory.storage.change_dossiers import ChangeDossiers
 from agent_memory.storage.changes import ChangeStore
-from agent_memory.storage.connection import Reader, SearchReader, answers_in_lists, check_engine, connect, fsync_always, redis_errors
+from agent_memory.storage.cluster import Bucket, Place, ensure_buckets, find_places, following
+from agent_memory.storage.connection import Reader, SearchReader, answers_in_lists, check_engine, fsync_always, redis_errors
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.dossiers import DossierReader
 from agent_memory.storage.erasure import ErasureStore
@@ -62,7 +64,7 @@ from agent_memory.storage.indexes import (
     session_schema,
     vector_schema,
 )
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keys import Keys, bucket_of
 from agent_memory.storage.limits import LimitStore
 from agent_memory.storage.lineage import LineageStore
 from agent_memory.storage.lua import Scripts
@@ -71,7 +73,7 @@ from agent_memory.storage.merging import MergeStore
 from agent_memory.storage.neighbours import NeighbourStore
 from agent_memory.storage.operations import OperationStore
 from agent_memory.storage.orders import OrderStore
-from agent_memory.storage.outbox import Outbox
+from agent_memory.storage.outbox import Backlog, Outbox, summed
 from agent_memory.storage.quarantine import QuarantineStore
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.reindex import Reindexer
@@ -101,10 +103,14 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Everything that a process opened."""
+    """Everything that a process opened for one bucket of the store; that of the first bucket, `home`, has the others.
+
+    Credentials, and how often a tenant may ask, are asked of `home`; all else of the bucket of the tenant (`of`).
+    """
 
     settings: Settings
-    redis_url: str
+    keys: Keys
+    place: Place
     redis_description: str
     models_description: str
     client: Redis
@@ -151,6 +157,21 @@ class Runtime:
     exports: ExportService
     imports: ImportService
     quarantine: QuarantineService
+    others: tuple[Runtime, ...] = ()
+
+    @property
+    def all(self) -> tuple[Runtime, ...]:
+        """Every bucket of the store, this one first."""
+        return (self, *self.others)
+
+    def of(self, tenant: str) -> Runtime:
+        """What has a tenant's data."""
+        return self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self
+
+    @property
+    def redis_url(self) -> str:
+        """Where this bucket is now."""
+        return self.place.url
 
     @property
     def extracts(self) -> bool:
@@ -163,11 +184,13 @@ class Runtime:
         return self.budget.of(self.chat, tenant)
 
     def docket(self) -> Docket:
-        """A docket of this store, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
-        name = f"{self.settings.redis.key_prefix}:{self.settings.worker.docket_name}"
+        """A docket of this bucket, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
+        alone = self.settings.redis.buckets == 1 and not self.place.clustered
+        # On a cluster its keys must share a slot, and each bucket has its own.
+        name = f"{self.keys.prefix}:" if alone else self.keys.root
         joint = "&" if "?" in self.redis_url else "?"
         url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
-        return Docket(name=name, url=url)
+        return Docket(name=name + self.settings.worker.docket_name, url=url)
 
     async def queued(self, docket: Docket) -> int:
         """How many tasks wait in a docket or run."""
@@ -175,18 +198,34 @@ class Runtime:
             return int(await self.client.xlen(docket.stream_key))
 
     async def ready(self) -> Readiness:
-        """Asks Redis what is pending; not ready when Redis does not answer."""
-        try:
-            backlog = await self.outbox.backlog()
-        except RedisUnavailable as error:
-            return Readiness(False, {"redis": error.message, "models": self.models_description})
+        """Asks Redis what is pending; not ready when Redis does not answer.
+
+        With several buckets it is `home` that must answer: whose tenants' bucket is away get 503, and all others are served.
+        """
+        asked = await asyncio.gather(*(one.outbox.backlog() for one in self.all), return_exceptions=True)
+        checks: dict[str, Any] = {"redis": "ok", "models": self.models_description}
+        away: dict[str, str] = {}
+        found: list[dict[DueKind, Backlog]] = []
+        for one, answer in zip(self.all, asked, strict=True):
+            if isinstance(answer, RedisUnavailable):
+                away[str(one.keys.bucket)] = answer.message
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                found.append(answer)
+        if "0" in away:
+            return Readiness(False, {**checks, "redis": away["0"]})
         # What recurs is never done: only the rest is work that waits.
-        pending = {
+        checks["work"] = {
             kind.value: {"pending": b.pending, "dead": b.dead, "oldest_seconds": round(b.oldest_seconds, 3)}
-            for kind, b in backlog.items()
+            for kind, b in summed(found).items()
             if kind is not DueKind.PERIODIC
         }
-        return Readiness(True, {"redis": "ok", "models": self.models_description, "work": pending})
+        return Readiness(True, {**checks, "buckets_away": away} if away else checks)
+
+    async def backlog(self) -> dict[DueKind, Backlog]:
+        """What is due in all buckets together. Raises RedisUnavailable."""
+        return summed([await one.outbox.backlog() for one in self.all])
 
 
 def shown_url(url: str) -> str:
@@ -198,30 +237,60 @@ def shown_url(url: str) -> str:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Runtime]:
-    """Opens everything. Raises StartupError in one line when Redis or the models cannot be used."""
+    """Opens everything: the runtime of the first bucket, which has those of the others.
+
+    Raises StartupError in one line when Redis or the models cannot be used.
+    """
+    options = settings.redis
+    timeout = options.command_timeout_seconds
+    buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     async with AsyncExitStack() as stack:
-        connecting = partial(connect, redis_url, pool_size=settings.redis.pool_size, command_timeout=settings.redis.command_timeout_seconds)
-        client = connecting()
-        stack.push_async_callback(client.aclose)
-        shown = shown_url(redis_url)
-        version = await check_engine(client, shown)
-        if settings.redis.durability == "strict":
-            await fsync_always(client, shown)
+        places = await find_places(redis_url, buckets, shown=shown_url(redis_url), command_timeout=timeout)
         models = await open_models(settings)
         stack.push_async_callback(models.close)
-        embedder = CachingEmbedder(models.embedder, entries=_CACHED_VECTORS)
-        keys = Keys(settings.redis.key_prefix)
+        shared = replace(models, embedder=CachingEmbedder(models.embedder, entries=_CACHED_VECTORS))
         longterm = settings.longterm
         spec = VectorSpec(models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type)
-        with redis_errors():
-            for schema in (
-                session_schema(keys),
-                memory_schema(keys),
-                vector_schema(keys, spec),
-                history_schema(keys, spec),
-                change_schema(keys),
-            ):
-                await ensure_index(client, schema)
+        # The first says whether the number of buckets is right, before anything is made.
+        home, *others = [
+            await stack.enter_async_context(_opened(settings, place, keys, shared, spec))
+            for place, keys in zip(places, buckets, strict=True)
+        ]
+        if home.place.clustered:
+            movable = [Bucket(keys, place, partial(_prepare, settings, keys, spec)) for keys, place in zip(buckets, places, strict=True)]
+            await stack.enter_async_context(following(movable, command_timeout=timeout))
+        yield replace(home, others=tuple(others)) if others else home
+
+
+async def _prepare(settings: Settings, keys: Keys, spec: VectorSpec, client: Redis, url: str) -> str:
+    """Makes what a bucket needs of its Redis, options and indexes; returns the version of Redis. Raises StartupError."""
+    shown = shown_url(url)
+    version = await check_engine(client, shown)
+    if keys.bucket == 0:
+        await ensure_buckets(client, keys, settings.redis.buckets)
+    if settings.redis.durability == "strict":
+        await fsync_always(client, shown)
+    with redis_errors():
+        for schema in (
+            session_schema(keys),
+            memory_schema(keys),
+            vector_schema(keys, spec),
+            history_schema(keys, spec),
+            change_schema(keys),
+        ):
+            await ensure_index(client, schema)
+    return version
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, spec: VectorSpec) -> AsyncGenerator[Runtime]:
+    """One bucket."""
+    async with AsyncExitStack() as stack:
+        connecting = partial(place.connect, pool_size=settings.redis.pool_size, command_timeout=settings.redis.command_timeout_seconds)
+        client = connecting()
+        stack.push_async_callback(client.aclose)
+        version = await _prepare(settings, keys, spec, client, place.url)
+        embedder, longterm = models.embedder, settings.longterm
         neighbours_ms = round(longterm.neighbours_after_seconds * 1000)
         scripts = Scripts(client, fsync=settings.redis.durability == "strict", neighbours_ms=neighbours_ms)
         outbox = Outbox(client, keys, scripts)
@@ -266,8 +335,9 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         recall = RecallService(settings, reader, sessions, search, long_term, models.counter, RecentMessages(keys))
         yield Runtime(
             settings=settings,
-            redis_url=redis_url,
-            redis_description=f"Redis {version} at {shown}",
+            keys=keys,
+            place=place,
+            redis_description=f"Redis {version} at {shown_url(place.url)}" + place.remark(settings.redis.buckets),
             models_description=models.description,
             client=client,
             outbox=outbox,

@@ -44,12 +44,16 @@ class ServerSettings(_Group):
 
 
 class RedisSettings(_Group):
-    """Where the data is kept. Without `REDIS_URL` the embedded Redis runs and keeps its files in `DATA_DIR`."""
+    """Where the data is kept. Without `REDIS_URL` the embedded Redis runs and keeps its files in `DATA_DIR`.
+
+    `buckets`: into how many parts the tenants are divided, each with indexes and an outbox of its own; fixed when a store is made.
+    """
 
     url: SecretStr | None = _env(None, "REDIS_URL")
     data_dir: Path = _env(Path("agent-memory-data"), "DATA_DIR")
     key_prefix: str = _env("am", "KEY_PREFIX", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
     durability: Literal["everysec", "strict"] = _env("everysec", "DURABILITY")
+    buckets: int = _env(1, "REDIS_BUCKETS", ge=1, le=64)
     pool_size: int = _env(128, "REDIS_POOL_SIZE", ge=4)
     command_timeout_seconds: float = _env(5.0, "REDIS_COMMAND_TIMEOUT_SECONDS", gt=0)
     embedded_port: int = _env(0, "EMBEDDED_REDIS_PORT", ge=0, le=65535)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks run|compare|show`. A run takes minutes and wants a machine that does nothing else."""
+"""`python -m benchmarks run|cluster|compare|show`. A run takes minutes and wants a machine that does nothing else."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import json
 import os
 import platform
 import sys
+import tempfile
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from benchmarks import document, goals, plot, report
+from benchmarks import cluster, document, goals, plot, report
 from benchmarks.runner import PARTS, Plan, run
 
 _USUAL = Plan()
@@ -46,6 +48,9 @@ def main() -> None:
     showing.add_argument("result", type=Path)
     writing = commands.add_parser("document", help="write results (figures of later ones beside the first's) into docs/performance.md")
     writing.add_argument("results", type=Path, nargs="+")
+    clustering = commands.add_parser("cluster", help="the server on a Redis Cluster of loopback processes: are all reads whole?")
+    for name, default in asdict(cluster.Plan()).items():
+        clustering.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()
     if given.command == "compare":
         print(report.compare(json.loads(given.before.read_text()), json.loads(given.after.read_text())))
@@ -53,6 +58,8 @@ def main() -> None:
         print(_tables(json.loads(given.result.read_text())))
     elif given.command == "document":
         document.write([json.loads(path.read_text()) for path in given.results])
+    elif given.command == "cluster":
+        sys.exit(_cluster(cluster.Plan(**{name: getattr(given, name) for name in asdict(cluster.Plan())})))
     else:
         sys.exit(_run(given))
 
@@ -62,6 +69,14 @@ def _parts(text: str) -> frozenset[str]:
     if not parts <= PARTS:
         raise argparse.ArgumentTypeError(f"there are {','.join(sorted(PARTS))}")
     return parts
+
+
+def _cluster(plan: cluster.Plan) -> int:
+    """The exit status: 1 when a read was not whole."""
+    with tempfile.TemporaryDirectory(prefix="am-cluster-") as folder:
+        found = asyncio.run(cluster.experiment(Path(folder), plan, lambda line: print(line, file=sys.stderr, flush=True)))
+    print(cluster.table(found))
+    return int(not cluster.whole(found))
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -48,6 +48,7 @@ MEANINGS = {
     "DATA_DIR": "where the embedded Redis keeps its data",
     "DURABILITY": "`strict`: a write is acknowledged once it is on the disk; `everysec`: once Redis has it, on the disk a second later",
     "KEY_PREFIX": "begin of every key, so that installations can share a Redis",
+    "REDIS_BUCKETS": "parts that tenants are divided into, for a Redis Cluster; fixed when a store is made",
     "REDIS_POOL_SIZE": "connections of a process to Redis, and as many for its searches",
     "REDIS_COMMAND_TIMEOUT_SECONDS": "how long Redis may take for one command",
     "EMBEDDED_REDIS_PORT": "port of the embedded Redis; 0 takes a free one",

@@ -18,12 +18,18 @@ _WAIT_SECONDS = 10.0
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
 
-def runtime_of(request: Request) -> Runtime:
-    """The runtime that the lifespan opened. Raises Unavailable before that."""
+def home_of(request: Request) -> Runtime:
+    """The runtime that the lifespan opened: for what is nobody's data. Raises Unavailable before that."""
     runtime: Runtime | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting")
     return runtime
+
+
+def runtime_of(request: Request) -> Runtime:
+    """What has the data of the caller's tenant. Raises Unavailable as `home_of`; with several buckets Unauthenticated, too."""
+    home = home_of(request)
+    return home.of(scope_of(request).tenant) if home.others else home
 
 
 def scope_of(request: Request) -> Scope:
@@ -88,6 +94,7 @@ def is_known(request: Request) -> bool:
 
 
 RuntimeDep = Annotated[Runtime, Depends(runtime_of)]
+HomeDep = Annotated[Runtime, Depends(home_of)]
 # Every operation takes one of these three: what it needs stands in its signature.
 ScopeDep = Annotated[Scope, Depends(scope_of)]
 WriteScopeDep = Annotated[Scope, Depends(writing_scope_of)]

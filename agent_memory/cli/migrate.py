@@ -71,17 +71,18 @@ def _own_url(settings: Settings) -> str:
 
 
 async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> Report:
-    keys = Keys(settings.redis.key_prefix)
+    ours = Keys(settings.redis.key_prefix).root.removesuffix("0}:")
     parts = urlsplit(source)
     shown = shown_url(source) + (parts.path if parts.hostname else "")
     async with (
-        open_old(source, shown, wanted.prefixes, ours=keys.root, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
-        opened(settings) as runtime,
+        open_old(source, shown, wanted.prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
+        opened(settings) as home,
     ):
+        runtime = home.of(wanted.tenant)
         service = MigrationService(
             settings,
             old,
-            MoveStore(runtime.client, keys, runtime.memories),
+            MoveStore(runtime.client, runtime.keys, runtime.memories),
             runtime.memories,
             runtime.decisions,
             runtime.sessions,

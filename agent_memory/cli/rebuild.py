@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections import Counter
 
 from rich.console import Console
 
@@ -21,9 +22,12 @@ def rebuild(given: dict[str, str], *, embed: bool, form: str) -> None:
     check_redis_url(settings)
 
     async def run() -> dict[str, int]:
-        async with opened(settings) as runtime:
-            built = await runtime.reindexer.rebuild()
-            return {**built, "to_embed": await runtime.reindexer.mark_all() if embed else 0}
+        done: Counter[str] = Counter()
+        async with opened(settings) as home:
+            for runtime in home.all:
+                done.update(await runtime.reindexer.rebuild())
+                done["to_embed"] += await runtime.reindexer.mark_all() if embed else 0
+        return done
 
     with Console(stderr=True, quiet=not sys.stderr.isatty()).status("building the indexes"):
         done = asyncio.run(run())

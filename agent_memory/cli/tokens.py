@@ -18,9 +18,10 @@ from pydantic import BaseModel, ValidationError
 from agent_memory.cli.run import check_redis_url
 from agent_memory.embedded_redis import embedded_redis
 from agent_memory.errors import AgentMemoryError, StartupError
+from agent_memory.runtime import shown_url
 from agent_memory.services.tokens import OPERATOR, TokenGate, TokenService
 from agent_memory.settings import Settings, load_settings
-from agent_memory.storage.connection import connect
+from agent_memory.storage.cluster import find_places
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.tokens import TokenStore
 from agent_memory_client.models import CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList
@@ -158,7 +159,9 @@ async def _service(settings: Settings) -> AsyncGenerator[TokenService]:
             url = (await stack.enter_async_context(embedded_redis(settings.redis.data_dir))).url
         else:
             url = settings.redis.url.get_secret_value()
-        client = connect(url, pool_size=4, command_timeout=settings.redis.command_timeout_seconds)
+        keys, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
+        (place,) = await find_places(url, [keys], shown=shown_url(url), command_timeout=timeout)
+        client = place.connect(pool_size=4, command_timeout=timeout)
         stack.push_async_callback(client.aclose)
-        store = TokenStore(client, Keys(settings.redis.key_prefix))
+        store = TokenStore(client, keys)
         yield TokenService(store, TokenGate(settings.auth, store))

@@ -99,7 +99,7 @@ async def _call(runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller:
     if tool.writes:
         writing(caller.scope)
     check_lists(arguments, "")
-    answer = await tool.run(runtime, caller, read(tool.takes, arguments))
+    answer = await tool.run(runtime.of(caller.scope.tenant), caller, read(tool.takes, arguments))
     structured = answer.model_dump(mode="json", by_alias=True)
     return CallToolResult(content=[TextContent(type="text", text=to_json(structured).decode())], structured_content=structured)
 

@@ -14,6 +14,7 @@ from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
@@ -71,6 +72,8 @@ def translated(error: Exception) -> AgentMemoryError | None:
         return RedisUnavailable("all connections to Redis are taken")
     if isinstance(error, OutOfMemoryError):
         return RedisUnavailable("Redis is out of memory and refuses writes", retry_after=5)
+    if isinstance(error, AskError):  # MovedError is one, too
+        return RedisUnavailable("this part of the data moves to another node of the Redis Cluster", retry_after=2)
     if isinstance(error, ReadOnlyError | BusyLoadingError | ClusterDownError | TryAgainError | TimeoutError | ConnectionError):
         return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
     if isinstance(error, ExecAbortError | ResponseError):
@@ -123,14 +126,19 @@ async def fsync_always(client: aioredis.Redis, shown: str) -> None:
         log.warning("the Redis at %s does not let us set appendfsync: strict writes may wait up to a second: %s", shown, str(error)[:120])
 
 
-async def check_engine(client: aioredis.Redis, shown: str) -> str:
-    """Returns "<version>" of a Redis that has the query engine. Raises StartupError in one line otherwise."""
+async def server_info(client: aioredis.Redis, shown: str) -> dict[str, Any]:
+    """What Redis says of itself; nothing when it may not. Raises StartupError in one line when it does not answer."""
     try:
-        info = await client.info("server")
+        return await client.info("server")
     except NoPermissionError:
-        info = {}  # An ACL user without @dangerous; the version is only shown.
+        return {}  # An ACL user without @dangerous.
     except (RedisError, OSError) as error:
         raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
+
+
+async def check_engine(client: aioredis.Redis, shown: str) -> str:
+    """Returns "<version>" of a Redis that has the query engine. Raises StartupError in one line otherwise."""
+    info = await server_info(client, shown)
     try:
         await client.execute_command("FT._LIST")
     except RedisError as error:

@@ -153,6 +153,13 @@ async def ensure_index(client: Redis, schema: IndexSchema) -> bool:
     return made
 
 
+async def some_index(client: Redis, keys: Keys) -> bool:
+    """Whether these keys have an index of any version: then a store has been made there."""
+    with redis_errors():
+        listed: list[bytes] = await client.execute_command("FT._LIST") or []
+    return any(name.startswith(keys.index("").encode()) for name in listed)
+
+
 async def former_indexes(client: Redis, keys: Keys, spec: VectorSpec) -> list[str]:
     """The indexes of this store that a former version or another embedding model left behind."""
     with redis_errors():

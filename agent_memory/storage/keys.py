@@ -1,4 +1,8 @@
-"""Every Redis key, what it holds and how long it lives. `{0}` is the hash tag of the one bucket: all keys share a slot.
+"""Every Redis key, what it holds and how long it lives.
+
+`{0}` is the hash tag of a bucket: all keys of a bucket share a slot of a Redis Cluster. A store has one bucket, or REDIS_BUCKETS of them,
+`{0}`, `{1}` and so on, each with all of these keys for the tenants in it; API keys (tok, toks, tok-secret), what is left of a tenant's
+requests (rate) and the number of buckets (in cfg) are in `{0}` alone.
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
 am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session
@@ -51,11 +55,12 @@ am:{0}:mv:<source>  string  how far a move from another server's Redis is, and i
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
 am:{0}:cfg          hash    what this store was built with, and since when former indexes are  for ever
 am:{0}:ix:…         index   the search indexes
+am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b, sha1
 
 from agent_memory.scope import SessionRef
@@ -68,6 +73,11 @@ def digest(*parts: str | None) -> str:
     for part in parts:
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
     return h.hexdigest()
+
+
+def bucket_of(tenant: str, buckets: int) -> int:
+    """The bucket of a tenant among so many: the same for ever, for every process. What is stored depends on it."""
+    return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
 
 
 def tag(value: str) -> str:
@@ -98,13 +108,14 @@ class SessionKeys:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """All keys under one prefix."""
+    """All keys of one bucket under one prefix."""
 
     prefix: str = "am"
+    bucket: int = 0
+    root: str = field(init=False)
 
-    @property
-    def root(self) -> str:
-        return f"{self.prefix}:{{0}}:"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
 
     def sid(self, tenant: str, ref: SessionRef) -> str:
         """The name of a session in keys: digest of (tenant, namespace, user, session)."""

@@ -27,6 +27,16 @@ class Backlog:
     oldest_seconds: float
 
 
+def summed(found: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
+    """The work of several buckets as one."""
+    return {
+        kind: Backlog(
+            sum(one[kind].pending for one in found), sum(one[kind].dead for one in found), max(one[kind].oldest_seconds for one in found)
+        )
+        for kind in DueKind
+    }
+
+
 class Outbox:
     """What is due, by kind."""
 

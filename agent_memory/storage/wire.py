@@ -126,6 +126,17 @@ class LeanPool(BlockingConnectionPool):
         self._in_use_connections.remove(connection)
         self._available_connections.append(connection)
 
+    async def go_to(self, host: str, port: int) -> None:
+        """From now on connections are made to another address; those in use end once they have their replies."""
+        self.connection_kwargs.update(host=host, port=port)
+        idle, self._available_connections[:] = list(self._available_connections), []
+        for connection in self._in_use_connections:
+            if isinstance(connection, Connection):
+                connection.host, connection.port = host, port
+            connection.mark_for_reconnect()
+        for connection in idle:
+            await connection.disconnect()
+
 
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
     """Sends commands in one round trip, once; the replies as Redis gave them, error answers among them. Raises redis-py's errors."""

@@ -76,6 +76,8 @@ class Recorded:
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list[Any])
     answers: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    others: tuple[()] = ()
+
     @property
     def runtime(self) -> Runtime:
         """Itself, as what the API takes it for."""
@@ -89,6 +91,14 @@ class Recorded:
     async def ready(self) -> Readiness:
         """What `Runtime.ready` answers."""
         return await self.answer("ready")
+
+    def of(self, _tenant: str) -> Recorded:
+        """The only bucket."""
+        return self
+
+    async def backlog(self) -> Any:
+        """What `Runtime.backlog` answers."""
+        return await self.answer("outbox.backlog")
 
     async def answer(self, name: str) -> Any:
         """The planned answer of a call."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 from docket import Docket, Worker
@@ -13,6 +14,7 @@ from agent_memory.errors import RedisUnavailable
 from agent_memory.runtime import Runtime
 from agent_memory.settings import Settings
 from agent_memory.storage.carrier import Carrier
+from agent_memory.storage.connection import redis_errors
 from agent_memory_worker.dispatch import Dispatcher
 from agent_memory_worker.plain import only_plain_data
 from agent_memory_worker.schedule import periods
@@ -26,24 +28,43 @@ _RESTART_SECONDS = 1.0
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Works until `stop` is set, then finishes the tasks that run; what is left after the grace time is done by another worker."""
+    """Works until `stop` is set, then finishes the tasks that run; what is left after the grace time is done by another worker.
+
+    Each bucket of the store has a task loop and a dispatcher of its own.
+    """
     only_plain_data()
+    await asyncio.gather(*(_run(one, settings, stop) for one in runtime.all))
+
+
+async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     await _prepared(runtime, settings, stop)
-    async with runtime.docket() as docket:
-        tasks = Tasks(runtime)
-        tasks.register(docket)
-        dispatcher = Dispatcher(runtime, docket, stop)
-        while not stop.is_set():
-            try:
-                async with _worker(docket, tasks, settings) as worker:
-                    await _work(worker, dispatcher, stop, settings.server.shutdown_grace_seconds)
-            except Exception:
-                # A message that cannot be read ends docket's loop, in every worker that gets it. Its work stands in the outbox.
-                log.exception("the task loop ended; it starts again")
-                moved = await runtime.carriers.set_aside(Carrier(docket.stream_key, docket.worker_group_name), _DELIVERIES)
-                if moved:
-                    log.error("%d messages that no worker could read were set aside", moved)
-                await _pause(stop, _RESTART_SECONDS)
+    while not stop.is_set():
+        moved = runtime.place.moved
+        try:
+            with redis_errors():
+                async with runtime.docket() as docket:
+                    await _run_docket(runtime, docket, settings, stop, moved)
+        except RedisUnavailable as error:
+            log.warning("the task loop waits for Redis: %s", error)
+            await _pause(stop, _RESTART_SECONDS)
+
+
+async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
+    """Works until it is time to stop, or to go where the bucket is now. Raises RedisUnavailable and redis-py's errors."""
+    tasks = Tasks(runtime)
+    tasks.register(docket)
+    dispatcher = Dispatcher(runtime, docket, stop)
+    while not (stop.is_set() or moved.is_set()):
+        try:
+            async with _worker(docket, tasks, settings) as worker:
+                await _work(worker, dispatcher, (stop, moved), settings.server.shutdown_grace_seconds)
+        except Exception:
+            # A message that cannot be read ends docket's loop, in every worker that gets it. Its work stands in the outbox.
+            log.exception("the task loop ended; it starts again")
+            aside = await runtime.carriers.set_aside(Carrier(docket.stream_key, docket.worker_group_name), _DELIVERIES)
+            if aside:
+                log.error("%d messages that no worker could read were set aside", aside)
+            await _pause(stop, _RESTART_SECONDS)
 
 
 async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
@@ -83,18 +104,19 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
         return
 
 
-async def _work(worker: Worker, dispatcher: Dispatcher, stop: asyncio.Event, grace: float) -> None:
+async def _work(worker: Worker, dispatcher: Dispatcher, ends: Sequence[asyncio.Event], grace: float) -> None:
     running = asyncio.create_task(worker.run_forever())
     feeding = asyncio.create_task(dispatcher.run())
-    stopping = asyncio.create_task(stop.wait())
+    ending = [asyncio.create_task(event.wait()) for event in ends]
     log.info("worker ready")
     try:
-        await asyncio.wait({running, feeding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, feeding, *ending}, return_when=asyncio.FIRST_COMPLETED)
         for task in (running, feeding):
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error
     finally:
-        stopping.cancel()
+        for waiting in ending:
+            waiting.cancel()
         feeding.cancel()
         # Cancelled, docket's loop takes no new task and waits for those that run.
         running.cancel()

@@ -10,7 +10,7 @@ from fastapi import Response
 
 from agent_memory import metrics
 from agent_memory.api.answers import JsonResponse, ModelResponse, errors
-from agent_memory.api.deps import KnownDep, RuntimeDep
+from agent_memory.api.deps import HomeDep, KnownDep
 from agent_memory.api.operation import operations
 from agent_memory.errors import Unavailable
 from agent_memory.runtime import Runtime
@@ -36,7 +36,7 @@ async def get_health() -> Response:
 
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
-async def get_ready(runtime: RuntimeDep, known: KnownDep) -> Response:
+async def get_ready(runtime: HomeDep, known: KnownDep) -> Response:
     """Whether requests can be served: 200 or 503, with the state of every part for those whom the server knows."""
     found = await runtime.ready()
     body = {"ready": found.ok, "checks": found.checks if known else {}}
@@ -46,7 +46,7 @@ async def get_ready(runtime: RuntimeDep, known: KnownDep) -> Response:
 
 
 @router.get("/metrics", operation_id="get_metrics_metrics_get", response_model=None, response_class=Response, responses=_METRICS)
-async def get_metrics(runtime: RuntimeDep) -> Response:
+async def get_metrics(runtime: HomeDep) -> Response:
     """All metrics for Prometheus."""
     await _measure_outbox(runtime)
     return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
@@ -55,7 +55,7 @@ async def get_metrics(runtime: RuntimeDep) -> Response:
 async def _measure_outbox(runtime: Runtime) -> None:
     """Sets the gauges of pending work; without Redis they are not a number, and the other metrics are still served."""
     try:
-        found = await runtime.outbox.backlog()
+        found = await runtime.backlog()
     except Unavailable:
         found = {}
     for kind in DueKind:

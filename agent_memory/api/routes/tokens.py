@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Body, Depends, Path, Request, Response
 
 from agent_memory.api.answers import ModelResponse, errors
-from agent_memory.api.deps import CallerDep, runtime_of
+from agent_memory.api.deps import CallerDep, home_of
 from agent_memory.api.operation import operations
 from agent_memory.services.tokens import TokenService
 from agent_memory_client.models import AckResponse, CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList
@@ -20,7 +20,7 @@ router = operations("access")
 
 def tokens_of(request: Request) -> TokenService:
     """The service of API keys. Raises Unavailable while the server starts."""
-    return runtime_of(request).tokens
+    return home_of(request).tokens
 
 
 TokensDep = Annotated[TokenService, Depends(tokens_of)]

@@ -1,0 +1,322 @@
+"""The server on a Redis Cluster of loopback processes: tenants in buckets, buckets on nodes, and whether every read is whole.
+
+`python -m benchmarks cluster`. It counts what is missing and what is somebody else's, before and after a bucket has moved to another node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from redis.crc import key_slot
+
+from agent_memory.storage.keys import Keys, bucket_of
+from benchmarks import corpus
+from benchmarks.stack import Process, child_environment, free_port, settings_of
+from tests.support.cli import COMMAND
+from tests.support.cluster import SLOTS, Cluster, redis_cluster
+
+_OPERATOR = "the-operator-of-this-cluster"
+_BATCH = 20
+_PAGE = 100
+_AT_ONCE = 16
+_PATIENCE_SECONDS = 600.0
+_SEARCHES = 5
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is written: of each tenant so many memories and sessions of so many messages."""
+
+    nodes: int = 3
+    buckets: int = 12
+    tenants: int = 60
+    memories: int = 100
+    sessions: int = 5
+    messages: int = 6
+
+    def memory_ids(self, tenant: int) -> set[str]:
+        return {f"t{tenant}-m{number}" for number in range(self.memories)}
+
+    def session_ids(self, tenant: int) -> set[str]:
+        return {f"t{tenant}-s{number}" for number in range(self.sessions)}
+
+
+@dataclass
+class Seen:
+    """What a round of reads found."""
+
+    reads: int = 0
+    whole: int = 0
+    missing: int = 0
+    strangers: int = 0
+    refused: int = 0
+    times: list[float] = field(default_factory=list[float])
+
+    def found(self, got: Sequence[str], expected: set[str]) -> None:
+        """Counts an answer: the ids that came, against those that should."""
+        self.reads += 1
+        lacking, strange = expected - set(got), set(got) - expected
+        self.missing += len(lacking)
+        self.strangers += len(strange)
+        self.whole += not lacking and not strange and len(got) == len(expected)
+
+    def summary(self) -> dict[str, Any]:
+        ordered = sorted(self.times)
+        return {
+            "reads": self.reads,
+            "complete": self.whole,
+            "missing": self.missing,
+            "of other tenants": self.strangers,
+            "answered 503 and asked again": self.refused,
+            "search p50 ms": round(statistics.median(ordered) * 1000, 1),
+        }
+
+
+async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
+    """Starts everything, writes, reads, moves a bucket, reads again, stops everything; what it saw."""
+    async with (
+        redis_cluster(folder, nodes=plan.nodes) as cluster,
+        _servers(folder, cluster, plan) as base,
+        httpx.AsyncClient(base_url=base, timeout=60, headers={"x-api-key": _OPERATOR}, trust_env=False) as operator,
+    ):
+        clients = [await _caller(operator, base, number) for number in range(plan.tenants)]
+        say(f"{plan.nodes} nodes, {plan.buckets} buckets; {plan.tenants} tenants write {plan.memories} memories each")
+        began = time.perf_counter()
+        await _each(clients, lambda number, client: _write(client, number, plan))
+        await _settled(operator)
+        found: dict[str, Any] = {"plan": asdict(plan), "written and indexed in s": round(time.perf_counter() - began, 1)}
+        found["nodes"] = await _nodes(cluster, plan)
+        found["reads"] = await _read_all(clients, plan)
+        say(f"before: {json.dumps(found['reads'])}")
+        found["moved"] = await _move(cluster, plan, clients, say)
+        await _each(clients, lambda number, client: _write_again(client, number, plan))
+        await _settled(operator)
+        found["nodes after"] = await _nodes(cluster, plan)
+        found["reads after"] = await _read_all(clients, plan)
+        for client in clients:
+            await client.aclose()
+    return found
+
+
+def table(found: dict[str, Any]) -> str:
+    """The result for people."""
+    plan = found["plan"]
+    lines = [
+        f"{plan['nodes']} nodes, {plan['buckets']} buckets, {plan['tenants']} tenants, {plan['memories']} memories and {plan['sessions']} "
+        f"sessions of {plan['messages']} messages each; written and indexed in {found['written and indexed in s']} s",
+        "",
+        "| node | slots | buckets | tenants | memories | vectors | keys | Redis MiB |",
+        "|---:|---:|---|---:|---:|---:|---:|---:|",
+    ]
+    for name in ("nodes", "nodes after"):
+        lines += [f"| {' | '.join(str(value) for value in node.values())} |" for node in found[name]]
+        lines += ["| after the move: ||||||||"] if name == "nodes" else []
+    moved = found["moved"]
+    lines += ["", f"Bucket {moved['bucket']} moved from node {moved['from']} to {moved['to']}: {moved['keys']} keys; {moved['note']}.", ""]
+    for name, title in (("reads", "before"), ("reads after", "after the move and more writes")):
+        lines.append(f"{title}: " + ", ".join(f"{key} {value}" for key, value in found[name].items()))
+    return "\n".join(lines)
+
+
+def whole(found: dict[str, Any]) -> bool:
+    """Whether every read was complete and nobody saw another's data."""
+    return all(
+        found[name]["reads"] > 0 and found[name]["complete"] == found[name]["reads"] and not found[name]["of other tenants"]
+        for name in ("reads", "reads after")
+    ) and all(node["memories"] for node in found["nodes"])
+
+
+@asynccontextmanager
+async def _servers(folder: Path, cluster: Cluster, plan: Plan) -> AsyncGenerator[str]:
+    """An API and a worker, told of one node; yields the API's URL."""
+    async with AsyncExitStack() as stack:
+
+        def start(name: str, command: Sequence[str], environment: dict[str, str]) -> Process:
+            process = Process(name, command, folder, environment)
+            stack.callback(process.end)
+            return process
+
+        port = free_port()
+        start("model", [sys.executable, "-m", "benchmarks.model", str(port)], child_environment())
+        environment = child_environment(
+            REDIS_URL=cluster.urls[-1],
+            REDIS_BUCKETS=str(plan.buckets),
+            AUTH_MODE="token",
+            AUTH_ADMIN_TOKEN=_OPERATOR,
+            **settings_of(f"http://127.0.0.1:{port}", local=False),
+        )
+        api = start("api", [*COMMAND, "api", "--port", "0"], environment)
+        worker = start("worker", [*COMMAND, "worker"], {**environment, "LOG_LEVEL": "INFO"})
+        base = await api.said(r"agent-memory listens on (\S+)")
+        await worker.said(r"(worker ready)")
+        yield base
+
+
+async def _caller(operator: httpx.AsyncClient, base: str, number: int) -> httpx.AsyncClient:
+    answer = await operator.post("/v1/auth/tokens", json={"tenant": f"tenant-{number}", "role": "admin"})
+    answer.raise_for_status()
+    return httpx.AsyncClient(base_url=base, timeout=60, headers={"x-api-key": answer.json()["token"]}, trust_env=False)
+
+
+async def _each(clients: Sequence[httpx.AsyncClient], work: Callable[[int, httpx.AsyncClient], Any]) -> None:
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(number: int, client: httpx.AsyncClient) -> None:
+        async with places:
+            await work(number, client)
+
+    async with asyncio.TaskGroup() as group:
+        for number, client in enumerate(clients):
+            group.create_task(one(number, client))
+
+
+async def _ask(client: httpx.AsyncClient, seen: Seen, method: str, path: str, body: Any = None) -> Any:
+    """An answer. A 503 is asked again when it says to, as a client would; anything else that is no success ends the run."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        answer = await client.request(method, path, json=body)
+        if answer.status_code != 503 or time.monotonic() > deadline:
+            answer.raise_for_status()
+            return answer.json()
+        seen.refused += 1
+        await asyncio.sleep(float(answer.headers["retry-after"]))
+
+
+async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
+    seen = Seen()
+    for first in range(0, plan.memories, _BATCH):
+        records = [
+            # The same user and words for every tenant: only the tenant tells them apart.
+            {"id": f"t{tenant}-m{number}", "text": corpus.fact(0, number), "user_id": "ada"}
+            for number in range(first, min(first + _BATCH, plan.memories))
+        ]
+        await _ask(client, seen, "POST", "/v1/long-term-memory/", {"memories": records})
+    for number in range(plan.sessions):
+        name = f"t{tenant}-s{number}"
+        messages = [corpus.message(name, place) for place in range(plan.messages)]
+        body = {"messages": messages, "user_id": "ada"}
+        await _ask(client, seen, "PUT", f"/v1/working-memory/{name}", body)
+
+
+async def _write_again(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
+    """Changes a memory: its vector has to be made anew, by the worker, where the bucket is now."""
+    await _ask(client, Seen(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(1, tenant)})
+
+
+async def _settled(operator: httpx.AsyncClient) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        work = (await operator.get("/v1/ready")).json()["checks"].get("work", {})
+        if work and not any(kind["pending"] for kind in work.values()):
+            return
+        await asyncio.sleep(0.2)
+    raise RuntimeError("the workers do not come to rest")
+
+
+async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[str, Any]:
+    seen = Seen()
+    await _each(clients, lambda number, client: _read(client, number, plan, seen))
+    return seen.summary()
+
+
+async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, seen: Seen) -> None:
+    """Everything that a tenant has: all memories by words and filters, some by meaning, its sessions and what they hold."""
+    ids = plan.memory_ids(tenant)
+    got: list[str] = []
+    while page := await _search(client, seen, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(got)):
+        got += page
+    seen.found(got, ids)
+    for number in range(1, 1 + min(_SEARCHES, plan.memories - 1)):
+        best = await _search(client, seen, {"text": corpus.fact(0, number), "memory_type": {"eq": "semantic"}, "search_mode": "hybrid"}, 0)
+        seen.strangers += len(set(best) - ids)
+        seen.found(best[:1], {f"t{tenant}-m{number}"})
+    listed = await _ask(client, seen, "GET", f"/v1/working-memory/?limit={_PAGE}&user_id=ada")
+    seen.found(listed["sessions"], plan.session_ids(tenant))
+    for name in plan.session_ids(tenant):
+        session = await _ask(client, seen, "GET", f"/v1/working-memory/{name}?user_id=ada")
+        seen.found([one["id"] for one in session["messages"]], {f"{name}-{place:05d}" for place in range(plan.messages)})
+
+
+async def _search(client: httpx.AsyncClient, seen: Seen, body: dict[str, Any], offset: int) -> list[str]:
+    began = time.perf_counter()
+    answer = await _ask(client, seen, "POST", "/v1/long-term-memory/search", {**body, "limit": _PAGE, "offset": offset})
+    seen.times.append(time.perf_counter() - began)
+    return [memory["id"] for memory in answer["memories"]]
+
+
+def _buckets_of(node: int, plan: Plan) -> list[int]:
+    """The buckets of a node before anything has moved."""
+    return [bucket for bucket in range(plan.buckets) if _slot(bucket) * plan.nodes // SLOTS == node]
+
+
+def _slot(bucket: int) -> int:
+    return key_slot(Keys(bucket=bucket).root.encode())
+
+
+async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
+    """What lies on each node, counted by its own keys."""
+    tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
+    rows: list[dict[str, Any]] = []
+    for number, node in enumerate(cluster.nodes):
+        info = (await node.client.execute_command("CLUSTER", "SLOTS")) or []
+        me = await node.id()
+        owned = [(first, last) for first, last, primary, *_ in info if primary[2] == me]
+        buckets = [bucket for bucket in range(plan.buckets) if any(first <= _slot(bucket) <= last for first, last in owned)]
+        counts: Counter[str] = Counter()
+        async for key in node.client.scan_iter(count=1000):
+            counts[key.decode().split(":")[2]] += 1
+        used = (await node.client.info("memory"))["used_memory"]
+        rows.append(
+            {
+                "node": number,
+                "slots": sum(last - first + 1 for first, last in owned),
+                "buckets": " ".join(map(str, buckets)),
+                "tenants": sum(tenants[bucket] for bucket in buckets),
+                "memories": counts["m"],
+                "vectors": counts["v"],
+                "keys": sum(counts.values()),
+                "Redis MiB": round(used / 1024**2, 1),
+            }
+        )
+    return rows
+
+
+async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
+    """Moves the fullest bucket of the first node that has one, while its tenants go on reading."""
+    tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
+    source = next(node for node in range(plan.nodes) if any(tenants[bucket] for bucket in _buckets_of(node, plan)))
+    bucket = max(_buckets_of(source, plan), key=lambda one: tenants[one])
+    target = (source + 1) % plan.nodes
+    keys = int(await cluster.nodes[source].client.execute_command("CLUSTER", "COUNTKEYSINSLOT", _slot(bucket)))
+    reader = next(number for number in range(plan.tenants) if bucket_of(f"tenant-{number}", plan.buckets) == bucket)
+    seen, over = Seen(), asyncio.Event()
+
+    async def go_on_reading() -> None:
+        while not over.is_set():
+            await _read(clients[reader], reader, plan, seen)
+
+    reading = asyncio.create_task(go_on_reading())
+    say(f"bucket {bucket} moves from node {source} to node {target}")
+    began = time.perf_counter()
+    await cluster.move_slot(_slot(bucket), source=source, target=target)
+    took = time.perf_counter() - began
+    over.set()
+    await reading
+    note = (
+        f"{took:.1f} s; meanwhile and until the server had followed, a tenant of it made {seen.reads} reads, {seen.whole} complete, "
+        f"{seen.refused} answers of 503 in between"
+    )
+    return {"bucket": bucket, "from": source, "to": target, "keys": keys, "reads": seen.summary(), "note": note}

@@ -1,0 +1,208 @@
+"""Several buckets, on a Redis Cluster of three processes and in one Redis: each tenant reads all of its own and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from redis.crc import key_slot
+
+from agent_memory.cli import rebuild, tokens
+from agent_memory.errors import StartupError
+from agent_memory.runtime import open_runtime
+from agent_memory.settings import Settings, load_settings
+from agent_memory.storage.cluster import ensure_buckets
+from agent_memory.storage.keys import Keys, bucket_of
+from tests.support.cluster import SLOTS, Cluster, redis_cluster
+from tests.support.mcp import over_http
+from tests.support.rig import Rig
+from tests.support.stack import stack
+from tests.support.waiting import wait_until
+
+OPERATOR = "the-operator-of-this-server"
+BUCKETS = 4
+TENANTS = [f"team-{number}" for number in range(40)]
+FACTS = ("Ana keeps bees on the roof", "The boat leaves from pier nine", "Bo is allergic to walnuts")
+
+
+def slot_of(bucket: int) -> int:
+    return key_slot(Keys(bucket=bucket).root.encode())
+
+
+def node_of(tenant: str) -> int:
+    """The node of a tenant while nothing has moved; slots are shared out in equal ranges."""
+    return slot_of(bucket_of(tenant, BUCKETS)) * 3 // SLOTS
+
+
+def chosen() -> list[str]:
+    """A tenant in each bucket, and one more who shares a bucket."""
+    found: dict[int, list[str]] = {}
+    for tenant in TENANTS:
+        found.setdefault(bucket_of(tenant, BUCKETS), []).append(tenant)
+    return [found[bucket][0] for bucket in range(BUCKETS)] + [found[1][1]]
+
+
+@dataclass
+class Clustered:
+    """A server with several buckets, told of one node of a cluster."""
+
+    cluster: Cluster
+    settings: Settings
+    url: str
+    operator: httpx.AsyncClient
+    callers: dict[str, httpx.AsyncClient]
+    secrets: dict[str, str]
+
+    async def search(self, tenant: str, text: str, mode: str = "hybrid") -> httpx.Response:
+        return await self.callers[tenant].post("/v1/long-term-memory/search", json={"text": text, "search_mode": mode, "limit": 50})
+
+    async def settled(self) -> None:
+        """Waits until workers have done everything in all buckets."""
+
+        async def nothing_pending() -> bool:
+            checks = (await self.operator.get("/v1/ready")).json()["checks"]
+            assert not any(kind["dead"] for kind in checks["work"].values()), checks
+            return "buckets_away" not in checks and not any(kind["pending"] for kind in checks["work"].values())
+
+        await wait_until(nothing_pending, "the workers' rest")
+
+    async def check(self, tenant: str, also: frozenset[str] = frozenset()) -> None:
+        """Every read of a tenant brings all that it has, and nothing of anybody else's."""
+        own = {f"{tenant} {number}" for number in range(len(FACTS))} | also
+        for number, (fact, mode) in enumerate(zip(FACTS, ("hybrid", "keyword", "semantic"), strict=True)):
+            found = (await self.search(tenant, fact, mode)).json()["memories"]
+            assert found[0]["id"] == f"{tenant} {number}", (mode, fact)
+            assert {memory["id"] for memory in found} <= own
+        listed = (await self.search(tenant, "")).json()["memories"]
+        assert sorted(memory["id"] for memory in listed) == sorted(own)
+        caller = self.callers[tenant]
+        sessions = (await caller.get("/v1/working-memory/?limit=50")).json()
+        assert sessions["sessions"] == ["talk"]
+        messages = (await caller.get("/v1/working-memory/talk")).json()["messages"]
+        assert [message["content"] for message in messages] == [f"{tenant} says {n}" for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+async def clustered(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Clustered]:
+    async with redis_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        settings = load_settings(
+            REDIS_URL=cluster.urls[1],
+            REDIS_BUCKETS=BUCKETS,
+            MODEL_PROVIDER="local",
+            EMBEDDING_PROVIDER="local",
+            AUTH_MODE="token",
+            AUTH_ADMIN_TOKEN=OPERATOR,
+            INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY=False,
+        )
+        async with stack(settings, cluster.urls[1]) as url, httpx.AsyncClient(base_url=url, timeout=30) as operator:
+            operator.headers["x-api-key"] = OPERATOR
+            one = Clustered(cluster, settings, url, operator, {}, {})
+            for tenant in chosen():
+                await write(one, tenant)
+            await one.settled()
+            yield one
+            for caller in one.callers.values():
+                await caller.aclose()
+
+
+async def write(one: Clustered, tenant: str) -> None:
+    """The same facts for every tenant: only the tenant tells them apart."""
+    made = await one.operator.post("/v1/auth/tokens", json={"tenant": tenant, "role": "admin"})
+    one.secrets[tenant] = made.json()["token"]
+    caller = httpx.AsyncClient(base_url=one.url, timeout=30, headers={"x-api-key": one.secrets[tenant]})
+    one.callers[tenant] = caller
+    records = [{"id": f"{tenant} {number}", "text": fact} for number, fact in enumerate(FACTS)]
+    for path, body in (
+        ("/v1/long-term-memory/", {"memories": records}),
+        ("/v1/working-memory/talk/messages", {"messages": [{"role": "user", "content": f"{tenant} says {n}"} for n in range(3)]}),
+    ):
+        answer = await caller.post(path, json=body)
+        assert answer.status_code == 200, answer.text
+
+
+def test_what_is_stored_depends_on() -> None:
+    """Changed, these would hide what stores hold."""
+    assert Keys().root == Keys("am", 0).root == "am:{0}:"
+    assert Keys("own", 7).index("m:3") == "own:{7}:ix:m:3"
+    assert [bucket_of(tenant, 64) for tenant in ("default", "acme", "école", "")] == [34, 1, 31, 52]
+    assert {bucket_of(tenant, 1) for tenant in TENANTS} == {0}
+    assert len({bucket_of(tenant, BUCKETS) for tenant in chosen()}) == BUCKETS < len(chosen())
+    assert {node_of(tenant) for tenant in chosen()} == {0, 1, 2}
+
+
+async def test_reads_are_whole_on_every_node(clustered: Clustered) -> None:
+    for tenant in chosen():
+        await clustered.check(tenant)
+    for number, node in enumerate(clustered.cluster.nodes):
+        held = [key.decode() async for key in node.client.scan_iter(match="am:{*}:m:*", count=1000)]
+        assert len(held) == len(FACTS) * sum(node_of(tenant) == number for tenant in chosen()) > 0
+        outside = [key async for key in node.client.scan_iter(count=1000) if not key.startswith(b"am:{")]
+        assert not outside, "every key has the tag of a bucket"
+
+
+async def test_tools_are_asked_in_the_bucket_of_their_caller(clustered: Clustered) -> None:
+    tenant = chosen()[-1]
+    async with over_http(f"{clustered.url}/mcp", headers={"x-api-key": clustered.secrets[tenant]}) as session:
+        found = await session.call("search_long_term_memory", text=FACTS[0], search_mode="hybrid")
+    assert found["memories"][0]["id"] == f"{tenant} 0"
+
+
+async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in (("REDIS_URL", clustered.cluster.urls[2]), ("REDIS_BUCKETS", str(BUCKETS)), ("AUTH_MODE", "token")):
+        monkeypatch.setenv(name, value)
+    await asyncio.to_thread(tokens.listing, tokens.Place(None), "json")
+    assert {key["tenant"] for key in json.loads(capsys.readouterr().out)} == set(chosen())
+    given = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+    await asyncio.to_thread(lambda: rebuild.rebuild(given, embed=False, form="json"))
+    built = json.loads(capsys.readouterr().out)
+    assert built["memories"] == built["vectors"] == len(chosen()) * len(FACTS)
+    await clustered.check(chosen()[0])
+
+
+async def test_a_bucket_on_its_way_is_refused_and_then_followed(clustered: Clustered) -> None:
+    tenant = chosen()[0]
+    other = next(one for one in chosen() if bucket_of(one, BUCKETS) != bucket_of(tenant, BUCKETS))
+    source, slot = node_of(tenant), slot_of(bucket_of(tenant, BUCKETS))
+    await clustered.cluster.begin_move(slot, source=source, target=(source + 1) % 3)
+    answer = await clustered.search(tenant, FACTS[0], "keyword")
+    assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
+    await clustered.check(other)
+    await clustered.cluster.move_slot(slot, source=source, target=(source + 1) % 3)
+
+    async def answers() -> bool:
+        answer = await clustered.search(tenant, FACTS[0], "keyword")
+        assert answer.status_code in (200, 503), answer.text
+        return answer.status_code == 200
+
+    await wait_until(answers, "the server to follow the bucket")
+    await clustered.check(tenant)
+    added = await clustered.callers[tenant].post("/v1/long-term-memory/", json={"memories": [{"id": "new", "text": "Cy plays the oboe"}]})
+    assert added.status_code == 200, added.text
+    await clustered.settled()
+    assert (await clustered.search(tenant, "Cy plays the oboe", "semantic")).json()["memories"][0]["id"] == "new"
+    await clustered.check(tenant, also=frozenset({"new"}))
+
+
+async def test_the_number_of_buckets_stays(clustered: Clustered) -> None:
+    fewer = clustered.settings.redis.model_copy(update={"buckets": BUCKETS - 1})
+    with pytest.raises(StartupError, match=rf"REDIS_BUCKETS.*made with {BUCKETS}, not {BUCKETS - 1}"):
+        async with open_runtime(clustered.settings.model_copy(update={"redis": fewer}), clustered.cluster.url):
+            pass
+
+
+async def test_a_store_that_does_not_say_has_one_bucket(rig: Rig) -> None:
+    """As those of former versions do."""
+    client, keys = rig.rt.client, rig.keys
+    assert rig.rt.of("anybody") is rig.rt
+    await ensure_buckets(client, keys, 1)
+    await client.hdel(keys.config, "buckets")
+    await ensure_buckets(client, keys, 1)
+    for noted in (False, True):
+        with pytest.raises(StartupError, match="made with 1, not 4"):
+            await ensure_buckets(client, keys, 4)
+        if not noted:
+            await client.hset(keys.config, "buckets", "1")

@@ -1,0 +1,170 @@
+"""A Redis Cluster on loopback: redis-server processes with our engine and options, started here and stopped by their ids."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis.asyncio as aioredis
+from redis.exceptions import RedisError
+
+from agent_memory.embedded_engine import Engine, find_engine, last_words, spawn, stop
+from agent_memory.embedded_redis import RECORD_OPTIONS
+
+SLOTS = 16384
+_PATIENCE_SECONDS = 60.0
+_TRIES = 3
+
+
+class DidNotStart(Exception):
+    """A node ended before it answered: most likely somebody else has taken its port."""
+
+
+@dataclass
+class Node:
+    """One of the cluster's processes."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+    client: aioredis.Redis
+    log: Path
+
+    async def id(self) -> bytes:
+        """Its name in the cluster."""
+        return bytes(await self.client.execute_command("CLUSTER", "MYID"))
+
+
+@dataclass
+class Cluster:
+    """The nodes, each with an equal share of the slots; `url` is that of the first."""
+
+    nodes: list[Node]
+    password: str = field(repr=False)
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"redis://:{self.password}@127.0.0.1:{node.port}/0" for node in self.nodes]
+
+    @property
+    def url(self) -> str:
+        return self.urls[0]
+
+    def node_of(self, url: str) -> int:
+        """The place of the node that a URL names."""
+        return self.urls.index(url)
+
+    async def move_slot(self, slot: int, *, source: int, target: int) -> None:
+        """Moves a slot with its keys, one by one, as `redis-cli --cluster reshard` does."""
+        old, new = self.nodes[source], self.nodes[target]
+        await self.begin_move(slot, source=source, target=target)
+        while keys := await old.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
+            await old.client.execute_command("MIGRATE", "127.0.0.1", new.port, "", 0, 10_000, "AUTH", self.password, "KEYS", *keys, keys=[])
+        for node in (new, old, *self.nodes):
+            await node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", await new.id())
+
+    async def begin_move(self, slot: int, *, source: int, target: int) -> None:
+        """Says to both nodes that a slot is on its way; no key has moved yet."""
+        old, new = self.nodes[source], self.nodes[target]
+        await new.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", await old.id())
+        await old.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", await new.id())
+
+
+@asynccontextmanager
+async def redis_cluster(folder: Path, *, nodes: int = 3) -> AsyncGenerator[Cluster]:
+    """A cluster that is ready, with its files in `folder`; its processes end with the block."""
+    engine = await find_engine(folder)
+    for attempt in range(1, _TRIES + 1):
+        cluster = Cluster([], secrets.token_urlsafe(16))
+        try:
+            for number in range(nodes):
+                place = folder / f"{attempt}-{number}"
+                place.mkdir()
+                cluster.nodes.append(_start(place, engine, cluster.password))
+            try:
+                await _join(cluster)
+            except DidNotStart:
+                if attempt == _TRIES:
+                    raise
+                continue
+            yield cluster
+            return
+        finally:
+            for node in cluster.nodes:
+                await node.client.aclose()
+                await stop(node.process)
+
+
+def _start(folder: Path, engine: Engine, password: str) -> Node:
+    port, bus = _free_port(), _free_port()
+    lines = [
+        b"bind 127.0.0.1",
+        b"port %d" % port,
+        b"cluster-enabled yes",
+        b"cluster-port %d" % bus,
+        b"cluster-config-file nodes.conf",
+        b"requirepass " + password.encode(),
+        b"masterauth " + password.encode(),
+        b'save ""',
+        b"appendonly yes",
+        *RECORD_OPTIONS,
+        *engine.config_lines(),
+        b"",
+    ]
+    conf, log = folder / "redis.conf", folder / "redis.log"
+    conf.write_bytes(b"\n".join(lines))
+    process = spawn(engine.server, conf, cwd=folder, log=log)
+    return Node(port, process, aioredis.Redis(host="127.0.0.1", port=port, password=password, socket_timeout=10), log)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def _join(cluster: Cluster) -> None:
+    """Makes the nodes know each other, shares the slots out, and waits until each says that the cluster is well."""
+    first, *others = cluster.nodes
+    for node in cluster.nodes:
+        await _until(node, _answers)
+    for number, node in enumerate(cluster.nodes):
+        low, high = (SLOTS * place // len(cluster.nodes) for place in (number, number + 1))
+        await node.client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        await node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", low, high - 1)
+    for node in others:
+        await node.client.execute_command("CLUSTER", "MEET", "127.0.0.1", first.port, await _bus(first))
+    for node in cluster.nodes:
+        await _until(node, lambda client: _is_well(client, len(cluster.nodes)))
+
+
+async def _bus(node: Node) -> int:
+    return int((await node.client.config_get("cluster-port"))["cluster-port"])
+
+
+async def _until(node: Node, condition: object) -> None:
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+    while True:
+        with suppress(RedisError, OSError):
+            if await condition(node.client):  # type: ignore[operator]
+                return
+        if node.process.poll() is not None or asyncio.get_running_loop().time() > deadline:
+            raise DidNotStart(f"the node on port {node.port} is not ready: {last_words(node.log)}")
+        await asyncio.sleep(0.02)
+
+
+async def _answers(client: aioredis.Redis) -> bool:
+    return bool(await client.execute_command("FT._LIST") is not None)
+
+
+async def _is_well(client: aioredis.Redis, nodes: int) -> bool:
+    said = (await client.execute_command("CLUSTER", "INFO")).decode()
+    return all(
+        line in said
+        for line in ("cluster_state:ok", f"cluster_slots_ok:{SLOTS}", f"cluster_known_nodes:{nodes}\r", f"cluster_size:{nodes}")
+    )
