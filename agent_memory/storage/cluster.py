@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import redis.asyncio as aioredis
 from redis.crc import key_slot
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from agent_memory.errors import AgentMemoryError, StartupError
 from agent_memory.storage.connection import connect, redis_errors, server_info
@@ -91,14 +91,20 @@ def _at(url: str, host: Any, port: Any) -> str:
 async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[Place]:
     """Where each bucket is, when `url` is that of a Redis or of any node of a Redis Cluster. Raises StartupError in one line."""
     client = connect(url, pool_size=1, command_timeout=command_timeout)
+    mode: str | None = None
     try:
-        if (await server_info(client, shown)).get("redis_mode") != "cluster":
-            return [Place(url, clustered=False) for _ in buckets]
-        nodes = await _nodes(client, url)
+        mode = (await server_info(client, shown)).get("redis_mode")
+        nodes = None if mode == "standalone" else await _nodes(client, url)
+    except ResponseError as error:
+        if mode == "cluster":
+            raise StartupError(f"the Redis Cluster at {shown} does not say which node has which slots: {str(error)[:200]}") from error
+        nodes = None  # It may not say what it is, and is no cluster.
     except (RedisError, OSError) as error:
-        raise StartupError(f"the Redis Cluster at {shown} does not say which node has which slots: {str(error)[:200]}") from error
+        raise StartupError(f"cannot reach Redis at {shown}: {str(error)[:200]}") from error
     finally:
         await client.aclose()
+    if nodes is None:
+        return [Place(url, clustered=False) for _ in buckets]
     found = [(keys, nodes.url_of(keys)) for keys in buckets]
     for keys, place in found:
         if place is None:
@@ -107,14 +113,14 @@ async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:
-    """Notes with a new store how many buckets it has; what is there already must have as many. Call it before indexes are made.
+    """Notes with a new store that it has several buckets; what is there already must have as many. Call it before indexes are made.
 
     Raises StartupError: which bucket a tenant is in depends on the number, so it stays what it was.
     """
     with redis_errors():
         there = await client.hget(home.config, _BUCKETS)
-        # Stores of former versions have one, and do not say so.
-        if there is None and not await some_index(client, home):
+        # A store that has one does not say so; its indexes show that it is there.
+        if there is None and wanted > 1 and not await some_index(client, home):
             await client.hsetnx(home.config, _BUCKETS, str(wanted))
             there = await client.hget(home.config, _BUCKETS)
     recorded = 1 if there is None else int(there)
