@@ -21,6 +21,7 @@ from agent_memory.llm.providers import Models, open_models
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.compaction import CompactionService
 from agent_memory.services.credentials import Gate
+from agent_memory.services.embedding_budget import EmbeddingBudget
 from agent_memory.services.explain import ExplainService
 from agent_memory.services.exporting import ExportService, Sources
 from agent_memory.services.extraction_rules import ExtractionRulesService
@@ -154,6 +155,7 @@ class Runtime:
     request_limit: RequestLimit
     memory_limit: MemoryLimit
     budget: ModelBudget
+    embeddings: EmbeddingBudget
     exports: ExportService
     imports: ImportService
     quarantine: QuarantineService
@@ -182,6 +184,10 @@ class Runtime:
     def chat_of(self, tenant: str) -> ChatModel | None:
         """The language model as a tenant may use it, None without one."""
         return self.budget.of(self.chat, tenant)
+
+    def embedder_of(self, tenant: str) -> Embedder:
+        """The embedder as a tenant may use it."""
+        return self.embeddings.of(tenant) if self.embeddings.limits(tenant) else self.embedder
 
     def docket(self) -> Docket:
         """A docket of this bucket, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
@@ -306,6 +312,8 @@ async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, 
         view_store = ViewStore(client, keys)
         limit_store = LimitStore(client, keys)
         budget = ModelBudget(settings.limits, limit_store)
+        embeddings = EmbeddingBudget(settings.limits, limit_store, embedder, paid=settings.models.use_openai_embeddings)
+        stack.push_async_callback(embeddings.close)
         memory_limit = MemoryLimit(settings.limits, lambda tenant: survey.count(scope_of_work(tenant), Selection()))
         chat_of = partial(budget.of, models.chat)
         summarizer = ViewSummarizer(survey, chat_of, models.counter)
@@ -329,7 +337,7 @@ async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, 
         if lists is not None:
             stack.push_async_callback(lists.aclose)
         reader = SearchReader(client, lists)
-        queries = QueryReader(settings, reader, memories, embedder, Rewriter(settings, chat_of))
+        queries = QueryReader(settings, reader, memories, embeddings.of, Rewriter(settings, chat_of))
         ordering = Ordering(settings, memories, models.reranker)
         search = SearchService(settings, reader, memories, queries, ordering, usage)
         recall = RecallService(settings, reader, sessions, search, long_term, models.counter, RecentMessages(keys))
@@ -380,6 +388,7 @@ async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, 
             request_limit=RequestLimit(settings.limits, limit_store),
             memory_limit=memory_limit,
             budget=budget,
+            embeddings=embeddings,
             exports=ExportService(sources, exports, audits=settings.server.audit_log),
             quarantine=QuarantineService(QuarantineStore(client, keys, spec), memories),
             imports=ImportService(settings, targets, memory_limit, extracts=extracts),

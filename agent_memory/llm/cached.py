@@ -75,6 +75,10 @@ class CachingEmbedder:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         return np.stack([found[key] for key in keys])
 
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """Which of the texts the inner embedder would be asked for, each once: those that are neither remembered nor on their way."""
+        return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._asked]
+
     async def close(self) -> None:
         """Ends what is in flight (its callers get ModelUnavailable) and closes the inner embedder."""
         self._closed = True

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory import analysis
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable, Refused
+from agent_memory.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable, Refused
 from agent_memory.llm.base import Embedder
 from agent_memory.scope import Scope
 from agent_memory.services import shares
@@ -28,10 +28,12 @@ log = logging.getLogger(__name__)
 class QueryReader:
     """Makes plans."""
 
-    def __init__(self, settings: Settings, reader: Reader, store: MemoryStore, embedder: Embedder, rewriter: Rewriter) -> None:
+    def __init__(
+        self, settings: Settings, reader: Reader, store: MemoryStore, embedder_of: Callable[[str], Embedder], rewriter: Rewriter
+    ) -> None:
         self._settings = settings
         self._shares = Shares(settings, reader, store)
-        self._embedder = embedder
+        self._embedder_of = embedder_of
         self._rewriter = rewriter
 
     async def plan(self, scope: Scope, request: SearchRequest, *, optimize: bool = False, anew: bool = False) -> Plan:
@@ -67,9 +69,9 @@ class QueryReader:
             asked = analysis.query_terms(spoken) if rewritten else terms
             known = await self._shares.known(around, [*dict.fromkeys([*terms, *asked])], settle=True, anew=anew)
             spoken, left_out = shares.cleaned(spoken, asked, known, subject)
-            vector = await self._query_vector(spoken)
-            if vector is None:
-                notices.append("the embedding model does not answer: searched by words alone")
+            vector, why = await self._query_vector(scope.tenant, spoken)
+            if why is not None:
+                notices.append(f"{why}: searched by words alone")
         elif len(terms) > 1:
             known = await self._shares.known(around, terms, anew=anew)
         # A search that names no mode is one by meaning in the contract, where quotes say nothing.
@@ -104,13 +106,16 @@ class QueryReader:
         """Whether there are so many more or fewer memories by now, `total` of them, that the plan must be made anew."""
         return self._shares.outrun(plan.known, total)
 
-    async def _query_vector(self, text: str) -> NDArray[np.float32] | None:
-        """The query's vector, or None when the model does not give one in time."""
+    async def _query_vector(self, tenant: str, text: str) -> tuple[NDArray[np.float32] | None, str | None]:
+        """The query's vector, or why there is none: the model does not give one in time, or the tenant's tokens are spent."""
         try:
-            return (await self._embedder.embed([text], timeout=self._settings.models.query_embedding_timeout_seconds))[0]
+            embedder = self._embedder_of(tenant)
+            return (await embedder.embed([text], timeout=self._settings.models.query_embedding_timeout_seconds))[0], None
+        except BudgetSpent:
+            return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("searching by words alone: %s", error)
-            return None
+            return None, "the embedding model does not answer"
 
 
 def _counts(scope: Scope, request: SearchRequest, around: str) -> bool:

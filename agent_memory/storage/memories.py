@@ -46,6 +46,7 @@ class IndexJob:
     after: list[MemoryRecord]
     terms: str | None = None
     """The index terms of what is no longer current: they stay as they are."""
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +303,7 @@ class MemoryStore(MemoryQueries):
                 pipe.hmget(self._keys.history(mid), ["n", "j", "t", "k"])
 
         rows = await read(self._client, build)
-        found: list[tuple[str, int, MemoryRecord, str | None]] = []
+        found: list[tuple[str, int, MemoryRecord, str | None, str]] = []
         places: list[tuple[str, str, str]] = []
         gone: list[str] = []
         for place, mid in enumerate(mids):
@@ -322,9 +323,11 @@ class MemoryStore(MemoryQueries):
                     turn, _, session = current[3].decode().partition(" ")
                     sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
                     places.append((mid, self._keys.order(sid), turn))
-                found.append((mid, int(version), record, terms))
+                found.append((mid, int(version), record, terms, tenant))
         neighbours = await self._neighbours(places)
-        jobs = [IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms) for mid, version, record, terms in found]
+        jobs = [
+            IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms, owner) for mid, version, record, terms, owner in found
+        ]
         return jobs, gone
 
     async def _neighbours(self, places: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from agent_memory.errors import BudgetSpent
+from agent_memory.llm.base import Embedder
 from agent_memory.runtime import Runtime
 from agent_memory.storage.lua import Claim
 from agent_memory.storage.memories import Indexed, IndexJob
 from agent_memory.tasks import DueKind
 from agent_memory.units import unit_terms, unit_vector
 
+_SPENT_SECONDS = 300
+
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim]) -> int:
     """Embeds the memories of these claims with one call of the embedder, and ends the claims; returns how many became findable.
 
-    Raises ModelUnavailable and ModelAnswerInvalid; nothing is stored then.
+    Those of a tenant whose budget of tokens is counted are embedded on it, in calls of their own; when it is spent, they wait.
+    Raises ModelUnavailable and ModelAnswerInvalid; what was not stored until then is not.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, gone = await runtime.memories.index_jobs(list(leases))
+    for mid in gone:
+        await runtime.outbox.done(DueKind.MEMORY, leases[mid])
+    payers: dict[str, list[IndexJob]] = {}
+    for job in jobs:
+        payers.setdefault(job.tenant if runtime.embeddings.limits(job.tenant) else "", []).append(job)
+    done = 0
+    for payer, theirs in payers.items():
+        try:
+            done += await _index(runtime, runtime.embedder_of(payer) if payer else runtime.embedder, theirs, leases)
+        except BudgetSpent as error:
+            for job in theirs:
+                await _put_off(runtime, leases[job.mid], error)
+    return done
+
+
+async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob], leases: Mapping[str, Claim]) -> int:
     texts = list(dict.fromkeys(text for job in jobs for text in _texts(job)))
-    vectors = dict(zip(texts, await runtime.embedder.embed(texts), strict=True)) if texts else {}
+    vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
     items = [
         Indexed(
             mid=job.mid,
@@ -33,10 +54,13 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim]) -> int:
         )
         for job in jobs
     ]
-    done = await runtime.memories.write_index(items)
-    for mid in gone:
-        await runtime.outbox.done(DueKind.MEMORY, leases[mid])
-    return sum(done)
+    return sum(await runtime.memories.write_index(items))
+
+
+async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
+    """Lets a memory wait for its vector until there are tokens again, and looks now and then, since a limit may be raised."""
+    delay = min(spent.retry_after, _SPENT_SECONDS)
+    await runtime.outbox.failed(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
 
 def _texts(job: IndexJob) -> list[str]:

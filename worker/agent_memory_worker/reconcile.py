@@ -54,7 +54,8 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, found: Sequenc
     if not found:
         return aside
     records = [one.record for one in found]
-    around = await runtime.neighbours.around(scope, records, await runtime.embedder.embed([record.text for record in records]))
+    vectors = await runtime.embedder_of(scope.tenant).embed([record.text for record in records])
+    around = await runtime.neighbours.around(scope, records, vectors)
     decisions: list[Decision] = aside
     shown: dict[str, tuple[int, Found]] = {}
     asked: list[_Open] = []

@@ -49,8 +49,10 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         if not leaving:
             return False  # One message alone is larger than the window: there is nothing to drop.
         budget = summary_tokens(window)
-        chat = None if plainly else runtime.chat_of(found[0])
-        summary = await _told(runtime, chat, state, leaving, budget) if chat else await _extracted(runtime, state, leaving, budget)
+        tenant = found[0]
+        chat = None if plainly else runtime.chat_of(tenant)
+        telling = _told(runtime, chat, state, leaving, budget) if chat else _extracted(runtime, tenant, state, leaving, budget)
+        summary = await telling
         if await runtime.sessions.apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
         log.info("a session changed while it was summarized; once more")
@@ -110,7 +112,7 @@ def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
     return PromptMessage(stored.seq, message.role, content, message.created_at)
 
 
-async def _extracted(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
+async def _extracted(runtime: Runtime, tenant: str, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
     """The summary without a language model: the most central sentences, old ones included, in time order, each with its day and speaker.
 
     With QUARANTINE, messages that would be put aside as memories are left out.
@@ -134,6 +136,6 @@ async def _extracted(runtime: Runtime, state: SessionState, leaving: Sequence[St
                 bare.append(short)
     if not lines:
         return state.context or "(greetings only)"
-    vectors = await runtime.embedder.embed(bare)
+    vectors = await runtime.embedder_of(tenant).embed(bare)
     sizes = [runtime.counter.count(line) + 1 for line in lines]
     return "\n".join(lines[place] for place in central_sentences(vectors, limit=len(lines), lengths=sizes, budget=budget))

@@ -1,0 +1,153 @@
+"""Embeddings on a tenant's model tokens of the day (row S7): counted without a round trip; nothing is lost when they are spent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.errors import BudgetSpent, ModelUnavailable, RedisUnavailable
+from agent_memory.llm.cached import CachingEmbedder
+from agent_memory.services.access import scope_of_work
+from agent_memory.services.embedding_budget import EmbeddingBudget
+from agent_memory.settings import LimitSettings
+from agent_memory.storage.limits import Spent
+from agent_memory.storage.operations import Mark
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import OperationState, SearchRequest
+from tests.support.rig import MakeRig, Rig, record
+
+BUSY, CALM = scope_of_work("busy"), scope_of_work("calm")
+DAY = 24 * 3600
+
+
+class Counted:
+    """Stands in for Redis: what was spent in a day, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.spent = 0
+        self.asked: list[int] = []
+        self.away = False
+
+    async def spend(self, tenant: str, tokens: int) -> Spent:
+        if self.away:
+            raise RedisUnavailable("away")
+        self.asked.append(tokens)
+        self.spent += tokens
+        return Spent(self.spent, DAY)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _budget(rig: Rig, store: Counted, clock: Clock, most: int = 100) -> EmbeddingBudget:
+    settings = LimitSettings.model_validate({"model_tokens_per_day": most})
+    return EmbeddingBudget(settings, store, CachingEmbedder(rig.embedder, entries=100), paid=True, clock=clock, delay_seconds=3600)
+
+
+async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig) -> None:
+    store, clock = Counted(), Clock()
+    budget = _budget(rig, store, clock)
+    embedder = budget.of("busy")
+    for number in range(20):
+        await embedder.embed([f"number {number:02d}"])  # two tokens each
+        await embedder.embed([f"number {number:02d}"])  # remembered: none
+    assert store.asked == [0], "the first of a day looks, nothing else does"
+    await budget.close()
+    assert store.asked == [0, 40]
+
+
+async def test_what_is_spent_is_not_asked_for_and_what_is_remembered_is_had(rig: Rig) -> None:
+    store, clock = Counted(), Clock()
+    budget = _budget(rig, store, clock, most=10)
+    embedder = budget.of("busy")
+    known = await embedder.embed(["x" * 40])
+    with pytest.raises(BudgetSpent) as spent:
+        await embedder.embed(["another"])
+    assert spent.value.retry_after == DAY
+    assert (await embedder.embed(["x" * 40]) == known).all()
+    # What is not written while Redis is away is written later.
+    store.away = True
+    with pytest.raises(RedisUnavailable):
+        await budget.flush()
+    store.away = False
+    await budget.flush()
+    assert store.asked == [0, 10]
+    clock.now += DAY
+    store.spent = 0
+    await embedder.embed(["another"])
+    await budget.close()
+
+
+async def test_what_others_spend_is_seen(rig: Rig) -> None:
+    store, clock = Counted(), Clock()
+    budget = _budget(rig, store, clock)
+    embedder = budget.of("busy")
+    await embedder.embed(["one"])
+    store.spent = 1000
+    await embedder.embed(["two"])
+    await budget.flush()
+    with pytest.raises(BudgetSpent):
+        await embedder.embed(["three"])
+    await budget.close()
+
+
+async def test_a_model_that_is_away_costs_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Counted(), Clock()
+    budget = _budget(rig, store, clock)
+    monkeypatch.setattr(rig.embedder, "away", True)
+    with pytest.raises(ModelUnavailable):
+        await budget.of("busy").embed(["one"])
+    await budget.close()
+    assert store.spent == 0
+
+
+async def test_who_has_no_limit_or_a_local_model_is_not_counted(rig: Rig) -> None:
+    store, clock = Counted(), Clock()
+    settings = LimitSettings.model_validate({"tenants": {"busy": {"model_tokens_per_day": 1}}})
+    embedder = CachingEmbedder(rig.embedder, entries=0)
+    for paid, tenant in ((True, "calm"), (False, "busy")):
+        assert EmbeddingBudget(settings, store, embedder, paid=paid, clock=clock).of(tenant) is embedder
+
+
+async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_and_searches_go_by_words(make_rig: MakeRig) -> None:
+    own = {"busy": {"model_tokens_per_day": 20}}
+    async with make_rig(LIMIT_TENANTS=own, EMBEDDING_PROVIDER="openai") as rig:
+
+        async def search(scope: Any, text: str) -> Any:
+            return await rig.rt.search.search(scope, SearchRequest(text=text))
+
+        async def vectors(*ids: str) -> int:
+            return await rig.rt.client.exists(*(rig.keys.vector(rig.rt.memories.mid(BUSY, each)) for each in ids))
+
+        # What is asked for first is had, as with a language model: the call that spends the last of it is finished.
+        await rig.rt.longterm.store(BUSY, [record(f"Anna lives in Oslo since {year}.", f"m{year}") for year in range(2000, 2010)])
+        await rig.work()
+        assert await vectors("m2000", "m2009") == 2
+        await rig.rt.longterm.store(BUSY, [record("Bertil keeps bees.", "bees")])
+        await rig.rt.longterm.store(CALM, [record("Cecilia paints doors.", "doors")])
+        await rig.work()
+        (mark,) = await rig.marks(DueKind.MEMORY)
+        assert mark == rig.rt.memories.mid(BUSY, "bees")
+        (operation,) = await rig.rt.operations._store.get(BUSY, [Mark(DueKind.MEMORY, mark)])  # pyright: ignore[reportPrivateUsage]
+        assert operation is not None
+        assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
+        assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")
+        found = await search(BUSY, "who keeps bees?")
+        assert [one.id for one in found.memories][:1] == ["bees"]
+        assert "LIMIT_MODEL_TOKENS_PER_DAY" in str(found.notices)
+        assert not (await search(CALM, "who paints doors?")).notices
+        # The next day: nothing was lost.
+        await rig.rt.embeddings.flush()
+        await rig.rt.client.hset(rig.keys.spent("busy"), "d", "1")
+        rig.rt.embeddings._days.clear()  # pyright: ignore[reportPrivateUsage]
+        await rig.make_due(DueKind.MEMORY)
+        await rig.work()
+        assert await rig.marks(DueKind.MEMORY) == {}
+        assert await vectors("bees") == 1
+        assert not (await search(BUSY, "who keeps bees?")).notices
