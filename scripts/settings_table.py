@@ -138,7 +138,7 @@ MEANINGS = {
     "0: any number",
     "LIMIT_REQUESTS_BURST": "requests that it may make at once after a pause",
     "LIMIT_MEMORIES": "memories, messages included, that a tenant may keep; then writes are refused with 429; 0: any number",
-    "LIMIT_MODEL_TOKENS_PER_DAY": "models' tokens that a tenant may use in a day (UTC), embeddings too; then background work that needs one "
+    "LIMIT_MODEL_TOKENS_PER_DAY": "models' tokens that a tenant may use in a day (UTC), embeddings too; then background work with one "
     "waits for the next day; 0: any number",
     "LIMIT_TENANTS": "JSON object: tenant to its own `requests_per_minute`, `requests_burst`, `memories`, `model_tokens_per_day`",
     "MAX_MESSAGE_BYTES": "largest content of a message, in UTF-8",
