@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agent_memory.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
 from agent_memory.llm.base import Embedder, Vectors
@@ -37,6 +37,7 @@ class SpendStore(Protocol):
     async def spend(self, tenant: str, tokens: int) -> Spent: ...
 
 
+@runtime_checkable
 class Remembering(Embedder, Protocol):
     """An embedder that knows which texts it must ask its model for."""
 
@@ -60,7 +61,7 @@ class EmbeddingBudget:
         self,
         settings: LimitSettings,
         store: SpendStore,
-        embedder: Remembering,
+        embedder: Embedder,
         *,
         paid: bool,
         clock: Callable[[], float] = monotonic,
@@ -69,6 +70,7 @@ class EmbeddingBudget:
         self._settings = settings
         self._store = store
         self._embedder = embedder
+        self._missing = embedder.missing if isinstance(embedder, Remembering) else _all_of
         self._limited = paid and settings.some("model_tokens_per_day")
         self._clock = clock
         self._delay = delay_seconds
@@ -83,7 +85,7 @@ class EmbeddingBudget:
 
     def of(self, tenant: str) -> Embedder:
         """The embedder as this tenant may use it: itself when the tenant has no limit."""
-        return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
+        return _MeteredEmbedder(self._embedder, self, tenant, self._missing) if self.limits(tenant) else self._embedder
 
     async def check(self, tenant: str) -> None:
         """Raises BudgetSpent when nothing is left of today's tokens. Asks Redis for the first of a day only; RedisUnavailable."""
@@ -160,11 +162,16 @@ class EmbeddingBudget:
             log.warning("tokens of embeddings are not counted now: %s", error)
 
 
+def _all_of(texts: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
 class _MeteredEmbedder:
     """An Embedder on a tenant's budget: asked for nothing more when it is spent. What is remembered costs nothing."""
 
-    def __init__(self, inner: Remembering, budget: EmbeddingBudget, tenant: str) -> None:
+    def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str, missing: Callable[[Sequence[str]], list[str]]) -> None:
         self._inner = inner
+        self._missing = missing
         self._budget = budget
         self._tenant = tenant
 
@@ -180,7 +187,7 @@ class _MeteredEmbedder:
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         """See Embedder.embed. Raises BudgetSpent. A model that is away is asked for nothing; one whose answer is of no use was asked."""
-        missing = self._inner.missing(texts)
+        missing = self._missing(texts)
         if not missing:
             return await self._inner.embed(texts, timeout=timeout)
         await self._budget.check(self._tenant)
