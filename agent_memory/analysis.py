@@ -28,6 +28,7 @@ _MAX_TERM = 48
 _MAX_TERMS = 4096
 # Longer chunks, such as a line of Chinese, do not come again.
 _KNOWN_CHUNK = 24
+_MOST_CHUNKS = 32768
 
 _STOP = """
 a about am an and any are as at be been being but by can could did do does doing for from had has have having he her hers him his how i
@@ -87,23 +88,41 @@ def words(text: str) -> list[str]:
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
     """The terms of the words of a folded chunk without blanks, and the term of the chunk itself where that is more than its words."""
-    kept = [word for word in _WORD.findall(chunk) if word not in STOP_WORDS]
-    found = tuple(_term(word) for word in kept) if chunk.isascii() else tuple(_term(piece) for word in kept for piece in _pieces(word))
     bare = chunk.strip(_EDGES)
     # Letters and digits alone are one word, and found as that.
+    if bare.isascii() and bare.isalnum():
+        return () if bare in STOP_WORDS else (_stemmed(bare),), None
+    kept = [word for word in _WORD.findall(chunk) if word not in STOP_WORDS]
+    found = tuple(map(_stemmed, kept)) if chunk.isascii() else tuple(_term(piece) for word in kept for piece in _pieces(word))
     whole = not bare.isalnum() and _INNER.search(bare) is not None and any(map(str.isalnum, bare)) and len(bare) > 1
     return found, "x" + blake2b(bare.encode(), digest_size=10).hexdigest() if whole else None
 
 
-_known_chunk_terms = lru_cache(maxsize=32768)(_chunk_terms)
+def _stemmed(word: str) -> str:
+    """As `_term`, for ASCII; numbers have no stem, and hardly any of them comes again."""
+    return word if word.isdigit() and len(word) <= _MAX_TERM else _term(word)
+
+
+class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
+    """`_chunk_terms` of the chunks that come again."""
+
+    def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
+        found = _chunk_terms(chunk)
+        if len(chunk) <= _KNOWN_CHUNK:
+            if len(self) >= _MOST_CHUNKS:
+                self.clear()
+            self[chunk] = found
+        return found
+
+
+_terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
     """The index terms of a text in order, with repetitions and without stop words, those of whole chunks last; at most 4,096."""
     found: list[str] = []
     wholes: list[str] = []
-    for chunk in fold(text).split():
-        some, whole = (_known_chunk_terms if len(chunk) <= _KNOWN_CHUNK else _chunk_terms)(chunk)
+    for some, whole in map(_terms_of_chunk, fold(text).split()):
         found += some
         if whole is not None:
             wholes.append(whole)

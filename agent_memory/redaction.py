@@ -65,23 +65,21 @@ _SQUEEZED = str.maketrans({" ": None, "-": None, **dict.fromkeys("123456789", "0
 def may_hold_secrets(texts: Iterable[str]) -> bool:
     """Whether one of some texts may have a secret in it; False is certain. Many are as quickly looked through as one."""
     text = "\n".join(texts)
-    return "PRIVATE KEY" in text or "://" in text or _may_name_secrets(text) or _may_hold_cards(text) or _may_hold_tokens(text)
-
-
-def _may_hold_tokens(text: str) -> bool:
-    long = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
-    if not long:
-        return False
     folded = text.casefold()
-    return any(sign in long for sign in _TOKEN_SIGNS) or any(sign in folded for sign in _AROUND_SIGNS)
+    plain = "PRIVATE KEY" in text or "://" in text
+    return plain or _may_name_secrets(folded) or _may_hold_cards(text) or _may_hold_tokens(text, folded)
+
+
+def _may_hold_tokens(text: str, folded: str) -> bool:
+    long = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
+    return bool(long) and (any(sign in long for sign in _TOKEN_SIGNS) or any(sign in folded for sign in _AROUND_SIGNS))
 
 
 def _may_hold_cards(text: str) -> bool:
     return not text.isascii() or "0" * _CARD_DIGITS in text.translate(_SQUEEZED)
 
 
-def _may_name_secrets(text: str) -> bool:
-    folded = text.casefold()
+def _may_name_secrets(folded: str) -> bool:
     return any(sign in folded for sign in _NAME_SIGNS)
 
 
@@ -118,13 +116,13 @@ def _replaced(text: str, note: Callable[[str], None]) -> str:
 
     if "PRIVATE KEY" in text:
         text = _without_private_keys(text, lambda: mark("private key"))
-    if _may_hold_tokens(text):
+    if _may_hold_tokens(text, text.casefold()):
         text = _TOKEN.sub(lambda _: mark("token"), text)
         text = _BEARER.sub(lambda m: f"{m[1]} {mark('token')}" if any(c.isdigit() for c in m[2]) else m[0], text)
         text = _WEBHOOK.sub(lambda m: m[1] + mark("webhook"), text)
     if "://" in text:
         text = _URL_PASSWORD.sub(lambda m: m[1] + mark("password"), text)
-    if _may_name_secrets(text):
+    if _may_name_secrets(text.casefold()):
         text = _NAMED.sub(named, text)
     return _CARD.sub(card, text) if _may_hold_cards(text) else text
 

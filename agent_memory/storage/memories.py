@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,15 +123,16 @@ class MemoryStore(MemoryQueries):
         steps = Steps(self._keys, scope.tenant, atomic=False, fence=fence)
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
         for place, (record, order) in enumerate(zip(records, orders, strict=True)):
-            near: list[Sequence[MemoryRecord]] = [(), ()]
+            before: Sequence[MemoryRecord] = ()
+            after: Sequence[MemoryRecord] = ()
             if order is not None:
                 # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
                 spans = range(max(place - REACH, 0), place), range(place + 1, min(place + 1 + REACH, len(records)))
-                near = [[records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans]
+                before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
             # With a fence there is no second step that could settle a slot.
-            settled = past or fence is not None
-            put = partial(steps.put, record, before=near[0], after=near[1], expect=expected[place])
-            steps.group(put(late=late, dedupe=dedupe and not (past and order), settled=settled, past=past))
+            settled, once, expect = past or fence is not None, dedupe and not (past and order), expected[place]
+            put = steps.put(record, before=before, after=after, expect=expect, late=late, dedupe=once, settled=settled, past=past)
+            steps.group(put)
         reply = await steps.run(self._scripts)
         if scope.limited and "moved" in reply[1:]:
             raise Conflict("a memory of this id was written by somebody else meanwhile; try again")

@@ -9,13 +9,14 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from pydantic_core import to_json
 from ulid import ULID
 
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.provenance import source_of, trust_of
 from agent_memory.sameness import ends_at, is_turn, kin, normal_text
 from agent_memory.scope import SessionRef
-from agent_memory.storage.codec import changed, decode_memory, set_fields
+from agent_memory.storage.codec import decode_memory, made, set_fields
 from agent_memory.storage.keys import digest, tag
 from agent_memory.storage.lua import Arg
 from agent_memory.storage.metadata import metadata_tags
@@ -25,6 +26,10 @@ READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 """What of a memory's hash a read needs; `read_row` makes a `Found` of it."""
 
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
+_FIELDS = {name: place for place, name in enumerate(MemoryRecord.model_fields)}
+_NOTHING: set[str] = set()
+# Left out of JSON when they are None.
+_ABSENT = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.exclude_if is not None)
 WORDS, TURN, REPLY = "w", "u", "o"
 """Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
 PAST = "~"
@@ -116,38 +121,47 @@ def slot_field(slot: str) -> str:
 
 def memory_digest(record: MemoryRecord) -> str:
     """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
-    leave_out = None if _SERVERS_OWN.isdisjoint(record.model_fields_set) else _SERVERS_OWN
-    given = record.__pydantic_serializer__.to_json(record, exclude_unset=True, exclude=leave_out)
-    return blake2b(given, digest_size=16).hexdigest()
+    return blake2b(_given(record), digest_size=16).hexdigest()
+
+
+def _given(record: MemoryRecord) -> bytes:
+    """What the writer gave, as JSON in the order of the fields."""
+    given = record.model_fields_set
+    if "evidence" not in given and given <= _FIELDS.keys():
+        # Without models in it, plain data is JSON sooner than a model that leaves out most of its fields.
+        values, names = record.__dict__, sorted(given - _SERVERS_OWN, key=_FIELDS.__getitem__)
+        return to_json({name: values[name] for name in names if values[name] is not None or name not in _ABSENT})
+    leave_out = None if _SERVERS_OWN.isdisjoint(given) else _SERVERS_OWN
+    return record.__pydantic_serializer__.to_json(record, exclude_unset=True, exclude=leave_out)
 
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standing) -> tuple[list[Arg], Sequence[str]]:
     """The hash of a memory, flat: its record as JSON and what the index knows of it, and apart, what many memories have alike."""
-    source = source_of(record)
-    flat: list[Arg] = [
-        *("j", _encoded(record, source_class=source, trust=trust_of(record))),
-        *("c", record.created_at.timestamp()),
-        *("la", record.last_accessed.timestamp()),
-        *("k", terms),
-        *("bk", str(stands)),
-    ]
-    for name, value in (("s", record.session_id), ("sl", record.slot)):
-        if value:
-            flat += [name, tag(value)]
-    for name, values in (("tp", record.topics), ("en", record.entities)):
-        if values:
-            flat += [name, ",".join(dict.fromkeys(tag(value.casefold()) for value in values))]
+    source, trust = source_of(record), trust_of(record)
+    created, read = record.created_at.timestamp(), record.last_accessed.timestamp()
+    flat: list[Arg] = ["j", _encoded(record, source_class=source, trust=trust), "c", created, "la", read, "k", terms, "bk", str(stands)]
+    if record.session_id:
+        flat += ["s", tag(record.session_id)]
+    if record.slot:
+        flat += ["sl", tag(record.slot)]
+    if record.topics or record.entities:
+        for name, values in (("tp", record.topics), ("en", record.entities)):
+            if values:
+                flat += [name, ",".join(dict.fromkeys(tag(value.casefold()) for value in values))]
     if record.metadata:
         flat += ["md", ",".join(metadata_tags(record.metadata))]
-    for name, moment in (("e", record.event_date), ("vf", record.valid_from), ("z", ends_at(record))):
-        if moment is not None:
-            flat += [name, moment.timestamp()]
-    if record.valid_from is not None and record.valid_from > datetime.now(UTC):
-        flat += ["b", record.valid_from.timestamp()]
+    if record.event_date is not None:
+        flat += ["e", record.event_date.timestamp()]
+    if record.valid_from is not None:
+        flat += ["vf", record.valid_from.timestamp()]
+        if record.valid_from > datetime.now(UTC):
+            flat += ["b", record.valid_from.timestamp()]
+    if (ends := ends_at(record)) is not None:
+        flat += ["z", ends.timestamp()]
     if record.quarantine is not None:
         # Less than any trust that is asked for; `memory_places.ended` keeps it where default reads do not look.
         flat += ["q", tag(record.quarantine), "tr", -1.0]
-    elif (trust := trust_of(record)) < 1.0:
+    elif trust < 1.0:
         flat += ["tr", trust]
     whose = (record.namespace, record.user_id, record.agent_id)
     return flat, _alike(tenant, record.memory_type.value, record.extraction_strategy, source, record.category, *whose)
@@ -168,7 +182,7 @@ def _encoded(record: MemoryRecord, **values: Any) -> bytes:
     """
     if record.recorded_at is not None or record.retired_at is not None:
         values.update(recorded_at=None, retired_at=None)
-    return record.__pydantic_serializer__.to_json(changed(record, **values), exclude_none=True)
+    return record.__pydantic_serializer__.to_json(made(record.__class__, {**record.__dict__, **values}, _NOTHING), exclude_none=True)
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None:

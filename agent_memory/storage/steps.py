@@ -130,10 +130,11 @@ class Steps:
         """
         stands = standing(self._tenant, record)
         flat, alike = memory_fields(self._tenant, record, unit_terms(record, before, after), stands)
+        place = self._alike.get(alike)
+        if place is None:
+            place = self._alike[alike] = self._add(alike)
         step: Step = {"op": "put", "mid": self.mid(record.id), "first": self._add(flat), "count": len(flat)}
-        if alike not in self._alike:
-            self._alike[alike] = self._add(alike)
-        step |= {"alike": self._alike[alike], "more": len(alike)}
+        step["alike"], step["more"] = place, len(alike)
         if record.quarantine is not None:
             # It stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
             dedupe, settled = False, True
@@ -149,15 +150,21 @@ class Steps:
             step["slot"] = stands.slot
         if among:
             step["among"] = list(among)
-        for name, value in (("late", late), ("same", same), ("past", past)):
-            if value:
-                step[name] = True
-        for name, text in (("order", order_of(self._keys, self._tenant, record)), ("expect", expect), ("leave", leave)):
-            if text is not None:
-                step[name] = text
+        if late:
+            step["late"] = True
+        if same:
+            step["same"] = True
+        if past:
+            step["past"] = True
+        if (order := order_of(self._keys, self._tenant, record)) is not None:
+            step["order"] = order
+        if expect is not None:
+            step["expect"] = expect
+        if leave is not None:
+            step["leave"] = leave
         if record.quarantine is None and not alone:
             step |= self._cited(record, stands)
-        if step.keys() & {"kin", "slot", "turn", "said"}:
+        if "said" in step or "turn" in step or "kin" in step or "slot" in step:
             step["sc"] = stands.scope
         return step
 

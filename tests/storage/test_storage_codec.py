@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from hashlib import blake2b
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from agent_memory.storage.codec import (
 )
 from agent_memory.storage.keys import Keys, digest, tag, untag
 from agent_memory.storage.records import memory_digest
-from agent_memory_client.models import MemoryMessage, MemoryRecord
+from agent_memory_client.models import ExtractedMemoryRecord, MemoryMessage, MemoryRecord
 
 NAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
 PART = st.one_of(st.none(), NAME)
@@ -105,6 +106,32 @@ def test_what_makes_a_memory_the_same() -> None:
         assert memory_digest(one(**{field: "2000-01-01T00:00:00Z"})) == base
     for change in ({"text": "b"}, {"user_id": "u"}, {"pinned": True}, {"topics": []}, {"created_at": 0}, {"metadata": {"a": 1}}):
         assert memory_digest(one(**change)) != base
+
+
+def test_a_memory_is_the_same_as_in_stores_of_former_versions() -> None:
+    given_: dict[str, object] = {
+        "text": 'é "\n',
+        "pinned": True,
+        "topics": ["a"],
+        "metadata": {"b": None, "a": [1.0, 2**70]},
+        "slot": None,
+        "trust": 1,
+        "category": "c",
+        "memory_type": "episodic",
+        "event_date": "2026-05-01T10:00:00.5+02:00",
+        "valid_to": 0,
+        "updated_at": 0,
+        "evidence": [{"message_ids": ["m"]}],
+        "extraction_strategy_config": {"x": True},
+        "user_id": None,
+        "supersedes": ["s"],
+    }
+    names = list(given_)
+    for many in range(len(names) + 1):
+        for some in (names[:many], names[many:], names[many : many + 1]):
+            record = ExtractedMemoryRecord.model_validate({"text": "t", **{name: given_[name] for name in some}, "id": "1"})
+            whole = record.model_dump_json(exclude_unset=True, exclude={"updated_at"}).encode()
+            assert memory_digest(record) == blake2b(whole, digest_size=16).hexdigest()
 
 
 def test_a_waiting_memory_remembers_what_was_given() -> None:
