@@ -9,6 +9,14 @@ import gc
 _THRESHOLDS = (10_000, 10, 10)
 
 
+def starting() -> None:
+    """To be called before a server's modules are imported: until `settle` nothing is collected.
+
+    Nearly all that a start makes is there to stay, and collections that look through it again and again take a fifth of its time.
+    """
+    gc.disable()
+
+
 def settle() -> None:
     """To be called once everything is open: what is there now stays, and no collection looks at it again.
 
@@ -18,3 +26,4 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
+    gc.enable()

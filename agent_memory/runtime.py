@@ -7,10 +7,9 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from docket import Docket
 from redis.asyncio import Redis
 
 from agent_memory.errors import RedisUnavailable
@@ -89,6 +88,9 @@ from agent_memory.storage.usage import UsageStore
 from agent_memory.storage.views import ViewStore
 from agent_memory.storage.working import SessionStore
 from agent_memory.tasks import DueKind
+
+if TYPE_CHECKING:
+    from docket import Docket
 
 # About 1.5 kB each at 384 dimensions.
 _CACHED_VECTORS = 20_000
@@ -191,6 +193,9 @@ class Runtime:
 
     def docket(self) -> Docket:
         """A docket of this bucket, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
+        # Only workers ask for one; an API would wait a third of a second at its start for what it never uses.
+        from docket import Docket  # noqa: PLC0415
+
         alone = self.settings.redis.buckets == 1 and not self.place.clustered
         # On a cluster its keys must share a slot, and each bucket has its own.
         name = f"{self.keys.prefix}:" if alone else self.keys.root

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from agent_memory import __version__
+from agent_memory import __version__, collector
 from agent_memory.cli import admin, token_commands
 from agent_memory.errors import StartupError
 
@@ -72,6 +72,7 @@ def serve(
     access_log: AccessLog = False,
 ) -> None:
     """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
+    collector.starting()
     from agent_memory.cli import run
 
     run.serve(
@@ -115,6 +116,7 @@ def api(
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
     """Run only the API, against the Redis of REDIS_URL. Any number of them share one Redis."""
+    collector.starting()
     from agent_memory.cli import run
 
     run.api(
@@ -150,6 +152,7 @@ def worker(
     log_format: LogFormat = None,
 ) -> None:
     """Run only a worker, against the Redis of REDIS_URL. Any number of them share the work."""
+    collector.starting()
     from agent_memory.cli import run
 
     run.worker(
@@ -191,6 +194,7 @@ def mcp(
     log_format: LogFormat = None,
 ) -> None:
     """Run the MCP server: memory as tools for a model. `serve` and `api` offer MCP as well, at /mcp."""
+    collector.starting()
     from agent_memory.cli import run
 
     run.mcp(

@@ -27,7 +27,6 @@ from agent_memory.retired import unread_variables
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.services.access import check_exposure, warn_of_exposure
 from agent_memory.settings import Settings, load_settings
-from agent_memory_worker.main import run_worker
 
 log = logging.getLogger(__name__)
 
@@ -269,13 +268,18 @@ async def _run_parts(
 
     `lines` are printed when requests are answered. A face that `may_end` has one client, and no more to do without it.
     """
+    if with_worker:
+        # docket and what it needs take a third of a second to import: an API by itself does not wait for them.
+        from agent_memory_worker.main import run_worker
+    else:
+        run_worker = None
     grace = settings.server.shutdown_grace_seconds + _MARGIN_SECONDS
     stop_worker = asyncio.Event()
     parts: dict[str, asyncio.Task[None]] = {}
     asked = asyncio.create_task(shutdown.requested.wait())
     collector.settle()
     try:
-        if with_worker:
+        if run_worker is not None:
             parts["worker"] = asyncio.create_task(run_worker(runtime, settings, stop_worker))
         if server is not None:
             parts[name] = asyncio.create_task(server.run())

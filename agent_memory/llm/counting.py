@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import lzma
 import math
 import re
+from binascii import a2b_base64
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
@@ -117,8 +117,8 @@ class TokenCounter:
 def load_encoding() -> tiktoken.Encoding:
     """The encoding from the vendored ranks."""
     packed = resources.files("agent_memory.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
-    pairs = (line.split() for line in lzma.decompress(packed).splitlines())
-    ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
+    words = lzma.decompress(packed).split()
+    ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
     return tiktoken.Encoding("cl100k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens=_SPECIAL)
 
 

@@ -17,6 +17,7 @@ from tests.support.waiting import wait_for
 PROGRAM = """
 import asyncio, contextlib, sys, types
 import agent_memory.cli.run as run
+import agent_memory_worker.main
 from agent_memory.cli import app
 
 kind = sys.argv.pop(1)
@@ -62,7 +63,8 @@ async def runtime(settings, url):
     finally:
         tell("runtime closes")
 
-run.open_runtime, run.create_app, run.run_worker, run._MARGIN_SECONDS = runtime, lambda *_: api, worker, 0.2
+run.open_runtime, run.create_app, run._MARGIN_SECONDS = runtime, lambda *_: api, 0.2
+agent_memory_worker.main.run_worker = worker
 app.main()
 """
 
