@@ -1,6 +1,7 @@
 """The server on a Redis Cluster of loopback processes: tenants in buckets, buckets on nodes, and whether every read is whole.
 
-`python -m benchmarks cluster`. It counts what is missing and what is somebody else's, before and after a bucket has moved to another node.
+`python -m benchmarks cluster`. It counts what is missing and what is somebody else's, before and after a bucket has moved to another node,
+and with `--replicas 1` after a node was killed and its replica has taken its place.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Plan:
     """How much is written: of each tenant so many memories and sessions of so many messages."""
 
     nodes: int = 3
+    replicas: int = 0
     buckets: int = 12
     tenants: int = 60
     memories: int = 100
@@ -84,7 +86,7 @@ class Seen:
 async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
     """Starts everything, writes, reads, moves a bucket, reads again, stops everything; what it saw."""
     async with (
-        redis_cluster(folder, nodes=plan.nodes) as cluster,
+        redis_cluster(folder, nodes=plan.nodes, replicas=plan.replicas > 0) as cluster,
         _servers(folder, cluster, plan) as base,
         httpx.AsyncClient(base_url=base, timeout=60, headers={"x-api-key": _OPERATOR}, trust_env=False) as operator,
     ):
@@ -95,13 +97,18 @@ async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
         await _settled(operator)
         found: dict[str, Any] = {"plan": asdict(plan), "written and indexed in s": round(time.perf_counter() - began, 1)}
         found["nodes"] = await _nodes(cluster, plan)
-        found["reads"] = await _read_all(clients, plan)
-        say(f"before: {json.dumps(found['reads'])}")
+        found["reads"] = {"before": await _read_all(clients, plan)}
+        say(f"before: {json.dumps(found['reads']['before'])}")
         found["moved"] = await _move(cluster, plan, clients, say)
-        await _each(clients, lambda number, client: _write_again(client, number, plan))
+        await _each(clients, lambda number, client: _write_again(client, number, 1))
         await _settled(operator)
         found["nodes after"] = await _nodes(cluster, plan)
-        found["reads after"] = await _read_all(clients, plan)
+        found["reads"]["after the move and more writes"] = await _read_all(clients, plan)
+        if plan.replicas:
+            found["killed"] = await _kill(cluster, plan, clients, say)
+            await _each(clients, lambda number, client: _write_again(client, number, 2))
+            await _settled(operator)
+            found["reads"]["after the loss of a node and more writes"] = await _read_all(clients, plan)
         for client in clients:
             await client.aclose()
     return found
@@ -122,17 +129,17 @@ def table(found: dict[str, Any]) -> str:
         lines += ["| after the move: ||||||||"] if name == "nodes" else []
     moved = found["moved"]
     lines += ["", f"Bucket {moved['bucket']} moved from node {moved['from']} to {moved['to']}: {moved['keys']} keys; {moved['note']}.", ""]
-    for name, title in (("reads", "before"), ("reads after", "after the move and more writes")):
-        lines.append(f"{title}: " + ", ".join(f"{key} {value}" for key, value in found[name].items()))
+    if killed := found.get("killed"):
+        lines += [f"Node {killed['node']} was killed: {killed['note']}.", ""]
+    for title, reads in found["reads"].items():
+        lines.append(f"{title}: " + ", ".join(f"{key} {value}" for key, value in reads.items()))
     return "\n".join(lines)
 
 
 def whole(found: dict[str, Any]) -> bool:
     """Whether every read was complete and nobody saw another's data."""
-    return all(
-        found[name]["reads"] > 0 and found[name]["complete"] == found[name]["reads"] and not found[name]["of other tenants"]
-        for name in ("reads", "reads after")
-    ) and all(node["memories"] for node in found["nodes"])
+    complete = all(reads["complete"] == reads["reads"] > 0 and not reads["of other tenants"] for reads in found["reads"].values())
+    return complete and all(node["memories"] for node in found["nodes"])
 
 
 @asynccontextmanager
@@ -207,9 +214,9 @@ async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
         await _ask(client, seen, "PUT", f"/v1/working-memory/{name}", body)
 
 
-async def _write_again(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
+async def _write_again(client: httpx.AsyncClient, tenant: int, time_of: int) -> None:
     """Changes a memory: its vector has to be made anew, by the worker, where the bucket is now."""
-    await _ask(client, Seen(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(1, tenant)})
+    await _ask(client, Seen(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(time_of, tenant)})
 
 
 async def _settled(operator: httpx.AsyncClient) -> None:
@@ -314,3 +321,20 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
         f"503 came {seen.refused} times in between"
     )
     return {"bucket": bucket, "from": source, "to": target, "keys": keys, "reads": seen.summary(), "note": note}
+
+
+async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
+    """Kills the process of the last node, and reads what a tenant there has until it is served again."""
+    number = plan.nodes - 1
+    reader = next(one for one in range(plan.tenants) if bucket_of(f"tenant-{one}", plan.buckets) in _buckets_of(number, plan))
+    say(f"node {number} is killed")
+    process = cluster.nodes[number].process
+    process.kill()
+    process.wait()
+    seen, began = Seen(), time.perf_counter()
+    await _read(clients[reader], reader, plan, seen)
+    took = time.perf_counter() - began
+    note = (
+        f"{took:.1f} s later a tenant of it had made {seen.reads} reads, {seen.whole} complete; 503 came {seen.refused} times before them"
+    )
+    return {"node": number, "reads": seen.summary(), "note": note}

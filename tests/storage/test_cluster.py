@@ -14,17 +14,22 @@ from redis.crc import key_slot
 from agent_memory.cli import rebuild, tokens
 from agent_memory.errors import StartupError
 from agent_memory.runtime import open_runtime
+from agent_memory.services.access import scope_of_work
 from agent_memory.settings import Settings, load_settings
 from agent_memory.storage.cluster import ensure_buckets
 from agent_memory.storage.keys import Keys, bucket_of
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from tests.support.cluster import SLOTS, Cluster, redis_cluster
 from tests.support.mcp import over_http
-from tests.support.rig import Rig
+from tests.support.rig import MakeRig, Rig
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
 OPERATOR = "the-operator-of-this-server"
 BUCKETS = 4
+MOVED = 3
+"""The bucket that a test moves to the next node."""
 TENANTS = [f"team-{number}" for number in range(40)]
 FACTS = ("Ana keeps bees on the roof", "The boat leaves from pier nine", "Bo is allergic to walnuts")
 
@@ -33,9 +38,13 @@ def slot_of(bucket: int) -> int:
     return key_slot(Keys(bucket=bucket).root.encode())
 
 
+def node_of_bucket(bucket: int) -> int:
+    """The node of a bucket while nothing has moved; slots are shared out in equal ranges."""
+    return slot_of(bucket) * 3 // SLOTS
+
+
 def node_of(tenant: str) -> int:
-    """The node of a tenant while nothing has moved; slots are shared out in equal ranges."""
-    return slot_of(bucket_of(tenant, BUCKETS)) * 3 // SLOTS
+    return node_of_bucket(bucket_of(tenant, BUCKETS))
 
 
 def chosen() -> list[str]:
@@ -164,9 +173,8 @@ async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pyte
 
 
 async def test_a_bucket_on_its_way_is_refused_and_then_followed(clustered: Clustered) -> None:
-    tenant = chosen()[0]
-    other = next(one for one in chosen() if bucket_of(one, BUCKETS) != bucket_of(tenant, BUCKETS))
-    source, slot = node_of(tenant), slot_of(bucket_of(tenant, BUCKETS))
+    tenant, other = chosen()[MOVED], chosen()[0]
+    source, slot = node_of(tenant), slot_of(MOVED)
     await clustered.cluster.begin_move(slot, source=source, target=(source + 1) % 3)
     answer = await clustered.search(tenant, FACTS[0], "keyword")
     assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
@@ -192,6 +200,48 @@ async def test_the_number_of_buckets_stays(clustered: Clustered) -> None:
     with pytest.raises(StartupError, match=rf"REDIS_BUCKETS.*made with {BUCKETS}, not {BUCKETS - 1}"):
         async with open_runtime(clustered.settings.model_copy(update={"redis": fewer}), clustered.cluster.url):
             pass
+
+
+async def test_who_is_elsewhere_is_served_while_a_node_is_away(clustered: Clustered) -> None:
+    """The last test of the cluster: the node does not come back."""
+    home = node_of_bucket(0)
+    gone = next(tenant for tenant in reversed(chosen()) if node_of(tenant) != home and bucket_of(tenant, BUCKETS) != MOVED)
+    others = [tenant for tenant in chosen() if node_of(tenant) == home and bucket_of(tenant, BUCKETS) != MOVED]
+    process = clustered.cluster.nodes[node_of(gone)].process
+    process.kill()
+    process.wait()
+    answer = await clustered.search(gone, FACTS[0], "keyword")
+    assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
+    ready = await clustered.operator.get("/v1/ready")
+    assert (ready.status_code, str(bucket_of(gone, BUCKETS)) in ready.json()["checks"]["buckets_away"]) == (200, True), ready.text
+    assert others
+    for tenant in others:
+        await clustered.check(tenant)
+    added = {"memories": [{"id": "later", "text": "Di builds a sundial"}]}
+    assert (await clustered.callers[others[0]].post("/v1/long-term-memory/", json=added)).status_code == 200
+
+    async def embedded() -> bool:
+        found = (await clustered.search(others[0], "Di builds a sundial", "semantic")).json()["memories"]
+        return bool(found) and found[0]["id"] == "later"
+
+    await wait_until(embedded, "the worker goes on for the others")
+
+
+async def test_buckets_in_one_redis(make_rig: MakeRig) -> None:
+    async with make_rig(REDIS_BUCKETS=2) as rig:
+        names = {bucket: next(tenant for tenant in TENANTS if bucket_of(tenant, 2) == bucket) for bucket in (0, 1)}
+        for bucket, tenant in names.items():
+            runtime = rig.rt.of(tenant)
+            assert runtime is rig.rt.all[bucket]
+            records = [{"id": f"{tenant} {number}", "text": fact} for number, fact in enumerate(FACTS)]
+            await runtime.longterm.create(scope_of_work(tenant), CreateMemoryRecordRequest.model_validate({"memories": records}))
+            assert {state.pending for kind, state in (await runtime.outbox.backlog()).items() if kind is DueKind.MEMORY} == {len(FACTS)}
+        assert (await rig.rt.backlog())[DueKind.MEMORY].pending == 2 * len(FACTS)
+        for bucket, tenant in names.items():
+            found = await rig.rt.of(tenant).search.search(scope_of_work(tenant), SearchRequest(text=FACTS[0], search_mode="keyword"))
+            assert [memory.id for memory in found.memories] == [f"{tenant} 0"]
+            stored = [key async for key in rig.rt.client.scan_iter(match=Keys(rig.keys.prefix, bucket).memory_prefix + "*", count=1000)]
+            assert len(stored) == len(FACTS)
 
 
 async def test_a_store_that_does_not_say_has_one_bucket(rig: Rig) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import socket
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,8 @@ class Cluster:
 
     nodes: list[Node]
     password: str = field(repr=False)
+    replicas: list[Node] = field(default_factory=list[Node])
+    """One of each node, in the same order, if there are any."""
 
     @property
     def urls(self) -> list[str]:
@@ -54,10 +56,6 @@ class Cluster:
     @property
     def url(self) -> str:
         return self.urls[0]
-
-    def node_of(self, url: str) -> int:
-        """The place of the node that a URL names."""
-        return self.urls.index(url)
 
     async def move_slot(self, slot: int, *, source: int, target: int) -> None:
         """Moves a slot with its keys, one by one, as `redis-cli --cluster reshard` does."""
@@ -76,16 +74,20 @@ class Cluster:
 
 
 @asynccontextmanager
-async def redis_cluster(folder: Path, *, nodes: int = 3) -> AsyncGenerator[Cluster]:
-    """A cluster that is ready, with its files in `folder`; its processes end with the block."""
+async def redis_cluster(folder: Path, *, nodes: int = 3, replicas: bool = False) -> AsyncGenerator[Cluster]:
+    """A cluster that is ready, with its files in `folder`; its processes end with the block.
+
+    With `replicas` each node has one, which takes its place some seconds after it has died.
+    """
     engine = await find_engine(folder)
     for attempt in range(1, _TRIES + 1):
         cluster = Cluster([], secrets.token_urlsafe(16))
         try:
-            for number in range(nodes):
+            for number in range(nodes * (1 + replicas)):
                 place = folder / f"{attempt}-{number}"
                 place.mkdir()
-                cluster.nodes.append(_start(place, engine, cluster.password))
+                kind = cluster.nodes if number < nodes else cluster.replicas
+                kind.append(_start(place, engine, cluster.password, node_timeout_ms=2_000 if replicas else 60_000))
             try:
                 await _join(cluster)
             except DidNotStart:
@@ -95,12 +97,12 @@ async def redis_cluster(folder: Path, *, nodes: int = 3) -> AsyncGenerator[Clust
             yield cluster
             return
         finally:
-            for node in cluster.nodes:
+            for node in [*cluster.nodes, *cluster.replicas]:
                 await node.client.aclose()
                 await stop(node.process)
 
 
-def _start(folder: Path, engine: Engine, password: str) -> Node:
+def _start(folder: Path, engine: Engine, password: str, *, node_timeout_ms: int) -> Node:
     port, bus = _free_port(), _free_port()
     lines = [
         b"bind 127.0.0.1",
@@ -108,6 +110,9 @@ def _start(folder: Path, engine: Engine, password: str) -> Node:
         b"cluster-enabled yes",
         b"cluster-port %d" % bus,
         b"cluster-config-file nodes.conf",
+        b"cluster-node-timeout %d" % node_timeout_ms,
+        # Who has lost one node goes on with the others.
+        b"cluster-require-full-coverage no",
         b"requirepass " + password.encode(),
         b"masterauth " + password.encode(),
         b'save ""',
@@ -130,28 +135,32 @@ def _free_port() -> int:
 
 async def _join(cluster: Cluster) -> None:
     """Makes the nodes know each other, shares the slots out, and waits until each says that the cluster is well."""
-    first, *others = cluster.nodes
-    for node in cluster.nodes:
+    everybody = [*cluster.nodes, *cluster.replicas]
+    for number, node in enumerate(everybody):
         await _until(node, _answers)
+        await node.client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
     for number, node in enumerate(cluster.nodes):
         low, high = (SLOTS * place // len(cluster.nodes) for place in (number, number + 1))
-        await node.client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         await node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", low, high - 1)
+    first, *others = everybody
     for node in others:
         await node.client.execute_command("CLUSTER", "MEET", "127.0.0.1", first.port, await _bus(first))
-    for node in cluster.nodes:
-        await _until(node, lambda client: _is_well(client, len(cluster.nodes)))
+    for node in everybody:
+        await _until(node, lambda client: _is_well(client, len(everybody), len(cluster.nodes)))
+    for node, replica in zip(cluster.nodes, cluster.replicas, strict=False):
+        await replica.client.execute_command("CLUSTER", "REPLICATE", await node.id())
+        await _until(replica, _is_in_step)
 
 
 async def _bus(node: Node) -> int:
     return int((await node.client.config_get("cluster-port"))["cluster-port"])
 
 
-async def _until(node: Node, condition: object) -> None:
+async def _until(node: Node, condition: Callable[[aioredis.Redis], Awaitable[bool]]) -> None:
     deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
     while True:
         with suppress(RedisError, OSError):
-            if await condition(node.client):  # type: ignore[operator]
+            if await condition(node.client):
                 return
         if node.process.poll() is not None or asyncio.get_running_loop().time() > deadline:
             raise DidNotStart(f"the node on port {node.port} is not ready: {last_words(node.log)}")
@@ -162,9 +171,11 @@ async def _answers(client: aioredis.Redis) -> bool:
     return bool(await client.execute_command("FT._LIST") is not None)
 
 
-async def _is_well(client: aioredis.Redis, nodes: int) -> bool:
+async def _is_in_step(client: aioredis.Redis) -> bool:
+    return (await client.info("replication")).get("master_link_status") == "up"
+
+
+async def _is_well(client: aioredis.Redis, nodes: int, masters: int) -> bool:
     said = (await client.execute_command("CLUSTER", "INFO")).decode()
-    return all(
-        line in said
-        for line in ("cluster_state:ok", f"cluster_slots_ok:{SLOTS}", f"cluster_known_nodes:{nodes}\r", f"cluster_size:{nodes}")
-    )
+    wanted = ("cluster_state:ok", f"cluster_slots_ok:{SLOTS}", f"cluster_known_nodes:{nodes}\r", f"cluster_size:{masters}")
+    return all(line in said for line in wanted)
