@@ -121,6 +121,7 @@ class Scripts:
         self._session_aside = Script(client, session_scripts.SESSION_ASIDE)
         self._session_journal = Script(client, scripts.SESSION_JOURNAL, flags="no-writes")
         self._session_summary = Script(client, scripts.SESSION_SUMMARY)
+        self._session_strike = Script(client, session_scripts.SESSION_STRIKE, fsync=fsync, flags="allow-oom")
         self._memory_commit = Script(client, memory_scripts.MEMORY_COMMIT, fsync=fsync)
         self._memory_index = Script(client, upkeep_scripts.MEMORY_INDEX)
         self._memory_sweep = Script(client, upkeep_scripts.MEMORY_SWEEP)
@@ -169,6 +170,9 @@ class Scripts:
 
     async def session_summary(self, keys: Sequence[str], fence: str, count: int, context: str, tokens: int, remember: int) -> bool:
         return bool(await self._session_summary(keys, [fence, count, context, tokens, remember]))
+
+    async def session_strike(self, keys: Sequence[str], args: Sequence[Arg]) -> bool:
+        return bool(await self._session_strike(keys, args))
 
     async def memory_commit(self, keys: Sequence[str], header: dict[str, Any], args: Sequence[Arg]) -> list[str]:
         """The reply of the script, see there: its first word, then a state per step."""

@@ -77,6 +77,30 @@ return {'ok', string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'v', 1))}
 """
 )
 
+# Strikes messages out of a session, and with them, if asked to, its summary. Their identities stay known: they are not written again.
+# KEYS meta, messages; ARGV epoch, fence, drop the summary 1/0, numbers of messages -> 1 done, 0 the session moved on
+SESSION_STRIKE = (
+    PRELUDE
+    + """
+local m = redis.call('HMGET', KEYS[1], 'ep', 'hd')
+if m[1] ~= ARGV[1] or m[2] ~= ARGV[2] then return 0 end
+local wanted, gone = {}, 0
+for i = 4, #ARGV do wanted[ARGV[i]] = true end
+for _, entry in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
+  local seq, tokens = string.match(entry, '^(%d+) (%d+) ')
+  if wanted[seq] then
+    gone = gone + tonumber(tokens)
+    redis.call('LREM', KEYS[2], 1, entry)
+  end
+end
+redis.call('HINCRBY', KEYS[1], 'mt', -gone)
+redis.call('HINCRBY', KEYS[1], 'v', 1)
+redis.call('HSET', KEYS[1], 'hd', string.format('%.0f', US), 'ua', string.format('%.0f', US))
+if ARGV[3] == '1' then redis.call('HDEL', KEYS[1], 'ctx', 'ct') end
+return 1
+"""
+)
+
 # Forgets a session.
 # KEYS meta, messages, ids, doc, journal, journal list, journal's memories, batches set aside, the user's waiting sessions (or meta again),
 #      then per kind of work on sessions: due, tries, why, dead

@@ -292,6 +292,11 @@ class SessionStore:
         k = self._keys.session(sid)
         return await self._scripts.session_summary([k.meta, k.messages, k.ids], fence, count, context, context_tokens, REMEMBERED_IDS)
 
+    async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
+        """Takes messages out of a session for good, with its summary if asked to; False when the session moved on since it was read."""
+        k = self._keys.session(self._sid(scope, ref, write=True))
+        return await self._scripts.session_strike([k.meta, k.messages], [epoch, fence, int(drop_context), *seqs])
+
 
 def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> dict[str, Any]:
     identity = ["tn", scope.tenant, "sid", ref.session_id]

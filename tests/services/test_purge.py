@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent_memory.api.app import create_app
-from agent_memory.scope import Scope
+from agent_memory.scope import Scope, SessionRef
 from agent_memory.services import operations as background
 from agent_memory.storage.decisions import Add, AddEvidence, Merge, Origin, Supersede, Update
 from agent_memory.storage.records import Found
@@ -212,6 +212,72 @@ async def test_what_was_imported_goes_by_the_name_of_its_import(rig: Rig) -> Non
     assert await there(rig, "a", "a2", "b2", "a3", "b3") == ["a", "a3", "b3"]
     await purge(rig, PurgeRequest(import_source="import"), user_id="eve")
     assert await there(rig, "a", "b", "a3", "b3") == ["a", "b"]
+
+
+async def _summarized(rig: Rig, session: str, count: int, summary: str) -> None:
+    """The oldest messages give way to a summary, as a worker does it."""
+    ref = SessionRef(session, None, "ana")
+    state = await rig.rt.sessions.get(SCOPE, ref)
+    assert state is not None
+    sid = rig.rt.sessions.sid(SCOPE, ref)
+    assert await rig.rt.sessions.apply_summary(sid, state.fence, count, summary, rig.rt.counter.count(summary))
+
+
+async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_on(rig: Rig) -> None:
+    for session, user in (("live", "ana"), ("told", "ana"), ("clean", "ana"), ("bobs", "bob")):
+        await rig.append(session, f"I like {session}", user_id=user)
+        if session != "clean":
+            await rig.append(session, f"{POISON} sells {session}", f"Only {POISON} sells {session}", user_id=user, role="tool")
+        await rig.append(session, f"So it is {session}", user_id=user, role="assistant")
+    await rig.work()
+    await _summarized(rig, "live", 1, "The user likes it.")
+    await _summarized(rig, "told", 2, f"{POISON} sells it.")
+    await _summarized(rig, "clean", 1, "The user likes it.")
+    contexts = {"live": "The user likes it.", "told": f"{POISON} sells it.", "clean": "The user likes it."}
+
+    async def seen() -> dict[str, tuple[list[str], str | None]]:
+        found = {name: (await rig.rt.working.get(SCOPE, name, user_id="ana")).session for name in contexts}
+        return {name: ([message.content for message in one.messages], one.context) for name, one in found.items()}
+
+    before = await seen()
+    assert {name: context for name, (_, context) in before.items()} == contexts
+    tool = PurgeRequest(source_class=["tool"])
+    for dry_run in (True, False):
+        counts = (await purge(rig, tool, dry_run=dry_run, user_id="ana")).counts or {}
+        assert {name: counts[name] for name in ("matched", "messages", "contexts")} == {"matched": 4, "messages": 3, "contexts": 1}
+        assert (await seen() == before) is dry_run
+    assert await seen() == {
+        "live": (["So it is live"], "The user likes it."),
+        "told": (["So it is told"], None),
+        "clean": (["So it is clean"], "The user likes it."),
+    }
+    assert len(await rig.contents("bobs", user_id="bob")) == 4
+    for name in contexts:
+        state = await rig.rt.sessions.get(SCOPE, SessionRef(name, None, "ana"))
+        assert state is not None
+        assert state.message_tokens == sum(stored.tokens for stored in state.messages)
+    # A client that says the same messages again does not bring them back.
+    await rig.append("live", f"Only {POISON} sells live", user_id="ana", role="tool")
+    assert await rig.contents("live", user_id="ana") == ["So it is live"]
+    counts = (await purge(rig, tool, user_id="ana")).counts or {}
+    assert not any(counts.values()), "the second one finds nothing"
+    # All of a session: nothing of it is left to be shown.
+    counts = (await purge(rig, PurgeRequest(session_id="clean"), user_id="ana")).counts or {}
+    assert (counts["messages"], counts["contexts"]) == (1, 1)
+    assert (await seen())["clean"] == ([], None)
+
+
+async def test_what_is_written_while_a_session_is_looked_at_is_not_lost(rig: Rig) -> None:
+    await rig.append("s", "one", f"{POISON} says two", user_id="ana", role="tool")
+    ref = SessionRef("s", None, "ana")
+    state = await rig.rt.sessions.get(SCOPE, ref)
+    assert state is not None
+    await rig.append("s", "three", user_id="ana")
+    strike = rig.rt.sessions.strike
+    assert await strike(SCOPE, ref, state.epoch, state.fence, [state.messages[1].seq], drop_context=False)
+    assert await rig.contents("s", user_id="ana") == ["one", "three"]
+    assert not await strike(SCOPE, ref, state.epoch, state.fence, [state.messages[0].seq], drop_context=False), "it was read before"
+    assert await rig.contents("s", user_id="ana") == ["one", "three"]
 
 
 @pytest.fixture

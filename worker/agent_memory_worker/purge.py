@@ -21,11 +21,13 @@ from agent_memory.storage.orders import Order
 from agent_memory.storage.survey import Selection
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
 from agent_memory_worker.lineage import Verdict, judge, made_of
+from agent_memory_worker.strike import Said, strike
 
 _MOST_ROUNDS = 20
 _BATCH = 100
 _MOST_PROPOSALS = 10_000
 _MOST_NAMED = 100
+_COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summaries", "messages", "contexts")
 _GROUPED = ("namespace", "user_id", "session_id", "memory_type")
 
 
@@ -37,9 +39,10 @@ async def purge(runtime: Runtime, order: Order) -> None:
     counts: Counter[str] = Counter()
     named: list[str] = []
     touched: set[tuple[str | None, ...]] = set()
+    said = Said(wanted)
     dry = order.arguments.get("dry_run") is not None
     for _ in range(_MOST_ROUNDS):
-        run = _Run(runtime, scope, wanted, selection, dry)
+        run = _Run(runtime, scope, wanted, selection, dry, said)
         done = await run.carry_out()
         counts += run.counts
         touched |= run.touched
@@ -47,7 +50,9 @@ async def purge(runtime: Runtime, order: Order) -> None:
         if dry or not done:
             break
     counts["summaries"] = await _forget_summaries(runtime, scope, touched, dry=dry)
-    receipt = {name: counts[name] for name in ("matched", "inferred", "restored", "evidence", "proposals", "summaries")}
+    place = (order.arguments["namespace"], order.arguments["user_id"])
+    counts += await strike(runtime, scope, wanted, place, said, dry=dry)
+    receipt = {name: counts[name] for name in _COUNTED}
     await runtime.orders.finished(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
         ids = {"operation_id": f"order-{order.name}"} | {
@@ -67,12 +72,13 @@ async def purge(runtime: Runtime, order: Order) -> None:
 class _Run:
     """One look at everything, and what follows from it."""
 
-    def __init__(self, runtime: Runtime, scope: Scope, source: PurgeRequest, selection: Selection, dry: bool) -> None:
+    def __init__(self, runtime: Runtime, scope: Scope, source: PurgeRequest, selection: Selection, dry: bool, said: Said) -> None:
         self._runtime = runtime
         self._scope = scope
         self._source = source
         self._selection = selection
         self._dry = dry
+        self._said = said
         self.counts: Counter[str] = Counter()
         self.touched: set[tuple[str | None, ...]] = set()
         self.named: list[str] = []
@@ -81,6 +87,7 @@ class _Run:
         """Returns whether there was something to do."""
         rounds = await self._rounds()
         tainted = {mid for found in rounds for mid in found}
+        self._said.mids |= tainted
         await self._reject(tainted)
         done = bool(tainted)
         seen: set[str] = set()
@@ -182,6 +189,7 @@ class _Run:
     def _note(self, verdict: Verdict) -> None:
         """Whose summaries may hold something of it."""
         for one in verdict.kept.versions:
+            self._said.note(one.record)
             self.touched.add(tuple(str(value) if (value := getattr(one.record, name)) is not None else None for name in _GROUPED))
 
 

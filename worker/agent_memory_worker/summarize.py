@@ -20,6 +20,7 @@ from agent_memory.suspicion import suspicion
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
+_NOTHING = "(greetings only)"
 # Answers with which a model declines; they never replace a summary.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 # What a prompt adds to each message: its number, its time, its role and the JSON around them.
@@ -88,7 +89,11 @@ def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMe
 
 
 async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """The summary by the language model: the old summary and a chunk give the next one, until all is told."""
+    """The summary by the language model: the old summary and a chunk give the next one, until all is told.
+
+    With QUARANTINE it is shown no message that would be put aside as a memory, and a summary that reads like an order is none.
+    """
+    leaving = [stored for stored in leaving if not _reads_like_an_order(runtime, stored)]
     summary = state.context or ""
     # Instructions, the old summary and the answer need their room in the model's window; 1,024 is what the instructions take at most.
     room = max(chat.context_window - 2 * budget - 1024, chat.context_window // 4)
@@ -100,9 +105,18 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
         bare = told.strip(".! ").casefold()
         if not bare or bare in _DECLINED:
             raise ModelAnswerInvalid("the model gave no summary", reason="declined")
+        if runtime.settings.longterm.quarantine and suspicion(told, of_user=True):
+            raise ModelAnswerInvalid("the model's summary reads like an order to a model", reason="suspicious")
         # A model that does not keep to its number of words must not fill the window with its summary.
         summary = runtime.counter.truncate(told, 2 * budget)
-    return summary
+    return summary or _NOTHING
+
+
+def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
+    """Whether a message is left out: what the prompts' reader must not take for an order is not told in a summary's words either."""
+    message = stored.message
+    of_user = message.role not in TOOL_ROLES and message.role != "assistant"
+    return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
 def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
@@ -117,7 +131,7 @@ async def _extracted(runtime: Runtime, tenant: str, state: SessionState, leaving
 
     With QUARANTINE, messages that would be put aside as memories are left out.
     """
-    longest, screens = max(budget // 4, 16), runtime.settings.longterm.quarantine
+    longest = max(budget // 4, 16)
     lines: list[str] = []
     for line in (state.context or "").splitlines():
         # A model's summary is one long paragraph, of which sentences can be kept.
@@ -125,9 +139,7 @@ async def _extracted(runtime: Runtime, tenant: str, state: SessionState, leaving
     bare = [line.split("] ", 1)[-1] for line in lines]
     for stored in leaving:
         message = stored.message
-        # What the prompts' reader must not take for an order is not told in its words either.
-        of_user = message.role not in TOOL_ROLES and message.role != "assistant"
-        if screens and suspicion(message.content, of_user=of_user):
+        if _reads_like_an_order(runtime, stored):
             continue
         for sentence in split_sentences(message.content):
             if carries_information(sentence):
@@ -135,7 +147,7 @@ async def _extracted(runtime: Runtime, tenant: str, state: SessionState, leaving
                 lines.append(f"[{message.created_at:%Y-%m-%d} {message.role}] {short}")
                 bare.append(short)
     if not lines:
-        return state.context or "(greetings only)"
+        return state.context or _NOTHING
     vectors = await runtime.embedder_of(tenant).embed(bare)
     sizes = [runtime.counter.count(line) + 1 for line in lines]
     return "\n".join(lines[place] for place in central_sentences(vectors, limit=len(lines), lengths=sizes, budget=budget))

@@ -37,7 +37,8 @@ class PurgeResponse(BaseModel):
     """How far a purge is. `counts`, once it is done (`ok`), or in a dry run what they would be:
 
     `matched` memories of the source and `inferred` ones made of nothing else are gone; `restored` ones have the last content back that
-    does not come from it; `evidence` counts the pieces that others lost; `proposals` and `summaries` those that held something of it.
+    does not come from it; `evidence` counts the pieces that others lost; `proposals` and `summaries` those that held something of it;
+    `messages` those that were struck out of sessions, and `contexts` the sessions' summaries that may have told of them.
     `memory_ids` names, in a dry run, up to 100 memories that would go.
     """
 
