@@ -128,7 +128,8 @@ def _nfc(value: str) -> str:
 
 
 def _check_id(value: str) -> str:
-    return _check_bytes(_nfc(value), MAX_ID_BYTES)
+    # Of ASCII the characters have been counted, and they are the bytes.
+    return value if value.isascii() else _check_bytes(_nfc(value), MAX_ID_BYTES)
 
 
 def _check_session_id(value: str) -> str:
