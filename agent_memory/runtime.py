@@ -45,6 +45,7 @@ from agent_memory.services.view_summaries import ViewSummarizer
 from agent_memory.services.views import ViewService
 from agent_memory.services.working import WorkingMemoryService
 from agent_memory.settings import Settings
+from agent_memory.storage.cards import CardReader
 from agent_memory.storage.carrier import CarrierGuard
 from agent_memory.storage.change_dossiers import ChangeDossiers
 from agent_memory.storage.changes import ChangeStore
@@ -344,7 +345,7 @@ async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, 
         reader = SearchReader(client, lists)
         queries = QueryReader(settings, reader, memories, embeddings.of, Rewriter(settings, chat_of))
         ordering = Ordering(settings, memories, models.reranker)
-        search = SearchService(settings, reader, memories, queries, ordering, usage)
+        search = SearchService(settings, reader, memories, CardReader(client, keys), queries, ordering, usage)
         recall = RecallService(settings, reader, sessions, search, long_term, models.counter, RecentMessages(keys))
         yield Runtime(
             settings=settings,

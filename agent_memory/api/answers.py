@@ -28,6 +28,17 @@ class ModelResponse(Response):
         self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *headers]
 
 
+class ValuesResponse(Response):
+    """What a wire model would be written as, 200: values that whoever made them knows to be as the model has them."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.status_code = 200
+        self.background = None
+        self.model = values
+        self.body = body = to_json(values, inf_nan_mode="null")
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+
+
 class JsonResponse(Response):
     """Plain data as JSON; what JSON cannot say is written as text."""
 

@@ -13,7 +13,7 @@ from agent_memory.services.shares import NOTHING_KNOWN
 from agent_memory.storage import filters
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.memories import MemoryStore, parse_hits
-from agent_memory_client.models import ExplainRequest, Explanation, MemoryPromptRequest, SearchRequest
+from agent_memory_client.models import ExplainRequest, Explanation, HitExplanation, MemoryPromptRequest, SearchRequest
 
 # How deep it looks for the rank of a memory that the search itself did not reach.
 _DEEP = 5000
@@ -39,10 +39,11 @@ class ExplainService:
         answer, plan = await self._recall.assembled(scope, body, explain=True)
         if plan is None or answer.explanation is None:
             raise Refused("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
-        for memory in answer.long_term_memories or []:
+        for memory in answer.memories:
             if memory.id == memory_id:
-                rank = None if memory.explanation is None else memory.explanation.rank
-                return Explanation(memory_id=memory_id, returned=True, reason="returned", rank=rank, explanation=memory.explanation)
+                why: HitExplanation | None = memory.values["explanation"]
+                rank = None if why is None else why.rank
+                return Explanation(memory_id=memory_id, returned=True, reason="returned", rank=rank, explanation=why)
         for cut in answer.explanation.cut:
             if cut.memory_id == memory_id:
                 return Explanation(returned=False, **cut.model_dump())

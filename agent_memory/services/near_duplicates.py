@@ -7,9 +7,12 @@ to live in Berlin" are near each other by every measure and say different things
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Protocol
+
 from agent_memory.analysis import fold
 from agent_memory.units import day
-from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+from agent_memory_client.models import MemoryTypeEnum
 
 _EDGES = ".,;:!…\"“”‘’'()[]{}<>*`"
 _WORDS = "a an the oh well yes yeah so and also just really very indeed please"
@@ -38,6 +41,25 @@ def _bare(chunk: str) -> str:
     return "" if word in _FILLERS else word
 
 
+class Told(Protocol):
+    """A memory, as far as it matters here."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def user_id(self) -> str | None: ...
+    @property
+    def namespace(self) -> str | None: ...
+    @property
+    def memory_type(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def event_date(self) -> datetime | None: ...
+
+
 class Shown:
     """What an answer holds already."""
 
@@ -45,9 +67,9 @@ class Shown:
         self._timeless: dict[Said, str] = {}
         self._dated: dict[Said, str] = {}
         # By whose they are and by their ends; what they say is looked at when there are two alike, which is seldom.
-        self._waiting: dict[Said, list[MemoryRecord]] = {}
+        self._waiting: dict[Said, list[Told]] = {}
 
-    def add(self, memory: MemoryRecord) -> str | None:
+    def add(self, memory: Told) -> str | None:
         """The id of the shown memory that says all that this one says; None when there is none, and then this one is shown from now on."""
         key = (memory.user_id, memory.namespace, _ends(memory.text))
         waiting = self._waiting.get(key)
@@ -59,7 +81,7 @@ class Shown:
         waiting.clear()
         return self._add(memory)
 
-    def _add(self, memory: MemoryRecord) -> str | None:
+    def _add(self, memory: Told) -> str | None:
         whose = (memory.user_id, memory.namespace, said(memory.text))
         of_day: Said = (*whose, day(memory.event_date or memory.created_at))
         # A fact is the same on every day, unless it names its own; what was said or done on two days was said or done twice.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, Protocol
 
 from agent_memory.errors import Refused
 from agent_memory.llm.catalog import context_window
@@ -16,11 +16,13 @@ from agent_memory.services import recent
 from agent_memory.services.access import session_of
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.near_duplicates import Shown
+from agent_memory.services.pages import Prompt, said
 from agent_memory.services.plans import Plan, Ranking
 from agent_memory.services.search import SearchService, answer_explanation
 from agent_memory.services.working import fitting
 from agent_memory.settings import Settings
-from agent_memory.storage.codec import SessionState, StoredMessage, made
+from agent_memory.storage.cards import Card
+from agent_memory.storage.codec import SessionTurns, StoredMessage, Turn
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.working import SessionStore
@@ -31,12 +33,8 @@ from agent_memory_client.models import (
     Cut,
     MemoryPromptRequest,
     MemoryPromptResponse,
-    MemoryRecordResult,
-    Message,
     Namespace,
     SearchRequest,
-    SystemMessage,
-    TextContent,
     UserId,
     WorkingMemoryRequest,
 )
@@ -81,15 +79,19 @@ class RecallService:
         self._recent = recent_messages
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
+        """As `answer`, as the wire model."""
+        return (await self.answer(scope, body, optimize_query=optimize_query)).model()
+
+    async def answer(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> Prompt:
         """The messages for a chat model. Raises Refused when neither a session nor a search is asked for."""
-        answer, plan = await self.assembled(scope, body, optimize_query=optimize_query)
+        prompt, plan = await self.assembled(scope, body, optimize_query=optimize_query)
         if plan is not None:
-            self._search.count_reading(scope, plan, answer.long_term_memories or [])
-        return answer
+            self._search.count_reading(plan, prompt.memories)
+        return prompt
 
     async def assembled(
         self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False
-    ) -> tuple[MemoryPromptResponse, Plan | None]:
+    ) -> tuple[Prompt, Plan | None]:
         """A prompt and the plan of its search, without counting this as a reading. With `explain` it says how it came about."""
         request = self._search_request(body)
         if request is not None and explain:
@@ -110,7 +112,7 @@ class RecallService:
             plan, replies = await self._search.current(scope, plan, replies, optimize_query=optimize_query)
         budget = self._budget(body)
         summary = self._summary(state, budget)
-        memories: list[MemoryRecordResult] = []
+        memories: list[Card] = []
         why: AnswerExplanation | None = None
         if plan is not None:
             elsewhere = recent.matching(self._settings, plan.request, None if state is None else state.ref, said_lately)
@@ -124,24 +126,20 @@ class RecallService:
         listed = None if plan is None or (budget.rest is None and state is not None) else lines(memories, plan.request)
         shown = self._window(state, body.session, self._left(budget, summary, listed))
         if plan is not None and state is not None:
-            news = self._without_shown(scope, memories, state, shown)
+            news = _without_shown(memories, state, shown)
             if why is not None:
                 told = {memory.id for memory in news}
                 why.cut += [Cut(memory_id=memory.id, reason="already_shown") for memory in memories if memory.id not in told]
                 why.messages_left_out = len(state.messages) - len(shown)
             memories = news
             listed = lines(memories, plan.request)
-        messages: list[Message | SystemMessage] = []
-        if summary:
-            messages.append(SystemMessage(content=text(SUMMARY_HEAD + summary)))
-        messages += [said(stored) for stored in shown]
+        messages = [said("system", SUMMARY_HEAD + summary)] if summary else []
+        # Whatever is not the user's is the assistant's.
+        messages += [said("user" if turn.role == "user" else "assistant", turn.content) for turn in shown]
         if listed is not None:
-            messages.append(SystemMessage(content=text(MEMORIES_HEAD + listed)))
-        messages.append(Message(role="user", content=text(body.query)))
-        answer = MemoryPromptResponse.model_construct(
-            messages=messages, long_term_memories=memories or None, notices=notices or None, explanation=why
-        )
-        return answer, plan
+            messages.append(said("system", MEMORIES_HEAD + listed))
+        messages.append(said("user", body.query))
+        return Prompt(messages, memories, notices, why), plan
 
     def _search_request(self, body: MemoryPromptRequest) -> SearchRequest | None:
         """The search of a prompt: for the query, within the session's user and namespace unless the search names its own."""
@@ -156,31 +154,29 @@ class RecallService:
 
     async def _fetch(
         self, scope: Scope, session: WorkingMemoryRequest | None, plan: Plan | None, user: str | None
-    ) -> tuple[SessionState | None, list[Any], list[tuple[SessionRef, StoredMessage]]]:
+    ) -> tuple[SessionTurns | None, list[Any], list[tuple[SessionRef, StoredMessage]]]:
         """The session, the search's replies and what the user said lately: one round trip (a second finds a session by its id alone)."""
         ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
-        parse: list[Any] = []
         count = 0
 
         def build(pipe: Pipe) -> None:
             nonlocal count
-            parse.clear()
             if user is not None:
                 self._recent.queue(pipe, scope, user)
             if ref is not None:
-                parse.append(self._sessions.queue_read(pipe, scope, ref, None))
+                self._sessions.queue_turns(pipe, scope, ref)
             if plan is not None and not plan.empty:
                 count = self._search.queue(pipe, plan)
 
         asked = user is not None or ref is not None or (plan is not None and not plan.empty)
         replies = await self._read(build) if asked else []
         lately = [] if user is None else self._recent.parse(scope, user, replies.pop(0))
-        state: SessionState | None = None
+        state: SessionTurns | None = None
         if ref is not None:
-            state = parse[0](replies[: len(replies) - count])
+            state = self._sessions.parse_turns(replies[: len(replies) - count])
             if state is None:
                 found = await self._sessions.find(scope, ref.session_id, ref.namespace, ref.user_id)
-                state = await self._sessions.get(scope, found[0]) if len(found) == 1 else None
+                state = await self._sessions.turns(scope, found[0]) if len(found) == 1 else None
         return state, replies[len(replies) - count :], lately
 
     def _budget(self, body: MemoryPromptRequest) -> _Budget:
@@ -191,7 +187,7 @@ class RecallService:
         total = max(body.max_tokens - self._counter.count(body.query) - _PER_MESSAGE, 0)
         return _Budget(int(total * _SUMMARY_SHARE), min(int(total * _MEMORY_SHARE) if body.session else total, most), total)
 
-    def _summary(self, state: SessionState | None, budget: _Budget) -> str:
+    def _summary(self, state: SessionTurns | None, budget: _Budget) -> str:
         context = state.context if state is not None and state.context else ""
         if not context or budget.summary is None or self._counter.count(context) <= budget.summary:
             return context
@@ -204,7 +200,7 @@ class RecallService:
         spent = sum(self._counter.count(part) + _PER_MESSAGE for part in (summary, listed) if part)
         return max(budget.rest - spent, 0)
 
-    def _window(self, state: SessionState | None, session: WorkingMemoryRequest | None, left: int | None) -> Sequence[StoredMessage]:
+    def _window(self, state: SessionTurns | None, session: WorkingMemoryRequest | None, left: int | None) -> Sequence[Turn]:
         """The session's last messages that fit into the model's window and into what is left of the budget."""
         if state is None or session is None:
             return []
@@ -220,18 +216,18 @@ class RecallService:
         scope: Scope,
         plan: Plan,
         found: Ranking,
-        state: SessionState | None,
+        state: SessionTurns | None,
         tokens: int,
-        elsewhere: Sequence[MemoryRecordResult],
-    ) -> tuple[list[MemoryRecordResult], list[Cut]]:
+        elsewhere: Sequence[Card],
+    ) -> tuple[list[Card], list[Cut]]:
         """The best memories that fit, without those that say the same as one before, or repeat the session's messages; and these.
 
         What was said `elsewhere` and is no memory yet comes first: the index cannot rank it.
         """
         # Which messages will be shown depends on what is left; the session's newest are shown in any case, so they are no news here.
         newest = state.messages[-plan.request.limit :] if state is not None else []
-        seen = {self._longterm.message_mid(scope, state.ref, stored.message.id) for stored in newest} if state else set[str]()
-        taken: list[MemoryRecordResult] = []
+        seen = {self._longterm.message_mid(scope, state.ref, turn.id) for turn in newest} if state else set[str]()
+        taken: list[Card] = []
         cut = await self._seen(scope, plan, found, seen)
         told, there, wanted = Shown(), tokens, 0
         memories = [*elsewhere, *await self._search.results(scope, plan, self._search.page(plan, found, without=seen))]
@@ -258,19 +254,18 @@ class RecallService:
         hits = [hit for hit in found.ranked[: plan.request.limit + len(seen)] if hit.mid in seen]
         return [Cut(memory_id=memory.id, reason="already_shown") for memory in await self._search.results(scope, plan, hits)]
 
-    def _without_shown(
-        self, scope: Scope, memories: list[MemoryRecordResult], state: SessionState, shown: Sequence[StoredMessage]
-    ) -> list[MemoryRecordResult]:
-        """The memories without the verbatim ones of messages that the prompt shows anyway."""
-        ids = {stored.message.id for stored in shown}
-        here = (state.ref.session_id, state.ref.namespace, state.ref.user_id)
-        return [
-            memory
-            for memory in memories
-            if (memory.session_id, memory.namespace, memory.user_id) != here
-            or memory.extraction_strategy != "message"
-            or not ids.issuperset(memory.extracted_from or ("",))
-        ]
+
+def _without_shown(memories: list[Card], state: SessionTurns, shown: Sequence[Turn]) -> list[Card]:
+    """The memories without the verbatim ones of messages that the prompt shows anyway."""
+    ids = {turn.id for turn in shown}
+    here = (state.ref.session_id, state.ref.namespace, state.ref.user_id)
+    return [
+        memory
+        for memory in memories
+        if (memory.values["session_id"], memory.namespace, memory.user_id) != here
+        or memory.values["extraction_strategy"] != "message"
+        or not ids.issuperset(memory.values["extracted_from"] or ("",))
+    ]
 
 
 def _narrowed(request: SearchRequest, ref: SessionRef) -> SearchRequest:
@@ -283,29 +278,29 @@ def _narrowed(request: SearchRequest, ref: SessionRef) -> SearchRequest:
     return request.model_copy(update=update) if update else request
 
 
-def text(value: str) -> TextContent:
-    """A text block."""
-    return made(TextContent, {"type": "text", "text": value, "annotations": None, "meta": None})
+class _Line(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def memory_type(self) -> str: ...
+    @property
+    def when(self) -> datetime: ...
 
 
-def said(stored: StoredMessage) -> Message:
-    """A stored message as part of a prompt; whatever is not the user's is the assistant's."""
-    role = "user" if stored.message.role == "user" else "assistant"
-    return made(Message, {"role": role, "content": text(stored.message.content)})
-
-
-def lines(memories: Sequence[MemoryRecordResult], request: SearchRequest) -> str:
+def lines(memories: Sequence[_Line], request: SearchRequest) -> str:
     """The memories as lines, oldest first: the order of a growing store, so that the prompts of following turns begin alike."""
     if not memories:
         return NO_MEMORIES
     zone = zone_of(request.timezone)
     now = (request.reference_time or datetime.now(UTC)).astimezone(zone)
-    ordered = sorted(memories, key=lambda memory: (memory.event_date or memory.created_at, memory.id))
+    ordered = sorted(memories, key=lambda memory: (memory.when, memory.id))
     return "\n".join(line(memory, now, zone) for memory in ordered) + DATA_NOTE
 
 
-def line(memory: MemoryRecordResult, now: datetime, zone: tzinfo) -> str:
+def line(memory: _Line, now: datetime, zone: tzinfo) -> str:
     """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
-    when = (memory.event_date or memory.created_at).astimezone(zone)
+    when = memory.when.astimezone(zone)
     name = " ".join(memory.id.splitlines())
-    return f"- [{day(when)}, {ago(when, now)}; {memory.memory_type.value}] {' '.join(memory.text.split())} (ID: {name})"
+    return f"- [{day(when)}, {ago(when, now)}; {memory.memory_type}] {' '.join(memory.text.split())} (ID: {name})"

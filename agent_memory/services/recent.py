@@ -9,9 +9,10 @@ from agent_memory.promptmarks import own_words
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.longterm import message_memory
 from agent_memory.settings import Settings
+from agent_memory.storage.cards import Card
 from agent_memory.storage.codec import StoredMessage
 from agent_memory.suspicion import suspicion
-from agent_memory_client.models import MemoryRecord, MemoryRecordResult, SearchRequest, SearchScoreTypeEnum
+from agent_memory_client.models import MemoryRecord, SearchRequest
 
 # A message must hold this share of the query's words to be an answer; nothing ranks it against the memories yet.
 _SHARE = 1 / 3
@@ -36,7 +37,7 @@ def user_of(settings: Settings, scope: Scope, request: SearchRequest) -> str | N
 
 def matching(
     settings: Settings, request: SearchRequest, here: SessionRef | None, messages: Sequence[tuple[SessionRef, StoredMessage]]
-) -> list[MemoryRecordResult]:
+) -> list[Card]:
     """The messages that share enough words with the query, best first, as the memories that they are about to become.
 
     Those of the session that the prompt is for are left out: the prompt shows them anyway.
@@ -54,11 +55,10 @@ def matching(
         if share >= _SHARE and analysis.carries_information(text):
             found.append((share, ref, stored, text))
     found.sort(key=lambda one: -one[0])
-    return [_result(message_memory(ref, stored, text), share) for share, ref, stored, text in found[: min(_MOST, request.limit)]]
+    return [_card(message_memory(ref, stored, text), share) for share, ref, stored, text in found[: min(_MOST, request.limit)]]
 
 
-def _result(record: MemoryRecord, share: float) -> MemoryRecordResult:
-    fields = {name: getattr(record, name) for name in MemoryRecord.model_fields}
-    return MemoryRecordResult.model_construct(
-        **fields, dist=1.0 - share, score=share, score_type=SearchScoreTypeEnum.KEYWORD, explanation=None
-    )
+def _card(record: MemoryRecord, share: float) -> Card:
+    card = Card.of("", record)
+    card.place(1.0 - share, share, "keyword")
+    return card

@@ -13,24 +13,22 @@ from agent_memory.services import ranking
 from agent_memory.services.listing import Listing
 from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.ordering import Ordering
+from agent_memory.services.pages import Page
 from agent_memory.services.plans import Places, Plan, Ranked, Ranking, asks_for_recency
 from agent_memory.services.queries import QueryReader
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage import filters
-from agent_memory.storage.codec import made
+from agent_memory.storage.cards import Card, CardReader
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.memories import Hits, MemoryStore, parse_hits
 from agent_memory_client.models import (
     AnswerExplanation,
     Cut,
     HitExplanation,
-    MemoryRecord,
-    MemoryRecordResult,
     MemoryRecordResultsResponse,
     SearchModeEnum,
     SearchRequest,
-    SearchScoreTypeEnum,
 )
 
 # Repeats are looked for down to this place: every page costs all places before it.
@@ -41,17 +39,29 @@ class SearchService:
     """Searches in long-term memory."""
 
     def __init__(
-        self, settings: Settings, reader: Reader, store: MemoryStore, queries: QueryReader, ordering: Ordering, usage: UsageLog
+        self,
+        settings: Settings,
+        reader: Reader,
+        store: MemoryStore,
+        cards: CardReader,
+        queries: QueryReader,
+        ordering: Ordering,
+        usage: UsageLog,
     ) -> None:
         self._settings = settings
         self._read = reader
         self._store = store
+        self._cards = cards
         self._queries = queries
         self._ordering = ordering
         self._usage = usage
         self._listing = Listing(reader, store)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
+        """As `answer`, as the wire model."""
+        return (await self.answer(scope, body, optimize_query=optimize_query)).model()
+
+    async def answer(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> Page:
         """A page of memories. Raises Refused, BadInput, RedisUnavailable.
 
         When the embedding model is away, searches go by words alone. With `optimize_query` a language model puts the query into other
@@ -79,15 +89,10 @@ class SearchService:
         memories = await self.results(scope, plan, page)
         after = body.offset + body.limit
         more = after < found.total and len(page) == body.limit
-        self.count_reading(scope, plan, memories)
+        self.count_reading(plan, memories)
         notices = [*plan.notices, *found.notices]
-        return MemoryRecordResultsResponse(
-            memories=memories,
-            total=found.total,
-            next_offset=after if more else None,
-            notices=notices or None,
-            explanation=answer_explanation(plan, found, cut) if body.explain else None,
-        )
+        why = answer_explanation(plan, found, cut) if body.explain else None
+        return Page(memories, found.total, after if more else None, notices, why)
 
     async def without_repeats(self, scope: Scope, plan: Plan, found: Ranking) -> tuple[Ranking, dict[str, str]]:
         """The ranking without memories that only repeat a better one, and for each of these (by name in keys) the id of that one.
@@ -96,18 +101,18 @@ class SearchService:
         """
         looked = found.ranked[:_MOST_DISTINCT]
         shown, kept, repeats = Shown(), list[Ranked](), dict[str, str]()
-        for hit, record in zip(looked, await self._store.fetch(scope, [hit.mid for hit in looked]), strict=True):
-            by = None if record is None else shown.add(record)
+        for hit, card in zip(looked, await self._cards(scope, [hit.mid for hit in looked]), strict=True):
+            by = None if card is None else shown.add(card)
             if by is None:
                 kept.append(hit)
             else:
                 repeats[hit.mid] = by
         return replace(found, total=found.total - len(repeats), ranked=[*kept, *found.ranked[_MOST_DISTINCT:]]), repeats
 
-    def count_reading(self, scope: Scope, plan: Plan, memories: Sequence[MemoryRecord]) -> None:
+    def count_reading(self, plan: Plan, memories: Sequence[Card]) -> None:
         """Counts that these were found and shown: not in listings, and not for a caller who asked for an answer without recency."""
         if plan.mode is not None and plan.request.recency_boost is not False:
-            self._usage.read((self._store.mid(scope, memory.id), memory.access_count) for memory in memories)
+            self._usage.read((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
     async def prepare(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, anew: bool = False) -> Plan:
         """The plan of a search; see `QueryReader.plan`."""
@@ -245,18 +250,18 @@ class SearchService:
         # Places are put together when they are looked at: no more than the page needs.
         return list(islice((hit for hit in found.ranked if hit.mid not in without), start, start + request.limit))
 
-    async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[MemoryRecordResult]:
+    async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[Card]:
         """The memories of a page, read in one round trip; what was deleted meanwhile is left out."""
-        found = await self._store.load(scope, [hit.mid for hit in page])
-        records = [None if one is None else one.record for one in found]
-        kind = None if plan.mode is None else SearchScoreTypeEnum("keyword" if plan.degraded else plan.mode.value)
+        found = await self._cards(scope, [hit.mid for hit in page])
+        kind = None if plan.mode is None else "keyword" if plan.degraded else plan.mode.value
         first = plan.request.offset + 1
-        explained = plan.request.explain
-        return [
-            result(record, hit, kind, first + place if explained else None)
-            for place, (hit, record) in enumerate(zip(page, records, strict=True))
-            if record is not None
-        ]
+        shown: list[Card] = []
+        for place, (hit, card) in enumerate(zip(page, found, strict=True)):
+            if card is not None:
+                why = explanation(hit, first + place) if plan.request.explain else None
+                card.place(max(hit.distance, 0.0), hit.score, kind, why)
+                shown.append(card)
+        return shown
 
 
 def _best_first(scores: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -280,13 +285,6 @@ def _joined(here: Hits, past: Hits) -> Hits:
     else:
         hits.sort(key=lambda hit: hit.value, reverse=True)
     return Hits.of(here.total + past.total, hits)
-
-
-def result(record: MemoryRecord, hit: Ranked, kind: SearchScoreTypeEnum | None, rank: int | None = None) -> MemoryRecordResult:
-    """A memory with its place in the answer, and (with a rank) how it came there."""
-    why = None if rank is None else explanation(hit, rank)
-    place: dict[str, Any] = {"dist": max(hit.distance, 0.0), "score": hit.score, "score_type": kind, "explanation": why}
-    return made(MemoryRecordResult, {**record.__dict__, **place})
 
 
 def answer_explanation(plan: Plan, found: Ranking, cut: list[Cut]) -> AnswerExplanation:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ulid import ULID
 
@@ -300,9 +300,17 @@ class WorkingMemoryService:
         )
 
 
-def fitting(messages: Sequence[StoredMessage], window: int, *, overhead: int = 0) -> list[StoredMessage]:
+class _HasTokens(Protocol):
+    @property
+    def tokens(self) -> int: ...
+
+
+Counted = TypeVar("Counted", bound=_HasTokens)
+
+
+def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
     """The longest run of last messages whose tokens, each with an overhead, fit into a window; the last one in any case."""
-    kept: list[StoredMessage] = []
+    kept: list[Counted] = []
     left = window
     for stored in reversed(messages):
         left -= stored.tokens + overhead

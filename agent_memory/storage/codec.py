@@ -101,6 +101,22 @@ def decode_entry(raw: bytes) -> StoredMessage:
     return StoredMessage(int(seq), int(tokens), made(MemoryMessage, values), promote)
 
 
+class Turn(NamedTuple):
+    """What a prompt shows of a message, and its tokens."""
+
+    tokens: int
+    id: str
+    role: str
+    content: str
+
+
+def decode_turn(raw: bytes) -> Turn:
+    """As `decode_entry`, for who needs no more."""
+    _, tokens, text = raw.split(b" ", 2)
+    body = from_json(text)
+    return Turn(int(tokens), body["i"], body["r"], body["c"])
+
+
 @dataclass(frozen=True, slots=True)
 class SessionState:
     """A stored session as it was read. `fence` changes whenever its oldest messages or its context do."""
@@ -126,6 +142,15 @@ class SessionState:
     promoted_to: int = 0
     extracted_to: int = 0
     promoted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTurns:
+    """What a prompt shows of a session."""
+
+    ref: SessionRef
+    context: str | None
+    messages: list[Turn]
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from agent_memory.errors import Forbidden
 from agent_memory.scope import Scope, SessionRef
 from agent_memory_client.models import MemoryRecord
 
 
-def within(scope: Scope, record: MemoryRecord) -> bool:
+class Owned(Protocol):
+    """What says whose it is."""
+
+    @property
+    def namespace(self) -> str | None: ...
+    @property
+    def user_id(self) -> str | None: ...
+    @property
+    def agent_id(self) -> str | None: ...
+
+
+def within(scope: Scope, record: Owned) -> bool:
     """Whether a memory of the scope's tenant may be seen."""
     if not scope.limited:
         return True

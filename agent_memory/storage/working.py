@@ -12,7 +12,17 @@ from redis.asyncio.client import Pipeline
 
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage import filters
-from agent_memory.storage.codec import SessionState, StoredMessage, decode_entry, decode_session, encode_message, iso, message_identity
+from agent_memory.storage.codec import (
+    SessionState,
+    SessionTurns,
+    StoredMessage,
+    decode_entry,
+    decode_session,
+    decode_turn,
+    encode_message,
+    iso,
+    message_identity,
+)
 from agent_memory.storage.connection import read
 from agent_memory.storage.indexes import session_index_name
 from agent_memory.storage.keys import Keys, tag, untag
@@ -27,6 +37,7 @@ from agent_memory_client.models import MemoryMessage, MemoryStrategyConfig
 JOURNAL_CONTEXT = 10
 # Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
 REMEMBERED_IDS = 1000
+_SHOWN = ("sid", "ns", "us", "ctx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +161,25 @@ class SessionStore:
         parse: list[Callable[[list[Any]], SessionState | None]] = []
         replies = await read(self._client, lambda pipe: parse.append(self.queue_read(pipe, scope, ref, last)))
         return parse[-1](replies)
+
+    def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef) -> None:
+        """Puts the read of what a prompt shows of a session on a pipeline; `parse_turns` takes the 2 replies."""
+        k = self._keys.session(self._sid(scope, ref))
+        pipe.hmget(k.meta, _SHOWN)
+        pipe.lrange(k.messages, 0, -1)
+
+    @staticmethod
+    def parse_turns(replies: Sequence[Any]) -> SessionTurns | None:
+        """What `queue_turns` asked for; None when there is no such session."""
+        (session, namespace, user, context), entries = replies
+        if session is None:
+            return None
+        ref = SessionRef(session.decode(), None if namespace is None else namespace.decode(), None if user is None else user.decode())
+        return SessionTurns(ref, None if context is None else context.decode(), list(map(decode_turn, entries)))
+
+    async def turns(self, scope: Scope, ref: SessionRef) -> SessionTurns | None:
+        """What a prompt shows of the session with exactly this identity."""
+        return self.parse_turns(await read(self._client, lambda pipe: self.queue_turns(pipe, scope, ref)))
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
         """Up to two sessions of this id whose namespace and user are the given ones, where given."""

@@ -133,7 +133,7 @@ async def test_a_request_ends_at_its_deadline() -> None:
             cancelled.set()
             raise
 
-    app = create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.05), Recorded(answers={"search.search": hang}).runtime)
+    app = create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.05), Recorded(answers={"search.answer": hang}).runtime)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         answer = await client.post("/v1/long-term-memory/search", json={"text": "x"})
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 from agent_memory.cli.connections import KEEP_ALIVE_SECONDS, bounded
 from agent_memory.runtime import Readiness, Runtime
+from agent_memory.services.pages import Page, Prompt
 from agent_memory.services.working import SessionAnswer
 from agent_memory.storage.outbox import Backlog
 from agent_memory.tasks import DueKind
@@ -152,6 +153,8 @@ _ANSWERS: dict[str, Callable[[], Any]] = {
     "longterm.patch": lambda: MemoryRecord(id="m1", text="a fact"),
     "search.search": lambda: MemoryRecordResultsResponse(memories=[], total=0),
     "recall.prompt": lambda: MemoryPromptResponse(messages=[]),
+    "search.answer": lambda: Page([], 0, None, [], None),
+    "recall.answer": lambda: Prompt([], [], [], None),
     "outbox.backlog": lambda: {kind: Backlog(2, 1, 1.5) for kind in DueKind},
     "ready": lambda: Readiness(True, {"redis": "ok"}),
 }

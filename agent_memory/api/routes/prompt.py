@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Body, Response
 
-from agent_memory.api.answers import ModelResponse, errors
+from agent_memory.api.answers import ValuesResponse, errors
 from agent_memory.api.deps import OptimizeQuery, RuntimeDep, ScopeDep
 from agent_memory.api.operation import operations
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
@@ -24,4 +24,4 @@ async def memory_prompt(
     runtime: RuntimeDep, scope: ScopeDep, body: Annotated[MemoryPromptRequest, Body()], optimize_query: OptimizeQuery = False
 ) -> Response:
     """Messages ready for a chat model: the session's summary and messages, the memories that fit the query, and the query."""
-    return ModelResponse(await runtime.recall.prompt(scope, body, optimize_query=optimize_query))
+    return ValuesResponse((await runtime.recall.answer(scope, body, optimize_query=optimize_query)).values())

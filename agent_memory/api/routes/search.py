@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Body, Response
 
-from agent_memory.api.answers import ModelResponse, errors
+from agent_memory.api.answers import ModelResponse, ValuesResponse, errors
 from agent_memory.api.deps import OptimizeQuery, RuntimeDep, ScopeDep
 from agent_memory.api.operation import operations
 from agent_memory_client.models import ExplainRequest, Explanation, MemoryRecordResultsResponse, SearchRequest
@@ -24,7 +24,7 @@ async def search_long_term_memory(
     runtime: RuntimeDep, scope: ScopeDep, body: Annotated[SearchRequest, Body()], optimize_query: OptimizeQuery = False
 ) -> Response:
     """Searches by meaning, by words or by both; without a text, lists what the filters let through."""
-    return ModelResponse(await runtime.search.search(scope, body, optimize_query=optimize_query))
+    return ValuesResponse((await runtime.search.answer(scope, body, optimize_query=optimize_query)).values())
 
 
 @router.post(

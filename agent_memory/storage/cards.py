@@ -1,0 +1,163 @@
+"""Memories on their way from Redis into an answer: what is stored, read once and written out again, without a model in between.
+
+An answer shows ten memories, and nothing is asked for more often. A model of each, and JSON of the models, took half of a search: a model
+is made only for who asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from pydantic_core import from_json, to_jsonable_python
+from redis.asyncio import Redis
+
+from agent_memory.scope import Scope
+from agent_memory.storage.codec import decode_memory
+from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.keys import Keys, tag
+from agent_memory.storage.reach import within
+from agent_memory.storage.records import PAST, READ_FIELDS
+from agent_memory.storage.usage import queue_usage
+from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
+
+# What an answer says of every memory, in the order of the model, whether or not it was given; the rest is left out when it has no value.
+_ALWAYS: dict[str, Any] = {
+    name: None if field.is_required() or field.default_factory is not None else field.default
+    for name, field in MemoryRecordResult.model_fields.items()
+    if field.exclude_if is None
+} | {"extraction_strategy_config": {}, "metadata": {}, "memory_type": "message"}
+_KNOWN = frozenset(MemoryRecord.model_fields)
+_STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
+_INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date")
+_OTHER_INSTANTS = frozenset({"valid_from", "valid_to", "expires_at"})
+_TAGS = ("topics", "entities", "extracted_from")
+_EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields) | {"message_ids": []}
+
+
+class CardReader:
+    """Reads them."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, names: Sequence[str]) -> list[Card | None]:
+        """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
+        or where it is not the caller's after all."""
+        if not names:
+            return []
+        keys, mids = self._keys, [name.removeprefix(PAST).partition(".")[0] for name in names]
+
+        def build(pipe: Pipe) -> None:
+            for name in names:
+                key = keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else keys.memory(name)
+                pipe.execute_command("HMGET", key, *READ_FIELDS)
+            queue_usage(pipe, keys, mids)
+
+        *rows, usage = await read(self._client, build)
+        owner = tag(scope.tenant).encode()
+        found = [read_card(owner, mid, row, used) for mid, row, used in zip(mids, rows, usage, strict=True)]
+        return [one if one is not None and within(scope, one) else None for one in found] if scope.limited else found
+
+
+class Card:
+    """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them."""
+
+    __slots__ = ("mid", "values", "when")
+
+    def __init__(self, mid: str, values: dict[str, Any]) -> None:
+        self.mid = mid
+        self.values = values
+        self.when = datetime.fromisoformat(values["event_date"] or values["created_at"])
+        """When it happened, or was made."""
+
+    @classmethod
+    def of(cls, mid: str, record: MemoryRecord) -> Card:
+        """That of a record which is not stored, or stored by another version."""
+        return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
+
+    @property
+    def id(self) -> str:
+        return self.values["id"]
+
+    @property
+    def text(self) -> str:
+        return self.values["text"]
+
+    @property
+    def user_id(self) -> str | None:
+        return self.values["user_id"]
+
+    @property
+    def namespace(self) -> str | None:
+        return self.values["namespace"]
+
+    @property
+    def agent_id(self) -> str | None:
+        return self.values.get("agent_id")
+
+    @property
+    def memory_type(self) -> str:
+        return self.values["memory_type"]
+
+    @property
+    def created_at(self) -> datetime:
+        return datetime.fromisoformat(self.values["created_at"])
+
+    @property
+    def event_date(self) -> datetime | None:
+        """When it happened, if it says so."""
+        return None if self.values["event_date"] is None else self.when
+
+    def place(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
+        """Says where it stands in an answer."""
+        self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
+
+    def model(self) -> MemoryRecordResult:
+        """As the wire model."""
+        return MemoryRecordResult.model_validate(self.values, context=ANSWER)
+
+
+def read_card(tenant: bytes, mid: str, row: Sequence[bytes | None], used: bytes | None) -> Card | None:
+    """What `READ_FIELDS` of a hash and its usage say, as `records.read_row` and `usage.with_usage` do; None when there is none, or it is
+    another's than this tenant's, given by its tag."""
+    owner, raw, version, recorded, first, retired = row
+    if owner != tenant or raw is None or version is None:
+        return None
+    body = cast("dict[str, Any]", from_json(raw))
+    if not (body.keys() <= _KNOWN and body.keys() >= _STORED):
+        # What another version wrote: pydantic knows what to leave out and what to add.
+        body = cast("dict[str, Any]", to_jsonable_python(decode_memory(raw)))
+    values = {**_ALWAYS, **body}
+    for name in _INSTANTS:
+        text = values[name]
+        if text is not None and text[-1] != "Z":
+            values[name] = _instant(datetime.fromisoformat(text))
+    if not _OTHER_INSTANTS.isdisjoint(body):
+        for name in _OTHER_INSTANTS.intersection(body):
+            values[name] = body[name] and _instant(datetime.fromisoformat(body[name]))
+    for name in _TAGS:
+        if values[name] is None:
+            values[name] = []
+    if values.get("evidence") is not None:
+        values["evidence"] = [{**_EVIDENCE, **piece} for piece in values["evidence"]]
+    at = first or recorded
+    if at is not None:
+        values["recorded_at"] = _instant(datetime.fromtimestamp(float(at), UTC))
+    if retired is not None:
+        values["retired_at"] = _instant(datetime.fromtimestamp(float(retired), UTC))
+    if used is not None:
+        count, read_at = used.split()
+        values["access_count"] = max(values["access_count"], int(count))
+        moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
+        if moment > datetime.fromisoformat(values["last_accessed"]):
+            values["last_accessed"] = _instant(moment)
+    return Card(mid, values)
+
+
+def _instant(moment: datetime) -> str:
+    """As pydantic writes it."""
+    text = moment.astimezone(UTC).isoformat()
+    return f"{text[:-6]}Z"
