@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import itemgetter
+from typing import TypeVar
 
 from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.base import Reranker
@@ -26,6 +28,11 @@ class Ordering:
         self._settings = settings.search
         self._store = store
         self._reranker = reranker
+
+    @property
+    def reranks(self) -> bool:
+        """Whether there is a reranking model, which looks at a ranking as it is without it."""
+        return self._reranker is not None
 
     async def ordered(self, scope: Scope, plan: Plan, found: Ranking) -> Ranking:
         """The ranking in its final order. Which memories are in it, and their scores, stay as they are."""
@@ -77,3 +84,15 @@ class Ordering:
             return replace(found, notices=[*found.notices, "the reranking model gave no answer in time: ordered without it"])
         best = sorted(zip(scores, there, strict=True), key=lambda pair: -pair[0])
         return replace(found, ranked=[*(hit._replace(reranked=score) for score, (hit, _) in best), *found.ranked[most:]])
+
+
+_One = TypeVar("_One")
+
+
+def by_age(plan: Plan, scored: Sequence[tuple[float, _One]], created: Sequence[float]) -> list[tuple[float, _One]]:
+    """What has scores, best first, in the order that mild weights give it with the times (epoch seconds) when it was made."""
+    moment = (plan.request.reference_time or datetime.now(UTC)).timestamp()
+    recent = ranking.novelties([moment - at for at in created], ranking.MILD)
+    aged = [(one[0] + ranking.MILD.recency * new, one) for new, one in zip(recent, scored, strict=True)]
+    aged.sort(key=itemgetter(0), reverse=True)
+    return [one for _, one in aged]

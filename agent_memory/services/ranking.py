@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import itemgetter
 from typing import NamedTuple
 
 # The weight of meaning against words when the caller gives none; docs/recall.md has the measurements (0.35 to 0.55 are alike).
@@ -97,10 +96,9 @@ def relevant(
     answers for the answer's sake."""
     kept: list[Scored] = []
     rest: list[Scored] = []
-    near = similarities.get
+    there = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     for one in fused:
-        name = one[1]
-        (kept if name in words or near(name, 0.0) >= least_similarity or name in also else rest).append(one)
+        (kept if one[1] in there else rest).append(one)
     return kept, rest
 
 
@@ -168,9 +166,20 @@ def recency_score(similarity: float, accessed: datetime, created: datetime, now:
     return weights.semantic * similarity + weights.recency * recent
 
 
+def head(order: Sequence[Scored], count: int, weights: RecencyWeights) -> Sequence[Scored]:
+    """Those of a list, best first, that may be among the first `count` once age has had its say, which adds 0 to `weights.recency`."""
+    if len(order) <= count:
+        return order
+    least = order[count - 1][0] - weights.recency / weights.semantic
+    end = count
+    while end < len(order) and order[end][0] >= least:
+        end += 1
+    return order[:end]
+
+
 def _ordered(fused: Iterable[Scored]) -> list[Scored]:
-    """Best first, equal ones by name. Two stable sorts: one with a key in Python would take three times as long."""
-    return sorted(sorted(fused, key=itemgetter(1)), key=itemgetter(0), reverse=True)
+    """Best first, equal ones by name: the engine's own order is that of the last writing."""
+    return sorted(fused, reverse=True)
 
 
 def _ranks(scores: Mapping[str, float]) -> Mapping[str, int]:

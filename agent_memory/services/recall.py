@@ -230,7 +230,7 @@ class RecallService:
         taken: list[Card] = []
         cut = await self._seen(scope, plan, found, seen)
         told, there, wanted = Shown(), tokens, 0
-        memories = [*elsewhere, *await self._search.results(scope, plan, self._search.page(plan, found, without=seen))]
+        memories = [*elsewhere, *(await self._search.shown(scope, plan, found, without=seen))[0]]
         # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
         bytes_fit = sum(len(memory.text.encode()) + _PER_MEMORY for memory in memories) <= tokens
         for memory in memories:

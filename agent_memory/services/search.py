@@ -12,7 +12,7 @@ from agent_memory.scope import Scope
 from agent_memory.services import ranking
 from agent_memory.services.listing import Listing
 from agent_memory.services.near_duplicates import Shown
-from agent_memory.services.ordering import Ordering
+from agent_memory.services.ordering import Ordering, by_age
 from agent_memory.services.pages import Page
 from agent_memory.services.plans import Places, Plan, Ranked, Ranking, asks_for_recency
 from agent_memory.services.queries import QueryReader
@@ -33,6 +33,8 @@ from agent_memory_client.models import (
 
 # Repeats are looked for down to this place: every page costs all places before it.
 _MOST_DISTINCT = 400
+# For so many more than a page holds, reading their records to know their age is the shortest way.
+_FEW_MORE = 10
 
 
 class SearchService:
@@ -85,10 +87,9 @@ class SearchService:
                 names = {hit.mid: hit for hit in whole.ranked}
                 told = await self.results(scope, plan, [names[mid] for mid in repeats])
                 cut = [Cut(memory_id=memory.id, reason="collapsed", by=repeats[self._store.mid(scope, memory.id)]) for memory in told]
-        page = self.page(plan, found)
-        memories = await self.results(scope, plan, page)
+        memories, whole = await self.shown(scope, plan, found)
         after = body.offset + body.limit
-        more = after < found.total and len(page) == body.limit
+        more = after < found.total and whole
         self.count_reading(plan, memories)
         notices = [*plan.notices, *found.notices]
         why = answer_explanation(plan, found, cut) if body.explain else None
@@ -149,7 +150,7 @@ class SearchService:
         request, store = plan.request, self._store
         if plan.empty:
             return 0
-        times = () if plan.weights is None else ("c", "la") if asks_for_recency(request) else ("c",)
+        times = () if plan.weights is None or self._late(plan) else ("c", "la") if asks_for_recency(request) else ("c",)
         phrase = filters.quoting(plan.phrases, plan.loose, every=plan.mode is SearchModeEnum.HYBRID)
         words = partial(store.queue_words, pipe, limit=plan.depth, scorer=plan.scorer)
         words = partial(words, fields=times, past=past, mute=plan.muted, phrase=phrase)
@@ -176,7 +177,15 @@ class SearchService:
         """The order of what the replies brought, with all that has a say in it."""
         if plan.mode is None and not plan.empty:
             return await self._listing.ranking(plan, replies)
-        return await self._ordering.ordered(scope, plan, self._ranked(plan, replies))
+        found = self._ranked(plan, replies)
+        return found if self._late(plan) else await self._ordering.ordered(scope, plan, found)
+
+    def _late(self, plan: Plan) -> bool:
+        """Whether the age of memories has its say when their records are there, which it can where it only parts those that fit alike:
+        the few that may be shown are asked for their age then, and not hundreds before. Only for the beginning of a ranking."""
+        request = plan.request
+        plain = not (request.offset or request.explain or request.distinct) and plan.past is None and plan.mode is not None
+        return plain and plan.weights is ranking.MILD and not self._ordering.reranks
 
     def _ranked(self, plan: Plan, replies: Sequence[Any]) -> Ranking:
         """The order by scores."""
@@ -188,15 +197,15 @@ class SearchService:
             half = len(answers) // 2
             answers = [_joined(here, past) for here, past in zip(answers[:half], answers[half:], strict=True)]
         first = answers[0]
-        created = _times(answers, b"c") if plan.weights is not None else {}
+        created = {} if plan.weights is None or self._late(plan) else _times(answers, b"c")
         accessed = _times(answers, b"la") if plan.weights is not None and asks_for_recency(plan.request) else {}
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
-            order = [(ranking.saturated(value), name) for name, value in _best_first(dict(zip(first.names, first.values, strict=True)))]
+            order = [(ranking.saturated(value), name) for value, name in _best_first(dict(zip(first.names, first.values, strict=True)))]
             return Ranking(first.total, Places(order, lambda score, name: Ranked(name, score, 1.0 - score), created, accessed))
         near = {name: 1.0 - distance for name, distance in zip(first.names, first.values, strict=True)}
         if plan.mode is SearchModeEnum.SEMANTIC:
             total = first.total if len(answers) == 1 else answers[1].total
-            order = [(max(0.0, alike), name) for name, alike in _best_first(near)]
+            order = [(max(0.0, alike), name) for alike, name in _best_first(near)]
             return Ranking(total, Places(order, lambda score, name: Ranked(name, score, 1.0 - near[name]), created, accessed))
         words = dict(zip(answers[2].names, answers[2].values, strict=True))
         last_word = min(words.values()) if len(words) >= plan.depth else 0.0
@@ -250,6 +259,27 @@ class SearchService:
         # Places are put together when they are looked at: no more than the page needs.
         return list(islice((hit for hit in found.ranked if hit.mid not in without), start, start + request.limit))
 
+    async def shown(self, scope: Scope, plan: Plan, found: Ranking, without: Collection[str] = ()) -> tuple[list[Card], bool]:
+        """The memories of the request's page of a ranking, some left out, and whether there were enough for a whole page."""
+        places, count = found.ranked, plan.request.limit
+        if not (isinstance(places, Places) and self._late(plan)):
+            page = self.page(plan, found, without)
+            return await self.results(scope, plan, page), len(page) == count
+        order = [one for one in places.order if one[1] not in without] if without else places.order
+        # Who names a time says by that which age is wanted.
+        first = order[:count] if plan.span is not None else ranking.head(order, count, ranking.MILD)
+        many = len(first) > count + _FEW_MORE
+        if many:
+            names = [name for _, name in first]
+            first = by_age(plan, first, [float(at or 0) for at in await self._read(lambda pipe: self._store.queue_created(pipe, names))])[
+                :count
+            ]
+        cards = await self.results(scope, plan, [places.at(*one) for one in first])
+        if plan.span is None and not many:
+            scored = [(card.values["score"], card) for card in cards]
+            cards = [card for _, card in by_age(plan, scored, [card.created_at.timestamp() for card in cards])[:count]]
+        return cards, len(order) >= count
+
     async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[Card]:
         """The memories of a page, read in one round trip; what was deleted meanwhile is left out."""
         found = await self._cards(scope, [hit.mid for hit in page])
@@ -264,9 +294,9 @@ class SearchService:
         return shown
 
 
-def _best_first(scores: Mapping[str, float]) -> list[tuple[str, float]]:
+def _best_first(scores: Mapping[str, float]) -> list[ranking.Scored]:
     """What scores alike stands in the order of its name: the engine's own order is that of the last writing."""
-    return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(zip(scores.values(), scores, strict=True), reverse=True)
 
 
 def _times(answers: Sequence[Hits], field: bytes) -> dict[str, float]:
@@ -279,12 +309,9 @@ def _times(answers: Sequence[Hits], field: bytes) -> dict[str, float]:
 
 def _joined(here: Hits, past: Hits) -> Hits:
     """Two answers to one question as one, by distance or by score: each list has its own kind of value."""
-    hits = [*here.hits, *past.hits]
-    if any(b"d" in hit.fields for hit in hits):
-        hits.sort(key=lambda hit: hit.value)
-    else:
-        hits.sort(key=lambda hit: hit.value, reverse=True)
-    return Hits.of(here.total + past.total, hits)
+    hits, distances = [*here.hits, *past.hits], here.distances or past.distances
+    hits.sort(key=lambda hit: hit.value, reverse=not distances)
+    return Hits.of(here.total + past.total, hits, distances=distances)
 
 
 def answer_explanation(plan: Plan, found: Ranking, cut: list[Cut]) -> AnswerExplanation:

@@ -43,16 +43,20 @@ class Hits:
     names: Sequence[str] = ()
     values: Sequence[float] = ()
     rows: Sequence[Row] = ()
+    """None at all where no fields were asked for."""
+    distances: bool = False
+    """Whether values are distances, and not scores."""
 
     @property
     def hits(self) -> list[Hit]:
         """The page, one by one."""
-        rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in self.rows)
+        given: Sequence[Row] = self.rows or [_NO_FIELDS] * len(self.names)
+        rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in given)
         return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
 
     def numbers(self, field: bytes) -> dict[str, float]:
         """The numbers in a field, of those that have it."""
-        pairs = zip(self.names, self.rows, strict=True)
+        pairs = zip(self.names, self.rows, strict=False)
         first = self.rows[0] if self.rows else _NO_FIELDS
         if not isinstance(first, list):
             return {name: float(row[field]) for name, row in pairs if field in row and not isinstance(row, list)}
@@ -65,9 +69,9 @@ class Hits:
         return found
 
     @classmethod
-    def of(cls, total: int, hits: Sequence[Hit]) -> Hits:
+    def of(cls, total: int, hits: Sequence[Hit], *, distances: bool) -> Hits:
         """An answer of single hits."""
-        return cls(total, [hit.mid for hit in hits], [hit.value for hit in hits], [hit.fields for hit in hits])
+        return cls(total, [hit.mid for hit in hits], [hit.value for hit in hits], [hit.fields for hit in hits], distances)
 
 
 class Listed(NamedTuple):
@@ -101,26 +105,10 @@ class MemoryQueries:
         limit = min(limit, _MOST_RESULTS)
         query = f"({clause})=>[KNN {limit} @{self._spec.field} $q AS d]"
         blob = vector.astype(self._spec.numpy_type).tobytes()
-        command = [
-            "FT.SEARCH",
-            self._history if past else self._vectors,
-            query,
-            "PARAMS",
-            2,
-            "q",
-            blob,
-            "RETURN",
-            1 + len(fields),
-            "d",
-            *fields,
-            "SORTBY",
-            "d",
-            "LIMIT",
-            0,
-            limit,
-            "DIALECT",
-            2,
-        ]
+        index = self._history if past else self._vectors
+        # Without fields, what they are sorted by is sent beside the keys: a list of each hit's own would double the reply.
+        content = ("RETURN", 1 + len(fields), "d", *fields) if fields else ("NOCONTENT", "WITHSORTKEYS")
+        command = ("FT.SEARCH", index, query, "PARAMS", 2, "q", blob, *content, "SORTBY", "d", "LIMIT", 0, limit, "DIALECT", 2)
         pipe.execute_command(*command)
 
     def queue_within(
@@ -178,6 +166,11 @@ class MemoryQueries:
         index = self._history if past else self._vectors if embedded else self._words
         pipe.execute_command("FT.SEARCH", index, clause, "LIMIT", 0, 0, "DIALECT", 2)
 
+    def queue_created(self, pipe: Pipeline, mids: Sequence[str]) -> None:
+        """When (epoch seconds) each of these memories was made, in one reply each; None for what is not there."""
+        for mid in mids:
+            pipe.hget(self._keys.memory(mid), "c")
+
     def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
         """Whether one memory matches: the total is 1 or 0."""
         key = self._keys.memory(mid)
@@ -206,9 +199,13 @@ def parse_hits(reply: Any) -> Hits:
     if warnings:
         raise RedisUnavailable(f"the search is incomplete: {warnings[0].decode('utf-8', 'replace')[:120]}", retry_after=2)
     found: Sequence[Any] = reply[b"results"]
+    if found and b"sortkey" in found[0]:
+        names, values = _names([row[b"id"] for row in found]), _distances([row[b"sortkey"] for row in found])
+        return Hits(int(reply[b"total_results"]), names, values, distances=True)
     rows: list[Row] = [row.get(b"extra_attributes") or _NO_FIELDS for row in found]
     scores = None if not found or b"score" not in found[0] else [row[b"score"] for row in found]
-    return Hits(int(reply[b"total_results"]), _names([row[b"id"] for row in found]), _values(rows, scores), rows)
+    names = _names([row[b"id"] for row in found])
+    return Hits(int(reply[b"total_results"]), names, _values(len(names), rows, scores), rows, bool(rows) and b"d" in rows[0])
 
 
 def _parse_list(reply: list[Any]) -> Hits:
@@ -216,13 +213,15 @@ def _parse_list(reply: list[Any]) -> Hits:
     total, parts = int(reply[0]), reply[1:]
     if not parts:
         return Hits(total)
+    if len(parts) > 1 and isinstance(parts[1], bytes) and parts[1].startswith(b"#"):
+        return Hits(total, _names(parts[::2]), _distances(parts[1::2]), distances=True)
     # Keys have colons, scores have none.
     scored = len(parts) > 1 and isinstance(parts[1], bytes) and b":" not in parts[1]
     fields = len(parts) > 1 + scored and not isinstance(parts[1 + scored], bytes)
     step = 1 + scored + fields
     keys: list[bytes] = parts[::step]
-    rows: list[Row] = [row or _NO_FIELDS for row in parts[step - 1 :: step]] if fields else [_NO_FIELDS] * len(keys)
-    return Hits(total, _names(keys), _values(rows, parts[1::step] if scored else None), rows)
+    rows: list[Row] = [row or _NO_FIELDS for row in parts[step - 1 :: step]] if fields else []
+    return Hits(total, _names(keys), _values(len(keys), rows, parts[1::step] if scored else None), rows, fields and b"d" in rows[0])
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
@@ -230,14 +229,20 @@ def _names(keys: Sequence[bytes]) -> list[str]:
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)
-    start = len(root) + len(kind) + 2
-    return [PAST + key[start:].decode() for key in keys] if kind == b"h" else [key[start:].decode() for key in keys]
+    # Names are hexadecimal digits and points.
+    names = b"".join(keys).decode().split(f"{root.decode()}:{kind.decode()}:")[1:]
+    return [PAST + name for name in names] if kind == b"h" else names
 
 
-def _values(rows: Sequence[Row], scores: Sequence[Any] | None) -> list[float]:
+def _distances(sort_keys: Sequence[bytes | None]) -> list[float]:
+    """Of sort keys ("#0.25"). What went away meanwhile may have none."""
+    return [float(key[1:]) if key else _FARTHEST for key in sort_keys]
+
+
+def _values(count: int, rows: Sequence[Row], scores: Sequence[Any] | None) -> list[float]:
     """Distances where they were asked for, else scores, else nothing."""
     if not rows or b"d" not in rows[0]:
-        return [0.0] * len(rows) if scores is None else [float(score) for score in scores]
+        return [0.0] * count if scores is None else list(map(float, scores))
     # It is the first field that is asked for. What went away meanwhile has none.
     if isinstance(rows[0], list):
         return [float(row[1]) if row else _FARTHEST for row in cast("Sequence[list[bytes]]", rows)]

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import redis.asyncio as aioredis
-from hiredis import pack_command
+from hiredis import PushNotification, pack_command
 from redis._parsers.base import AsyncBaseParser
+from redis._parsers.hiredis import NOT_ENOUGH_DATA, _AsyncHiredisParser  # pyright: ignore[reportPrivateUsage]
 from redis.asyncio.connection import AbstractConnection, BlockingConnectionPool, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import ConnectionError, DataError, ResponseError, TimeoutError
 
 Command = Sequence[Any]
-# The timeout of a command is for Redis to answer, not for a long pipeline to end: so often it begins anew.
-_REPLIES_PER_TIMER = 8
 
 
 def _packed(command: Command) -> bytes:
@@ -31,6 +30,24 @@ def _packed(command: Command) -> bytes:
         return pack_command(parts)
     except TypeError as error:
         raise DataError(f"{name}: {error}") from None
+
+
+async def _take_what_came(parser: _AsyncHiredisParser, replies: list[Any], count: int) -> None:
+    """Takes what came together with a reply, as redis-py's parser would: its way to each is longer than hiredis' own.
+
+    Raises ConnectionError for an answer that ends the connection.
+    """
+    reader = parser._reader  # pyright: ignore[reportPrivateUsage]
+    while reader is not None and len(replies) < count:
+        reply = reader.gets()
+        if reply is NOT_ENOUGH_DATA:
+            return
+        if isinstance(reply, PushNotification):
+            await parser.handle_push_response(reply)
+        elif isinstance(reply, ConnectionError):
+            raise reply
+        else:
+            replies.append(reply)
 
 
 class LeanConnection(AbstractConnection):
@@ -61,10 +78,13 @@ class LeanConnection(AbstractConnection):
             async with asyncio.timeout(self.socket_timeout) as deadline:
                 writer.write(packed)
                 await writer.drain()
-                for place in range(len(commands)):
-                    if place and not place % _REPLIES_PER_TIMER and self.socket_timeout is not None:
+                count = len(commands)
+                while len(replies) < count:
+                    if replies and self.socket_timeout is not None:
                         deadline.reschedule(loop.time() + self.socket_timeout)
                     replies.append(await parser.read_response())
+                    if isinstance(parser, _AsyncHiredisParser):
+                        await _take_what_came(parser, replies, count)
         except builtins.TimeoutError:
             await self.disconnect(nowait=True)
             raise TimeoutError("Timeout reading from Redis") from None
