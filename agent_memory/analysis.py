@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -131,7 +131,13 @@ def terms(text: str) -> list[str]:
 
 def query_terms(text: str, limit: int = 64) -> list[str]:
     """The different index terms that a query asks for, in order; empty for stop words and punctuation alone."""
-    return list(dict.fromkeys(terms(text)))[:limit]
+    return list(_query_terms(text))[:limit]
+
+
+@lru_cache(maxsize=64)
+def _query_terms(text: str) -> Sequence[str]:
+    """A query is asked for its terms several times on its way."""
+    return tuple(dict.fromkeys(terms(text)))
 
 
 def phrases(text: str, limit: int = 8) -> list[str]:

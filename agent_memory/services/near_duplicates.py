@@ -31,7 +31,13 @@ def said(text: str) -> tuple[str, ...]:
 def _ends(text: str) -> tuple[str, str] | None:
     """The first and the last word of what a text says: two texts with others do not say the same. None when it has but words that make no
     difference."""
-    chunks = (text.lower() if text.isascii() else fold(text)).split()
+    folded = text.lower() if text.isascii() else fold(text)
+    # Nearly always the first and the last chunk tell.
+    outer = folded.split(None, 1)
+    first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")
+    if first and last:
+        return first, last
+    chunks = folded.split()
     first = next(filter(None, map(_bare, chunks)), None)
     return None if first is None else (first, next(filter(None, map(_bare, reversed(chunks)))))
 

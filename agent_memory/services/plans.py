@@ -58,6 +58,8 @@ class Plan:
     """What the plan was made from."""
     around: str | None = None
     """The clause of all memories that this is about, where the plan's own is another."""
+    weights: ranking.RecencyWeights | None = None
+    """How much age counts: as the request says, a little when it says nothing, not at all when it says so, and in no listing."""
 
     @property
     def fused(self) -> bool:
@@ -68,11 +70,6 @@ class Plan:
     def checked(self) -> bool:
         """Whether it is to be seen from the replies that what the plan was made from still holds: it was remembered."""
         return self.known.remembered and self.vector is not None and self.mode is not SearchModeEnum.KEYWORD
-
-    @property
-    def weights(self) -> ranking.RecencyWeights | None:
-        """How much age counts: as the request says, a little when it says nothing, not at all when it says so, and in no listing."""
-        return None if self.mode is None else recency_of(self.request)
 
 
 class Ranked(NamedTuple):
@@ -207,8 +204,8 @@ def asks_for_recency(request: SearchRequest) -> bool:
     """Whether the request wants its answer ordered by age too, by any of the contract's parameters."""
     if request.recency_boost is False:
         return False
-    named = any(getattr(request, name) is not None for name in _WEIGHTS)
-    return bool(request.recency_boost) or bool(request.server_side_recency) or named
+    given = vars(request)
+    return bool(request.recency_boost or request.server_side_recency) or any(given[name] is not None for name in _WEIGHTS)
 
 
 def recency_of(request: SearchRequest) -> ranking.RecencyWeights | None:

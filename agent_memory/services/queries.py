@@ -13,7 +13,7 @@ from agent_memory.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailabl
 from agent_memory.llm.base import Embedder
 from agent_memory.scope import Scope
 from agent_memory.services import shares
-from agent_memory.services.plans import Plan, depth_of, mode_of, span_of, subject_of
+from agent_memory.services.plans import Plan, depth_of, mode_of, recency_of, span_of, subject_of
 from agent_memory.services.rewriting import Rewriter
 from agent_memory.services.shares import NOTHING_KNOWN, Shares
 from agent_memory.settings import Settings
@@ -45,7 +45,8 @@ class QueryReader:
         """
         if not self._settings.longterm.enabled:
             raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
-        clause, past = filters.clauses(scope, request)
+        whole = filters.where(scope, request)
+        clause, past = filters.clauses(scope, request, whole)
         text = (request.text or "").strip()
         span = span_of(request, text)
         subject = subject_of(text, span)
@@ -59,7 +60,7 @@ class QueryReader:
         left_out: Sequence[str] = ()
         notices: list[str] = []
         known = NOTHING_KNOWN
-        around = shares.around(scope, request)
+        around = whole if filters.only(request, shares.AROUND) else shares.around(scope, request)
         if mode is not SearchModeEnum.KEYWORD and any(c.isalnum() for c in text):
             # The contract rewrites semantic searches only; a search that names no mode is one, too.
             if optimize and ("search_mode" not in request.model_fields_set or mode is SearchModeEnum.SEMANTIC):
@@ -99,7 +100,8 @@ class QueryReader:
             phrases=analysis.phrases(text) if quoted else (),
             loose=analysis.loose_terms(text) if quoted else (),
             known=known,
-            around=around if known.remembered and not _counts(scope, request, around) else None,
+            around=around if known.remembered and not (around == whole and _counts(request)) else None,
+            weights=recency_of(request),
         )
 
     def outrun(self, plan: Plan, total: int) -> bool:
@@ -118,7 +120,7 @@ class QueryReader:
             return None, "the embedding model does not answer"
 
 
-def _counts(scope: Scope, request: SearchRequest, around: str) -> bool:
-    """Whether the search itself counts all memories of a clause."""
+def _counts(request: SearchRequest) -> bool:
+    """Whether the search itself counts all that its filters let through."""
     of_another_time = request.as_of is not None or request.known_at is not None or request.history
-    return request.distance_threshold is None and not of_another_time and filters.where(scope, request) == around
+    return request.distance_threshold is None and not of_another_time

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,17 +51,15 @@ def fuse(
     best = max(words.values(), default=0.0)
     least = max(min(similarities.values(), default=0.0), 0.0)
     rest = 1 - alpha
-    # Without a best there is nothing to divide by, and nothing to add.
-    nearest, best = (nearest if nearest > 0 else math.inf), (best if best > 0 else math.inf)
-    # Hundreds of these are made for a search of ten.
-    fused: list[Scored] = []
-    for name, near in similarities.items():
-        word = words.get(name)
-        if word is None:
-            word = 0.0 if name in known else last_word
-        fused.append((alpha * ((near if near > 0 else 0.0) / nearest) + rest * (word / best), name))
-    far = alpha * (least / nearest)
-    fused += [(far + rest * (word / best), name) for name, word in words.items() if name not in similarities]
+    # Without a best there is nothing to divide by, and nothing to add. Hundreds of these are made for a search of ten.
+    near_part = alpha / nearest if nearest > 0 else 0.0
+    word_part = rest / best if best > 0 else 0.0
+    if known:
+        words = {**{name: 0.0 for name in known if name in similarities}, **words}
+    of_words = words.get
+    fused = [(near_part * (near if near > 0 else 0.0) + word_part * of_words(name, last_word), name) for name, near in similarities.items()]
+    far = near_part * least
+    fused += [(far + word_part * word, name) for name, word in words.items() if name not in similarities]
     return _ordered(fused)
 
 
@@ -94,12 +91,9 @@ def relevant(
 ) -> tuple[list[Scored], list[Scored]]:
     """Those that share a word with the query or are near enough to it, and what else counts as an answer; then the rest, which would be
     answers for the answer's sake."""
-    kept: list[Scored] = []
-    rest: list[Scored] = []
     there = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
-    for one in fused:
-        (kept if one[1] in there else rest).append(one)
-    return kept, rest
+    order = list(fused)
+    return [one for one in order if one[1] in there], [one for one in order if one[1] not in there]
 
 
 class PartsOf:

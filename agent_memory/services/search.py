@@ -14,7 +14,7 @@ from agent_memory.services.listing import Listing
 from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.ordering import Ordering, by_age
 from agent_memory.services.pages import Page
-from agent_memory.services.plans import Places, Plan, Ranked, Ranking, asks_for_recency
+from agent_memory.services.plans import Places, Plan, Ranked, Ranking
 from agent_memory.services.queries import QueryReader
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
@@ -150,7 +150,7 @@ class SearchService:
         request, store = plan.request, self._store
         if plan.empty:
             return 0
-        times = () if plan.weights is None or self._late(plan) else ("c", "la") if asks_for_recency(request) else ("c",)
+        times = () if plan.weights is None or self._late(plan) else ("c",) if plan.weights is ranking.MILD else ("c", "la")
         phrase = filters.quoting(plan.phrases, plan.loose, every=plan.mode is SearchModeEnum.HYBRID)
         words = partial(store.queue_words, pipe, limit=plan.depth, scorer=plan.scorer)
         words = partial(words, fields=times, past=past, mute=plan.muted, phrase=phrase)
@@ -198,7 +198,7 @@ class SearchService:
             answers = [_joined(here, past) for here, past in zip(answers[:half], answers[half:], strict=True)]
         first = answers[0]
         created = {} if plan.weights is None or self._late(plan) else _times(answers, b"c")
-        accessed = _times(answers, b"la") if plan.weights is not None and asks_for_recency(plan.request) else {}
+        accessed = {} if plan.weights in (None, ranking.MILD) else _times(answers, b"la")
         if plan.vector is None or plan.mode is SearchModeEnum.KEYWORD:
             order = [(ranking.saturated(value), name) for value, name in _best_first(dict(zip(first.names, first.values, strict=True)))]
             return Ranking(first.total, Places(order, lambda score, name: Ranked(name, score, 1.0 - score), created, accessed))

@@ -137,6 +137,9 @@ def _many(total: int) -> float:
     return max(_FEW, _MISSING_SHARE * total)
 
 
+AROUND = frozenset({"user_id", "namespace"})
+
+
 def around(scope: Scope, request: SearchRequest) -> str:
     """The clause of the memories whose words are counted: those of the request's users and namespaces."""
     wanted: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 import redis.asyncio as aioredis
 from redis.asyncio.client import Pipeline
@@ -154,6 +154,25 @@ async def check_engine(client: aioredis.Redis, shown: str) -> str:
 Pipe = Pipeline
 
 
+class _Builder(Pipeline):
+    """Commands in a row, which somebody else sends."""
+
+    def __init__(self, client: aioredis.Redis) -> None:
+        self.asked: list[tuple[Sequence[Any], Mapping[str, Any]]] = []
+        self.response_callbacks = client.response_callbacks
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Puts a command at the end."""
+        self.asked.append((args, options))
+        return self
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+
 class Reader:
     """Reads in one round trip, for services that put the reads of several stores on one pipeline."""
 
@@ -186,7 +205,7 @@ class SearchReader(Reader):
             def checked(pipe: Pipe) -> None:
                 pipe.execute_command(*_ASK_ON_TIMEOUT)
                 build(pipe)
-                if any(parts[0] == "FT.SEARCH" and "*}" in str(parts[2]) for parts, _ in pipe.command_stack):
+                if any(parts[0] == "FT.SEARCH" and "*}" in str(parts[2]) for parts, _ in cast("_Builder", pipe).asked):
                     raise _Prefixes
 
             try:
@@ -226,9 +245,9 @@ async def read(client: aioredis.Redis, build: Callable[[Pipeline], object]) -> l
     Only for commands that change nothing.
     """
     # redis-py's pipeline is the builder only: it knows how its commands are spelt and how their replies are read.
-    pipe = client.pipeline(transaction=False)
+    pipe = _Builder(client)
     build(pipe)
-    asked: Sequence[tuple[Sequence[Any], Any]] = pipe.command_stack
+    asked = pipe.asked
     if not asked:
         return []
     commands = [parts for parts, _ in asked]
@@ -245,10 +264,12 @@ async def read(client: aioredis.Redis, build: Callable[[Pipeline], object]) -> l
                     raise
         else:
             raise AssertionError("unreachable")
+        # Keyed by upper-case names, as commands are spelt here; its own `get` would make them so each time.
+        callbacks: dict[str, Callable[..., Any]] = client.response_callbacks
         for place, (reply, (parts, options)) in enumerate(zip(replies, asked, strict=True)):
             if isinstance(reply, ResponseError):
                 raise reply
-            callback = client.response_callbacks.get(parts[0])
+            callback = dict.get(callbacks, parts[0])
             if callback is not None:
                 replies[place] = callback(reply, **{name: value for name, value in options.items() if name != "keys"})
     return replies

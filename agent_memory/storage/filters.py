@@ -126,15 +126,16 @@ def _metadata_clause(key: str, wanted: Any) -> str:
     return AND.join(parts)
 
 
+_CLAUSES: dict[str, Callable[[str, Any], str]] = {**dict.fromkeys(_TAGS, _tag_clause), **dict.fromkeys(_TIMES, _time_clause)}
+
+
 def _fields(filters: Any) -> list[str]:
     """The clauses of every field that is filtered."""
     parts: list[str] = []
-    kinds: list[tuple[dict[str, str], Callable[[str, Any], str]]] = [(_TAGS, _tag_clause), (_TIMES, _time_clause)]
-    for names, clause in kinds:
-        for name in names:
-            wanted = getattr(filters, name, None)
-            if wanted is not None:
-                parts.append(clause(name, wanted))
+    for name in _CLAUSES:
+        wanted = getattr(filters, name, None)
+        if wanted is not None:
+            parts.append(_CLAUSES[name](name, wanted))
     least = getattr(filters, "min_trust", None)
     if least:
         # What is wholly trusted carries no number.
@@ -142,6 +143,12 @@ def _fields(filters: Any) -> list[str]:
     for key, wanted in (getattr(filters, "metadata", None) or {}).items():
         parts.append(_metadata_clause(key, wanted))
     return parts
+
+
+def only(filters: Any, names: Collection[str]) -> bool:
+    """Whether nothing but some fields is filtered."""
+    given = (name for name in (*FILTERS, "min_trust") if getattr(filters, name, None) is not None)
+    return all(name in names for name in given)
 
 
 def _joined(condition: Any) -> str:
@@ -252,9 +259,9 @@ def quoting(phrases: Sequence[str], loose: Iterable[str], *, every: bool) -> str
     return " ".join(f"@k:{phrase}" for phrase in phrases) if every else f"@k:({'|'.join([*phrases, *loose])})"
 
 
-def clauses(scope: Scope, request: Any) -> tuple[str, str | None]:
-    """A search's filter of what is current (or of the time that it asks for), and the one of history where that is asked, too."""
-    clause = where(scope, request)
+def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
+    """A search's filter (`clause`, which `where` made of it) of what is current, or of the time that it asks for, and the one of history
+    where that is asked, too."""
     here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = AND.join(filter(None, (clause, past, f"-{_QUARANTINED}")))

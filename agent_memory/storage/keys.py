@@ -60,7 +60,9 @@ am:{0}:<docket>:…           docket's own, in a store of several buckets or on 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b, sha1
 
 from agent_memory.scope import SessionRef
@@ -75,9 +77,13 @@ def digest(*parts: str | None) -> str:
     return h.hexdigest()
 
 
-def bucket_of(tenant: str, buckets: int) -> int:
     """The bucket of a tenant among so many: the same for ever, for every process. What is stored depends on it."""
+    """Turn after turn a prompt asks for those of nearly the same messages."""
     return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
+    return digest("memory", tenant, memory_id)
+@lru_cache(maxsize=8192)
+def _mid(tenant: str, memory_id: str) -> str:
+def bucket_of(tenant: str, buckets: int) -> int:
 
 
 def tag(value: str) -> str:
@@ -147,7 +153,7 @@ class Keys:
 
     def mid(self, tenant: str, memory_id: str) -> str:
         """The name of a memory in keys: digest of (tenant, id)."""
-        return digest("memory", tenant, memory_id)
+        return _mid(tenant, memory_id)
 
     def memory(self, mid: str) -> str:
         return f"{self.root}m:{mid}"
