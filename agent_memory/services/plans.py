@@ -129,9 +129,11 @@ class Places(Sequence[Ranked]):
 
     def at(self, score: float, name: str) -> Ranked:
         """The place of a name."""
-        known = self._place(score, name)[:4]
+        known = self._place(score, name)
+        if not self.created and self._recency is None:
+            return known
         recency = None if self._recency is None else self._recency(name)
-        return Ranked(*known, created=self.created.get(name), accessed=self.accessed.get(name), recency=recency)
+        return Ranked(*known[:4], created=self.created.get(name), accessed=self.accessed.get(name), recency=recency)
 
     def reordered(self, order: Sequence[ranking.Scored], recency: Callable[[str], float]) -> Places:
         """The same places in another order, and how recent they are."""

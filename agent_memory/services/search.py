@@ -271,18 +271,21 @@ class SearchService:
         many = len(first) > count + _FEW_MORE
         if many:
             names = [name for _, name in first]
-            first = by_age(plan, first, [float(at or 0) for at in await self._read(lambda pipe: self._store.queue_created(pipe, names))])[
-                :count
-            ]
-        cards = await self.results(scope, plan, [places.at(*one) for one in first])
+            made = await self._read(lambda pipe: self._store.queue_created(pipe, names))
+            first = by_age(plan, first, [float(at or 0) for at in made])[:count]
+        rows = await self._cards.rows([name for _, name in first])
+        placed = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
         if plan.span is None and not many:
-            scored = [(card.values["score"], card) for card in cards]
-            cards = [card for _, card in by_age(plan, scored, [card.created_at.timestamp() for card in cards])[:count]]
-        return cards, len(order) >= count
+            placed = by_age(plan, placed, [row.created for _, row in placed])[:count]
+        hits = [places.at(score, row.name) for score, row in placed]
+        return self._placed(plan, hits, [self._cards.card(scope, row) for _, row in placed]), len(order) >= count
 
     async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[Card]:
         """The memories of a page, read in one round trip; what was deleted meanwhile is left out."""
-        found = await self._cards(scope, [hit.mid for hit in page])
+        return self._placed(plan, page, await self._cards(scope, [hit.mid for hit in page]))
+
+    def _placed(self, plan: Plan, page: Sequence[Ranked], found: Sequence[Card | None]) -> list[Card]:
+        """The memories that are there, each with its place."""
         kind = None if plan.mode is None else "keyword" if plan.degraded else plan.mode.value
         first = plan.request.offset + 1
         shown: list[Card] = []

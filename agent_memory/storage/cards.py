@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json, to_jsonable_python
 from redis.asyncio import Redis
@@ -18,7 +18,7 @@ from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.reach import within
-from agent_memory.storage.records import PAST, READ_FIELDS
+from agent_memory.storage.records import PAST
 from agent_memory.storage.usage import queue_usage
 from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
 
@@ -30,10 +30,24 @@ _ALWAYS: dict[str, Any] = {
 } | {"extraction_strategy_config": {}, "metadata": {}, "memory_type": "message"}
 _KNOWN = frozenset(MemoryRecord.model_fields)
 _STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
-_INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date")
-_OTHER_INSTANTS = frozenset({"valid_from", "valid_to", "expires_at"})
+_INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
 _TAGS = ("topics", "entities", "extracted_from")
+# When it was made, whose it is, the record, and when the server knew it.
+_FIELDS = ("c", "t", "j", "ra", "ro", "rt")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields) | {"message_ids": []}
+
+
+class Row(NamedTuple):
+    """A memory as Redis sent it: its name in keys, the values of `_FIELDS`, and its usage."""
+
+    name: str
+    fields: Sequence[bytes | None]
+    used: bytes | None
+
+    @property
+    def created(self) -> float:
+        """When it was made (epoch seconds)."""
+        return float(self.fields[0] or 0)
 
 
 class CardReader:
@@ -46,20 +60,31 @@ class CardReader:
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[Card | None]:
         """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
         or where it is not the caller's after all."""
+        return [self.card(scope, row) for row in await self.rows(names)]
+
+    async def rows(self, names: Sequence[str]) -> list[Row]:
+        """What Redis knows by these names, for `card`: whoever it belongs to."""
         if not names:
             return []
-        keys, mids = self._keys, [name.removeprefix(PAST).partition(".")[0] for name in names]
+        keys, mids = self._keys, list(map(_mid, names))
 
         def build(pipe: Pipe) -> None:
-            for name in names:
-                key = keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else keys.memory(name)
-                pipe.execute_command("HMGET", key, *READ_FIELDS)
+            for name, mid in zip(names, mids, strict=True):
+                key = keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else keys.memory(mid)
+                pipe.execute_command("HMGET", key, *_FIELDS)
             queue_usage(pipe, keys, mids)
 
         *rows, usage = await read(self._client, build)
-        owner = tag(scope.tenant).encode()
-        found = [read_card(owner, mid, row, used) for mid, row, used in zip(mids, rows, usage, strict=True)]
-        return [one if one is not None and within(scope, one) else None for one in found] if scope.limited else found
+        return list(map(Row, names, rows, usage))
+
+    def card(self, scope: Scope, row: Row) -> Card | None:
+        """The memory of a row."""
+        found = _read_card(tag(scope.tenant).encode(), row)
+        return found if found is None or not scope.limited or within(scope, found) else None
+
+
+def _mid(name: str) -> str:
+    return name.removeprefix(PAST).partition(".")[0] if name.startswith(PAST) else name
 
 
 class Card:
@@ -120,11 +145,11 @@ class Card:
         return MemoryRecordResult.model_validate(self.values, context=ANSWER)
 
 
-def read_card(tenant: bytes, mid: str, row: Sequence[bytes | None], used: bytes | None) -> Card | None:
-    """What `READ_FIELDS` of a hash and its usage say, as `records.read_row` and `usage.with_usage` do; None when there is none, or it is
-    another's than this tenant's, given by its tag."""
-    owner, raw, version, recorded, first, retired = row
-    if owner != tenant or raw is None or version is None:
+def _read_card(tenant: bytes, row: Row) -> Card | None:
+    """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
+    tenant's, given by its tag."""
+    _, owner, raw, recorded, first, retired = row.fields
+    if owner != tenant or raw is None:
         return None
     body = cast("dict[str, Any]", from_json(raw))
     if not (body.keys() <= _KNOWN and body.keys() >= _STORED):
@@ -132,32 +157,28 @@ def read_card(tenant: bytes, mid: str, row: Sequence[bytes | None], used: bytes 
         body = cast("dict[str, Any]", to_jsonable_python(decode_memory(raw)))
     values = {**_ALWAYS, **body}
     for name in _INSTANTS:
-        text = values[name]
+        text = values.get(name)
         if text is not None and text[-1] != "Z":
             values[name] = _instant(datetime.fromisoformat(text))
-    if not _OTHER_INSTANTS.isdisjoint(body):
-        for name in _OTHER_INSTANTS.intersection(body):
-            values[name] = body[name] and _instant(datetime.fromisoformat(body[name]))
     for name in _TAGS:
         if values[name] is None:
             values[name] = []
-    if values.get("evidence") is not None:
-        values["evidence"] = [{**_EVIDENCE, **piece} for piece in values["evidence"]]
+    if "evidence" in body:
+        values["evidence"] = [{**_EVIDENCE, **piece} for piece in body["evidence"]]
     at = first or recorded
     if at is not None:
         values["recorded_at"] = _instant(datetime.fromtimestamp(float(at), UTC))
     if retired is not None:
         values["retired_at"] = _instant(datetime.fromtimestamp(float(retired), UTC))
-    if used is not None:
-        count, read_at = used.split()
+    if row.used is not None:
+        count, read_at = row.used.split()
         values["access_count"] = max(values["access_count"], int(count))
         moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
         if moment > datetime.fromisoformat(values["last_accessed"]):
             values["last_accessed"] = _instant(moment)
-    return Card(mid, values)
+    return Card(_mid(row.name), values)
 
 
 def _instant(moment: datetime) -> str:
     """As pydantic writes it."""
-    text = moment.astimezone(UTC).isoformat()
-    return f"{text[:-6]}Z"
+    return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()[:-6]}Z"

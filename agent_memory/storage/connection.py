@@ -166,12 +166,6 @@ class _Builder(Pipeline):
         self.asked.append((args, options))
         return self
 
-    def __bool__(self) -> bool:
-        return True
-
-    def __len__(self) -> int:
-        return len(self.asked)
-
 
 class Reader:
     """Reads in one round trip, for services that put the reads of several stores on one pipeline."""
@@ -265,7 +259,7 @@ async def read(client: aioredis.Redis, build: Callable[[Pipeline], object]) -> l
         else:
             raise AssertionError("unreachable")
         # Keyed by upper-case names, as commands are spelt here; its own `get` would make them so each time.
-        callbacks: dict[str, Callable[..., Any]] = client.response_callbacks
+        callbacks = cast("dict[str, Callable[..., Any]]", client.response_callbacks)
         for place, (reply, (parts, options)) in enumerate(zip(replies, asked, strict=True)):
             if isinstance(reply, ResponseError):
                 raise reply
