@@ -172,7 +172,7 @@ def head(order: Sequence[Scored], count: int, weights: RecencyWeights) -> Sequen
 
 
 def _ordered(fused: Iterable[Scored]) -> list[Scored]:
-    """Best first, equal ones by name: the engine's own order is that of the last writing."""
+    """Best first, equal ones by their names backwards: the engine's own order is that of the last writing."""
     return sorted(fused, reverse=True)
 
 

@@ -182,9 +182,9 @@ class SearchService:
 
     def _late(self, plan: Plan) -> bool:
         """Whether the age of memories has its say when their records are there, which it can where it only parts those that fit alike:
-        the few that may be shown are asked for their age then, and not hundreds before. Only for the beginning of a ranking."""
+        the few that may be shown are asked for their age then, and not hundreds before."""
         request = plan.request
-        plain = not (request.offset or request.explain or request.distinct) and plan.past is None and plan.mode is not None
+        plain = not (request.explain or request.distinct) and plan.past is None and plan.mode is not None
         return plain and plan.weights is ranking.MILD and not self._ordering.reranks
 
     def _ranked(self, plan: Plan, replies: Sequence[Any]) -> Ranking:
@@ -261,24 +261,25 @@ class SearchService:
 
     async def shown(self, scope: Scope, plan: Plan, found: Ranking, without: Collection[str] = ()) -> tuple[list[Card], bool]:
         """The memories of the request's page of a ranking, some left out, and whether there were enough for a whole page."""
-        places, count = found.ranked, plan.request.limit
+        places, start, count = found.ranked, plan.request.offset, plan.request.limit
+        end = start + count
         if not (isinstance(places, Places) and self._late(plan)):
             page = self.page(plan, found, without)
             return await self.results(scope, plan, page), len(page) == count
         order = [one for one in places.order if one[1] not in without] if without else places.order
         # Who names a time says by that which age is wanted.
-        first = order[:count] if plan.span is not None else ranking.head(order, count, ranking.MILD)
+        first = order[start:end] if plan.span is not None else ranking.head(order, end, ranking.MILD)
         many = len(first) > count + _FEW_MORE
         if many:
             names = [name for _, name in first]
             made = await self._read(lambda pipe: self._store.queue_created(pipe, names))
-            first = by_age(plan, first, [float(at or 0) for at in made])[:count]
+            first = by_age(plan, first, [float(at or 0) for at in made])[start:end]
         rows = await self._cards.rows([name for _, name in first])
         placed = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
         if plan.span is None and not many:
-            placed = by_age(plan, placed, [row.created for _, row in placed])[:count]
+            placed = by_age(plan, placed, [row.created for _, row in placed])[start:end]
         hits = [places.at(score, row.name) for score, row in placed]
-        return self._placed(plan, hits, [self._cards.card(scope, row) for _, row in placed]), len(order) >= count
+        return self._placed(plan, hits, [self._cards.card(scope, row) for _, row in placed]), len(order) >= end
 
     async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[Card]:
         """The memories of a page, read in one round trip; what was deleted meanwhile is left out."""

@@ -103,7 +103,7 @@ async def test_without_a_word_on_age_the_newer_of_equals_is_first_and_the_only_m
 
 async def test_recency_moves_places_and_not_scores(aged: Rig) -> None:
     query = "When does the ferry to Elba leave?"
-    plain = {one.id: (one.score, one.dist) for one in (await search(aged, query, limit=50, recency_boost=False)).memories}
+    plain = {one.id: pytest.approx((one.score, one.dist)) for one in (await search(aged, query, limit=50, recency_boost=False)).memories}
     boosted = (await search(aged, query, limit=50, recency_boost=True, explain=True)).memories
     assert {one.id: (one.score, one.dist) for one in boosted} == plain
     recency = {one.id: one.explanation.recency for one in boosted if one.explanation is not None}

@@ -52,7 +52,7 @@ async def test_both_protocols_say_the_same(rig: Rig) -> None:
     for field in (b"c", b"la"):
         assert [one.numbers(field) for one in maps] == [one.numbers(field) for one in rows]
     assert len(rows[4].numbers(b"la")) == 5
-    assert Hits.of(3, rows[2].hits).hits == rows[2].hits
+    assert Hits.of(3, rows[2].hits, distances=True).hits == rows[2].hits
 
 
 @pytest.fixture
