@@ -60,7 +60,6 @@ am:{0}:<docket>:…           docket's own, in a store of several buckets or on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b, sha1
@@ -77,13 +76,15 @@ def digest(*parts: str | None) -> str:
     return h.hexdigest()
 
 
+def bucket_of(tenant: str, buckets: int) -> int:
     """The bucket of a tenant among so many: the same for ever, for every process. What is stored depends on it."""
-    """Turn after turn a prompt asks for those of nearly the same messages."""
     return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
-    return digest("memory", tenant, memory_id)
+
+
 @lru_cache(maxsize=8192)
 def _mid(tenant: str, memory_id: str) -> str:
-def bucket_of(tenant: str, buckets: int) -> int:
+    """Turn after turn a prompt asks for those of nearly the same messages."""
+    return digest("memory", tenant, memory_id)
 
 
 def tag(value: str) -> str:
