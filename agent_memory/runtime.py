@@ -334,8 +334,7 @@ async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, 
         targets = Targets(restorer, decisions, memories, dossiers, change_dossiers, sessions, rules, view_store, models.counter)
         extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
         working = WorkingMemoryService(settings, sessions, models.counter, memory_limit, extracts=extracts)
-        usage_store = UsageStore(client, keys)
-        usage = UsageLog(usage_store)
+        usage = UsageLog(usage_store := UsageStore(client, keys))
         stack.push_async_callback(usage.close)
         neighbours = NeighbourStore(client, keys, memories)
         long_term = LongTermService(settings, memories, neighbours, decisions, erasures, usage, memory_limit)
