@@ -242,8 +242,9 @@ async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_o
     before = await seen()
     assert {name: context for name, (_, context) in before.items()} == contexts
     tool = PurgeRequest(source_class=["tool"])
-    for dry_run in (True, False):
-        counts = (await purge(rig, tool, dry_run=dry_run, user_id="ana")).counts or {}
+    limited = Scope(SCOPE.tenant, users=frozenset({"ana"}))
+    for dry_run, scope, user_id in ((True, SCOPE, "ana"), (True, limited, None), (False, limited, None)):
+        counts = (await purge(rig, tool, dry_run=dry_run, scope=scope, user_id=user_id)).counts or {}
         assert {name: counts[name] for name in ("matched", "messages", "contexts")} == {"matched": 4, "messages": 3, "contexts": 1}
         assert (await seen() == before) is dry_run
     assert await seen() == {
