@@ -15,7 +15,7 @@ from tests.support.waiting import wait_for
 
 # An API with one slow path, and a worker whose behaviour is the first argument. What happens is told on stdout, in order.
 PROGRAM = """
-import asyncio, contextlib, sys, types
+import asyncio, contextlib, gc, sys, types
 import agent_memory.cli.run as run
 import agent_memory_worker.main
 from agent_memory.cli import app
@@ -31,6 +31,7 @@ async def api(scope, receive, send):
             await send({"type": "lifespan.startup.complete"})
         return await send({"type": "lifespan.shutdown.complete"})
     tell("request begins")
+    tell("garbage is", "collected" if gc.isenabled() else "kept")
     await asyncio.sleep(0.6 if scope["path"] == "/slow" else 0)
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
@@ -58,6 +59,7 @@ async def runtime(settings, url):
         except asyncio.CancelledError:
             tell("start cut short")
             raise
+    tell("garbage is", "collected" if gc.isenabled() else "kept")
     try:
         yield types.SimpleNamespace(models_description="none", redis_description="none")
     finally:
@@ -134,6 +136,8 @@ def test_requests_are_answered_before_the_worker_stops_before_the_runtime_closes
     assert answers == [(200, b"ok")]
     assert serve.order("request begins", "request answered", "worker told to stop", "worker stopped", "runtime closes"), serve.lines
     assert f"http://127.0.0.1:{port}/docs" in "".join(serve.lines)
+    # A start leaves garbage alone, a server that answers does not.
+    assert serve.order("runtime opens", "garbage is kept", "request begins", "garbage is collected", "runtime closes"), serve.lines
 
 
 def test_ctrl_c_is_an_orderly_end(tmp_path: Path) -> None:
