@@ -152,7 +152,7 @@ def _read_card(tenant: bytes, row: Row) -> Card | None:
     if owner != tenant or raw is None:
         return None
     body = cast("dict[str, Any]", from_json(raw))
-    if not (body.keys() <= _KNOWN and body.keys() >= _STORED):
+    if not (_STORED <= body.keys() <= _KNOWN) or None in body.values():
         # What another version wrote: pydantic knows what to leave out and what to add.
         body = cast("dict[str, Any]", to_jsonable_python(decode_memory(raw)))
     values = {**_ALWAYS, **body}
@@ -163,8 +163,8 @@ def _read_card(tenant: bytes, row: Row) -> Card | None:
     for name in _TAGS:
         if values[name] is None:
             values[name] = []
-    if "evidence" in body:
-        values["evidence"] = [{**_EVIDENCE, **piece} for piece in body["evidence"]]
+    if pieces := body.get("evidence"):
+        values["evidence"] = [{**_EVIDENCE, **piece} for piece in pieces]
     at = first or recorded
     if at is not None:
         values["recorded_at"] = _instant(datetime.fromtimestamp(float(at), UTC))
