@@ -41,7 +41,8 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
     cards, records = await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, names), await rig.rt.memories.load(SCOPE, names)
     counted: list[int] = []
     for card, found in zip(cards, records, strict=True):
-        assert card is not None and found is not None
+        assert card is not None
+        assert found is not None
         made = found.record
         card.place(0.25, 0.75, "hybrid")
         wanted = result_of(made)
@@ -49,7 +50,8 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
         assert card.model() == wanted
         assert (card.created_at, card.event_date, card.when) == (made.created_at, made.event_date, made.event_date or made.created_at)
         counted.append(card.values["access_count"])
-    assert counted[0] == 1 and counted[3] == 8
+    assert counted[0] == 1
+    assert counted[3] == 8
 
 
 @pytest.mark.parametrize("change", [{"from_another_version": 1}, {"created_at": None}, {"topics": None, "evidence": None}])
@@ -59,7 +61,8 @@ async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict
     body = {**json.loads(await rig.rt.client.hget(key, "j") or "{}"), **change}
     await rig.rt.client.hset(key, "j", json.dumps({field: value for field, value in body.items() if field != "created_at" or value}))
     card, found = (await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, [name]))[0], (await rig.rt.memories.load(SCOPE, [name]))[0]
-    assert card is not None and found is not None
+    assert card is not None
+    assert found is not None
     card.place(0.25, 0.75, "hybrid")
     shown, wanted = json.loads(to_json(card.values)), json.loads(result_of(found.record).model_dump_json())
     # Whoever left the time out gets that of the reading.
