@@ -149,7 +149,7 @@ async def test_a_request_that_is_worked_on_is_answered_before_the_next_ones_half
     recorded.answers["working.get"] = wait
     try:
         async with connected(url) as line:
-            await line.send(head(method="GET"), "GET /v1/hea")
+            await line.send(head(method="GET") + "GET /v1/hea")
             await until(lambda: len(recorded.calls) == 1, "the first request to be worked on")
             async with connected(url) as other:  # which is cut off later than the half above
                 await other.send("GET /")
