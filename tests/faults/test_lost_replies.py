@@ -11,6 +11,7 @@ import pytest
 
 from agent_memory.api.app import create_app
 from agent_memory.errors import RedisUnavailable
+from agent_memory.scope import SessionRef
 from agent_memory.storage import outbox_scripts, scripts, session_scripts
 from tests.faults.conftest import MakeChat, MakeProxied
 from tests.faults.pictures import finished, picture, texts
@@ -148,6 +149,8 @@ async def test_every_script_may_lose_its_replies(make_proxied: MakeProxied, make
         memory = min(await rig.stored(), key=lambda record: (record.text, record.id))
         lose()
         await repeated(lambda: rig.rt.longterm.delete(SCOPE, [memory.id]))
+        lose()
+        await repeated(lambda: _struck(rig, "In year 11"))
         await _work(rig, lose)
         return await picture(rig), await texts(rig)
 
@@ -169,6 +172,14 @@ async def repeated(request: Callable[[], Awaitable[Any]]) -> Any:
         except RedisUnavailable:
             continue
     raise AssertionError("never answered")
+
+
+async def _struck(rig: Rig, beginning: str) -> None:
+    """Strikes the messages that begin so out of the session "s", as a purge does."""
+    state = await rig.rt.sessions.get(SCOPE, SessionRef("s", None, None))
+    assert state is not None
+    if bad := [stored.seq for stored in state.messages if stored.message.content.startswith(beginning)]:
+        assert await rig.rt.sessions.strike(SCOPE, state.ref, state.epoch, state.fence, bad, drop_context=False)
 
 
 async def _work(rig: Rig, lose: Loser) -> None:
