@@ -73,6 +73,8 @@ class CachingEmbedder:
                 raise ModelUnavailable(f"{self.model}: no answer within {timeout:g} s", reason="timeout") from error
         if not keys:
             return np.zeros((0, self.dimensions), dtype=np.float32)
+        if len(keys) == 1:
+            return found[keys[0]][np.newaxis].copy()
         return np.stack([found[key] for key in keys])
 
     def missing(self, texts: Sequence[str]) -> list[str]:

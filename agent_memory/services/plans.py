@@ -20,11 +20,13 @@ from agent_memory_client.models import SearchModeEnum, SearchRequest
 
 # How deep each list goes before fusion; a later page goes deeper, in steps, so that pages of one search agree.
 DEPTHS = (100, 400, 1600, 6400)
+# What has no further pages is ranked alike from half as much: docs/recall.md has the measurements.
+_DEPTH_WITHOUT_PAGES = 50
 # A search that weighs age looks deeper at once: what is new enough may be far down by its words and its meaning.
 _AGE_DEPTH = 400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Plan:
     """A search that is ready for its round trip: what it asks of the index. `mode` None lists without a query.
 
@@ -58,6 +60,8 @@ class Plan:
     """What the plan was made from."""
     around: str | None = None
     """The clause of all memories that this is about, where the plan's own is another."""
+    paged: bool = True
+    """Whether further pages may be asked for."""
     weights: ranking.RecencyWeights | None = None
     """How much age counts: as the request says, a little when it says nothing, not at all when it says so, and in no listing."""
 
@@ -150,11 +154,13 @@ class Ranking:
     notices: Sequence[str] = ()
 
 
-def depth_of(request: SearchRequest) -> int:
-    """How many places of each list are looked at for a page."""
+def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
+    """How many places of each list are looked at for a page, or for an answer that has no further ones."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
+    if not paged and least <= _DEPTH_WITHOUT_PAGES:
+        return _DEPTH_WITHOUT_PAGES
     return next((depth for depth in DEPTHS if depth >= least), request.offset + request.limit)
 
 

@@ -36,12 +36,12 @@ class QueryReader:
         self._embedder_of = embedder_of
         self._rewriter = rewriter
 
-    async def plan(self, scope: Scope, request: SearchRequest, *, optimize: bool = False, anew: bool = False) -> Plan:
+    async def plan(self, scope: Scope, request: SearchRequest, *, optimize: bool = False, anew: bool = False, paged: bool = True) -> Plan:
         """What must be known before the round trip. Raises Refused, BadInput, RedisUnavailable.
 
         When the embedding model is away, the plan goes by words alone. With `optimize` a language model puts the query into other words
         for the comparison by meaning; when that cannot be had, the plan says so in its notices and is the plain one. With `anew` it is
-        made from nothing that was remembered of former searches.
+        made from nothing that was remembered of former searches; `paged` says whether further pages may be asked for.
         """
         if not self._settings.longterm.enabled:
             raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
@@ -50,7 +50,7 @@ class QueryReader:
         text = (request.text or "").strip()
         span = span_of(request, text)
         subject = subject_of(text, span)
-        depth = depth_of(request)
+        depth = depth_of(request, paged=paged)
         if not text:
             return Plan(None, clause, request, depth=depth, past=past)
         mode = mode_of(request)
@@ -101,6 +101,7 @@ class QueryReader:
             loose=analysis.loose_terms(text) if quoted else (),
             known=known,
             around=around if known.remembered and not (around == whole and _counts(request)) else None,
+            paged=paged,
             weights=recency_of(request),
         )
 

@@ -99,12 +99,12 @@ class RecallService:
         if body.session is None and request is None:
             raise Refused("give a session, a long_term_search, or both", field="session")
         notices: list[str] = []
-        plan = None if request is None else await self._search.prepare(scope, request, optimize_query=optimize_query)
+        plan = None if request is None else await self._search.prepare(scope, request, optimize_query=optimize_query, paged=False)
         user = None if request is None else recent.user_of(self._settings, scope, request)
         state, replies, said_lately = await self._fetch(scope, body.session, plan, user)
         if plan is not None and state is not None and (narrower := _narrowed(plan.request, state.ref)) is not plan.request:
             # The session was found by its id alone: it is a user's, and so are the memories that belong into its prompt.
-            plan = await self._search.prepare(scope, narrower, optimize_query=optimize_query)
+            plan = await self._search.prepare(scope, narrower, optimize_query=optimize_query, paged=False)
             plan, replies = await self._search.run(scope, plan, optimize_query=optimize_query)
             if user := recent.user_of(self._settings, scope, narrower):
                 said_lately = self._recent.parse(scope, user, (await self._read(lambda pipe: self._recent.queue(pipe, scope, user)))[0])

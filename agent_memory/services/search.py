@@ -115,9 +115,11 @@ class SearchService:
         if plan.mode is not None and plan.request.recency_boost is not False:
             self._usage.read((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
-    async def prepare(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, anew: bool = False) -> Plan:
+    async def prepare(
+        self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, anew: bool = False, paged: bool = True
+    ) -> Plan:
         """The plan of a search; see `QueryReader.plan`."""
-        return await self._queries.plan(scope, request, optimize=optimize_query, anew=anew)
+        return await self._queries.plan(scope, request, optimize=optimize_query, anew=anew, paged=paged)
 
     async def run(self, scope: Scope, plan: Plan, *, optimize_query: bool = False) -> tuple[Plan, list[Any]]:
         """A plan and its replies, in one round trip of its own; see `current`."""
@@ -131,7 +133,7 @@ class SearchService:
         counted = replies[1] if plan.around is None else replies.pop()
         if not self._queries.outrun(plan, parse_hits(counted).total):
             return plan, replies
-        plan = await self.prepare(scope, plan.request, optimize_query=optimize_query, anew=True)
+        plan = await self.prepare(scope, plan.request, optimize_query=optimize_query, anew=True, paged=plan.paged)
         return await self.run(scope, plan)
 
     def queue(self, pipe: Pipe, plan: Plan) -> int:

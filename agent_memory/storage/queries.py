@@ -35,7 +35,7 @@ class Hit(NamedTuple):
     fields: Mapping[bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hits:
     """A search answer: the number of all matches, and a page of them, as lists side by side: a search of ten reads hundreds of places."""
 
