@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from benchmarks.attempts import Attempts
 from benchmarks.http import connect, request
 from benchmarks.meter import Meter, percentile
 from benchmarks.preload import PER_USER, preload
+from benchmarks.rounds import ROUNDS, joined
 from benchmarks.scenarios import Operation, Scenarios
 from benchmarks.stack import Process, Stack, child_environment, free_port, running
 
@@ -144,17 +145,23 @@ async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, 
     meter = Meter(stack.pids)
     operations = scenarios.operations() if whole else scenarios.recalls()
     answers = await _answers(stack, operations)
-    if whole:
-        found["limits"] += await tries.of("limit (a)", lambda: _bare(stack, plan, operations, answers, say), most_seconds=300) or []
-        found["limits"] += await tries.of("limit (b)", lambda: _redis(stack, plan, memories, say), most_seconds=300) or []
-    for operation in operations:
-        for place, concurrency in enumerate(plan.concurrency):
-            offset = (place + 1) * 10 * plan.requests
-            work = partial(_row, stack, operation, meter, plan, memories, concurrency, offset)
-            row = await tries.of(f"{operation.name} x{concurrency}, {memories:,} memories", work)
-            if row is not None:
-                found["operations"].append(row)
-                say(_line(row))
+    rounds = ROUNDS if whole else 1
+    part = replace(plan, requests=max(plan.requests // rounds, 1))
+    limits, rows = list[dict[str, Any]](), list[dict[str, Any]]()
+    for turn in range(rounds):
+        if whole:
+            limits += await tries.of("limit (a)", lambda: _bare(stack, part, operations, answers, say), most_seconds=300) or []
+            limits += await tries.of("limit (b)", lambda: _redis(stack, part, memories, say), most_seconds=300) or []
+        for operation in operations:
+            for place, concurrency in enumerate(plan.concurrency):
+                offset = (turn * len(plan.concurrency) + place + 1) * 10 * plan.requests
+                work = partial(_row, stack, operation, meter, part, memories, concurrency, offset)
+                row = await tries.of(f"{operation.name} x{concurrency}, {memories:,} memories", work)
+                if row is not None:
+                    rows.append(row)
+                    say(_line(row))
+    found["limits"] += joined(limits, ("limit", "operation", "concurrency"))
+    found["operations"] += joined(rows, ("operation", "memories", "concurrency"))
     for concurrency in plan.concurrency if whole else ():
         chat = partial(_chat, stack.apis, scenarios, meter, turns=plan.turns, concurrency=concurrency)
         row = await tries.of(f"chat turn x{concurrency}", chat)

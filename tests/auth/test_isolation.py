@@ -106,6 +106,8 @@ async def _state(field: Field) -> list[Any]:
         await v.get(f"/v1/operations/{field.ids['operation']}"),
     ]
     bodies = [_ok(answer) for answer in answers]
+    # Whoever reaches Ana may let the view be computed for her: a group of its own, beside the victim's.
+    bodies[4] = [one for one in bodies[4] if one["group"] == {"user_id": "ana"}]
     for body in bodies:
         if isinstance(body, dict):
             body.pop("access_count", None)

@@ -10,6 +10,7 @@ from benchmarks.document import merged
 from benchmarks.goals import goals
 from benchmarks.meter import percentile
 from benchmarks.report import beside_limits, compare, markdown
+from benchmarks.rounds import joined
 from benchmarks.runner import figures
 
 
@@ -63,6 +64,17 @@ def test_two_runs_are_compared_row_by_row() -> None:
     lines = compare(RESULT, after)
     assert "| put 4, 10,000, x1 | 0.90 | 0.45 | -50 % | 2.00 | 2.00 | +0 % |" in lines
     assert "only here" not in lines
+
+
+def test_rounds_of_a_measurement_become_one_row() -> None:
+    rounds = [
+        {"name": "a", "requests": 10, "p50_ms": p50, "per_second": 10.0, "foreign_cpu": busy, "cpu_per_1000": {"api": cpu}, "rss": {}}
+        for p50, busy, cpu in ((1.0, 0.0, 2.0), (9.0, 0.5, 4.0), (2.0, 0.1, 3.0))
+    ]
+    other = {"name": "b", "requests": 1}
+    first, second = joined([*rounds, other], ["name"])
+    assert (first["requests"], first["p50_ms"], first["foreign_cpu"], first["cpu_per_1000"]) == (30, 2.0, 0.5, {"api": 3.0})
+    assert second is other
 
 
 def test_percentiles_lie_between_neighbours() -> None:
