@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -70,11 +70,23 @@ def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreig
     }
 
 
-async def measure(base: str, operation: Operation, meter: Meter, *, requests: int, concurrency: int, offset: int) -> dict[str, Any]:
-    """One series over `concurrency` kept connections. `offset` keeps the numbers of its requests apart from other series'."""
+async def measure(
+    base: str,
+    operation: Operation,
+    meter: Meter,
+    *,
+    requests: int,
+    concurrency: int,
+    offset: int,
+    warmed: Callable[[], Awaitable[object]] | None = None,
+) -> dict[str, Any]:
+    """One series over `concurrency` kept connections. `offset` keeps the numbers of its requests apart from other series'; `warmed` is
+    awaited before the part that is measured."""
     connections = [await connect(base) for _ in range(concurrency)]
     for n in range(min(operation.warm, requests)):
         await connections[n % concurrency].expect(operation.nth(offset + n))
+    if warmed is not None:
+        await warmed()
     todo = [operation.nth(offset + operation.warm + n) for n in range(requests)]
     waiting, seconds = iter(todo), list[float]()
 
@@ -173,8 +185,13 @@ async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, 
 async def _row(
     stack: Stack, operation: Operation, meter: Meter, plan: Plan, memories: int, concurrency: int, offset: int
 ) -> dict[str, Any]:
-    before = await _calls(stack)
-    row = await measure(stack.apis[0], operation, meter, requests=plan.requests, concurrency=concurrency, offset=offset)
+    before = 0
+
+    async def warmed() -> None:
+        nonlocal before
+        before = await _calls(stack)
+
+    row = await measure(stack.apis[0], operation, meter, requests=plan.requests, concurrency=concurrency, offset=offset, warmed=warmed)
     named = {"operation": operation.name, "memories": memories, "concurrency": concurrency}
     return {**named, **row, "embedding_calls": await _calls(stack) - before, "rss": meter.rss()}
 
