@@ -1,8 +1,8 @@
-"""What stands around another chat model: everything that is not asked goes through unchanged."""
+"""What stands around another model: everything that is not asked goes through unchanged."""
 
 from __future__ import annotations
 
-from agent_memory.llm.base import ChatModel
+from agent_memory.llm.base import ChatModel, Embedder
 
 
 class ChatAround:
@@ -23,4 +23,25 @@ class ChatAround:
 
     async def close(self) -> None:
         """Closes the inner model."""
+        await self._inner.close()
+
+
+class EmbedderAround:
+    """The same of an Embedder: its model, its dimensions, its end."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        """The inner embedder's model."""
+        return self._inner.model
+
+    @property
+    def dimensions(self) -> int:
+        """The inner embedder's dimensions."""
+        return self._inner.dimensions
+
+    async def close(self) -> None:
+        """Closes the inner embedder."""
         await self._inner.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.llm.around import ChatAround
-from agent_memory.llm.base import Answer, ChatMessage, Embedder, Vectors
+from agent_memory.llm.around import ChatAround, EmbedderAround
+from agent_memory.llm.base import Answer, ChatMessage, Vectors
 from agent_memory.redaction import redact
 
 
@@ -27,29 +27,12 @@ class DiscreetChat(ChatAround):
         return await self._inner.structured(_redacted(messages), answer, max_tokens=max_tokens, timeout=timeout)
 
 
-class DiscreetEmbedder:
+class DiscreetEmbedder(EmbedderAround):
     """An Embedder behind which another one never sees a secret."""
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-
-    @property
-    def model(self) -> str:
-        """The inner model's name."""
-        return self._inner.model
-
-    @property
-    def dimensions(self) -> int:
-        """The length of the inner model's vectors."""
-        return self._inner.dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         """See Embedder.embed."""
         return await self._inner.embed([redact(text) for text in texts], timeout=timeout)
-
-    async def close(self) -> None:
-        """Closes the inner model."""
-        await self._inner.close()
 
 
 def _redacted(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Protocol, runtime_checkable
 
 from agent_memory.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
+from agent_memory.llm.around import EmbedderAround
 from agent_memory.llm.base import Embedder, Vectors
 from agent_memory.metrics import LIMITED
 from agent_memory.settings import LimitSettings
@@ -166,24 +167,14 @@ def _all_of(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-class _MeteredEmbedder:
+class _MeteredEmbedder(EmbedderAround):
     """An Embedder on a tenant's budget: asked for nothing more when it is spent. What is remembered costs nothing."""
 
     def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str, missing: Callable[[Sequence[str]], list[str]]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._missing = missing
         self._budget = budget
         self._tenant = tenant
-
-    @property
-    def model(self) -> str:
-        """The inner embedder's model."""
-        return self._inner.model
-
-    @property
-    def dimensions(self) -> int:
-        """The inner embedder's dimensions."""
-        return self._inner.dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         """See Embedder.embed. Raises BudgetSpent. A model that is away is asked for nothing; one whose answer is of no use was asked."""
@@ -200,7 +191,3 @@ class _MeteredEmbedder:
             raise
         self._budget.note(self._tenant, missing)
         return vectors
-
-    async def close(self) -> None:
-        """Closes the inner embedder."""
-        await self._inner.close()

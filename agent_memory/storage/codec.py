@@ -24,7 +24,7 @@ _set = object.__setattr__
 def made(model: type[Model], values: dict[str, Any], given: set[str] | None = None) -> Model:
     """A model of values for all of its fields, in their order, that are known to be valid; it takes the dictionary over.
 
-    It is what `model_construct` makes, in a tenth of its time: a prompt is made of fifty models. `given` are the fields that count as set,
+    It is what `model_construct` makes, in a tenth of its time. `given` are the fields that count as set,
     all of them if not told.
     """
     new = model.__new__(model)
@@ -216,7 +216,7 @@ def decode_memory(raw: bytes) -> MemoryRecord:
         found = record.__dict__
         set_fields(record, **{name: found[name] or [] for name in _TAGS})
         return record
-    # A search reads ten of these, and what is known to be valid need not be checked again.
+    # What is known to be valid need not be checked again.
     for name in _INSTANTS:
         if (text := values[name]) is not None:
             values[name] = datetime.fromisoformat(text).astimezone(UTC)
