@@ -10,10 +10,21 @@ from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _OWN = "client"
+_CPUCLOCK_SCHED = 2
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system CPU seconds of a process, all its threads together."""
+    """User and system CPU seconds of a process, all its threads together.
+
+    From the process' own CPU clock, which counts nanoseconds; /proc counts hundredths of a second, a tenth of what a short series uses.
+    """
+    try:
+        return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)  # as clock_getcpuclockid(3) makes it
+    except OSError:  # no such clock here
+        return _ticked_seconds(pid)
+
+
+def _ticked_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
@@ -68,7 +79,7 @@ class Meter:
         """What was used since `start`."""
         wall = time.perf_counter() - self._began
         now = self._read()
-        cpu = {name: round(now[name] - self._cpu[name], 4) for name in now}
+        cpu = {name: round(now[name] - self._cpu[name], 6) for name in now}
         foreign = max(_busy_seconds() - self._busy - sum(cpu.values()), 0.0) / wall
         return Used(cpu, wall, round(foreign, 3))
 
