@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _OWN = "client"
@@ -89,3 +90,15 @@ class Meter:
 
     def _read(self) -> dict[str, float]:
         return {name: sum(cpu_seconds(pid) for pid in pids) for name, pids in self._processes.items()}
+
+
+def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreign: float) -> dict[str, Any]:
+    """What is reported of a series: times in ms, rates, CPU seconds per 1,000 requests."""
+    count = len(seconds)
+    return {
+        "requests": count,
+        "per_second": round(count / wall, 1),
+        **{f"p{round(share * 100)}_ms": round(percentile(seconds, share) * 1000, 3) for share in (0.5, 0.95, 0.99)},
+        "cpu_per_1000": {name: round(used / count * 1000, 4) for name, used in cpu.items()},
+        "foreign_cpu": foreign,
+    }

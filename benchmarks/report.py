@@ -97,6 +97,9 @@ def _growth(result: dict[str, Any]) -> str:
     return "### Growth: p50 / p95 in ms, one at a time\n\n" + table(["memories", *names, "bytes each", "Redis MiB"], rows)
 
 
+_HOW = {"quota": ", each held to a quarter of a core", "cpu": ", each given 40 per s"}
+
+
 def _others(result: dict[str, Any]) -> str:
     sizes, pipe, two = (result.get(part) or {} for part in ("sizes", "pipeline", "two"))
     rows: list[list[object]] = []
@@ -104,13 +107,14 @@ def _others(result: dict[str, Any]) -> str:
         rows.append(["from append to searchable, p50 / p95 / p99 ms", " / ".join(f"{v:.0f}" for v in pipe["searchable_ms"].values())])
     for n, worked in pipe.get("workers", {}).items():
         rows.append([f"messages promoted and embedded per s, {n} worker(s)", worked["memories_per_second"]])
-    cores = (result.get("machine") or {}).get("cores")
-    among = f", on {cores} cores for all" if cores else ""
-    rows.extend([f"chat turns per s, {n} API process(es){among}", f"{row['per_second']:.0f}"] for n, row in two.items())
-    rows.extend(
-        [f"API / Redis CPU s per 1,000 of them, {n} API process(es)", f"{_cpu(row, 'api'):.2f} / {_cpu(row, 'redis'):.2f}"]
-        for n, row in two.items()
-    )
+    for n in ("1", "2"):
+        if n in two:
+            rows.append([f"chat turns per s, {n} API process(es){_HOW.get(two.get('how', ''), '')}", f"{two[n]['per_second']:.0f}"])
+            cpu = f"{_cpu(two[n], 'api'):.2f} / {_cpu(two[n], 'redis'):.2f}"
+            rows.append([f"API / Redis CPU s per 1,000 of them, {n} API process(es)", cpu])
+    if "rounds" in two:
+        rows.append(["2 API processes beside one, each round", " ".join(f"{ratio:.2f}" for ratio in two["rounds"])])
+        rows.append(["the same by their CPU per turn", f"{two['ratio_by_cpu']:.2f}"])
     if sizes:
         rows.append(["`agent-memory --help`, s", sizes["help_seconds"]])
         rows.append(["import of the API, s", sizes["import_seconds"]])

@@ -18,10 +18,10 @@ from typing import Any
 
 import redis.asyncio
 
-from benchmarks import pipeline, sizes
+from benchmarks import pipeline, sizes, two
 from benchmarks.attempts import Attempts
 from benchmarks.http import connect, request
-from benchmarks.meter import Meter, percentile
+from benchmarks.meter import Meter, figures
 from benchmarks.preload import PER_USER, preload
 from benchmarks.rounds import ROUNDS, joined
 from benchmarks.scenarios import Operation, Scenarios
@@ -56,18 +56,6 @@ class Plan:
     parts: frozenset[str] = PARTS
     minutes: float = 30.0
     """After so long nothing new is begun; what was left out is said."""
-
-
-def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreign: float) -> dict[str, Any]:
-    """What is reported of a series: times in ms, rates, CPU seconds per 1,000 requests."""
-    count = len(seconds)
-    return {
-        "requests": count,
-        "per_second": round(count / wall, 1),
-        **{f"p{round(share * 100)}_ms": round(percentile(seconds, share) * 1000, 3) for share in (0.5, 0.95, 0.99)},
-        "cpu_per_1000": {name: round(used / count * 1000, 4) for name, used in cpu.items()},
-        "foreign_cpu": foreign,
-    }
 
 
 async def measure(
@@ -117,7 +105,7 @@ async def run(plan: Plan, say: Say) -> dict[str, Any]:
         if "pipeline" in plan.parts:
             found["pipeline"] = await pipeline.measure(folder / "pipeline", tries, say)
         if "two" in plan.parts:
-            found["two"] = await _two(folder / "two", plan, tries, say)
+            found["two"] = await two.measure(folder / "two", tries, say)
         if "local" in plan.parts:
             found["local"] = await tries.of("the local model", lambda: _local(folder / "local", plan, say), most_seconds=300)
         return {name: value for name, value in found.items() if value is not None}
@@ -306,26 +294,6 @@ async def _redis(stack: Stack, plan: Plan, memories: int, say: Say) -> list[dict
         }
         for row in json.loads(done.stdout)
     ]
-
-
-async def _two(folder: Path, plan: Plan, tries: Attempts, say: Say) -> dict[str, Any]:
-    """The chat turn through one and through two API processes."""
-
-    async def with_processes(apis: int) -> dict[str, Any]:
-        shutil.rmtree(folder / str(apis), ignore_errors=True)
-        async with running(folder / str(apis), apis=apis, workers=0) as stack:
-            await preload(stack.redis_url, stack.environment, 0, 2000)
-            scenarios, meter = Scenarios("two", 2000), Meter(stack.pids)
-            await _chat(stack.apis, scenarios, meter, turns=100 * apis, concurrency=apis)  # or two cold processes would cost more than one
-            return await _chat(stack.apis, scenarios, meter, turns=plan.turns * apis, concurrency=8 * apis)
-
-    found: dict[str, Any] = {}
-    for apis in (1, 2):
-        row = await tries.of(f"chat turns through {apis} API process(es)", partial(with_processes, apis))
-        if row is not None:
-            found[str(apis)] = row
-            say(f"{apis} API process{'es' if apis > 1 else ''}: {row['per_second']:.0f} chat turns/s")
-    return found
 
 
 async def _local(folder: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:

@@ -133,13 +133,13 @@ class Scenarios:
         """Conversations, each a list of turns: a prompt, and the append of what was said."""
         conversations: list[list[tuple[bytes, bytes]]] = []
         for number in sessions:
-            session, user = f"{self._run}-chat-{number}", corpus.user(number * 7919 % self._users)
+            session, user, owner = f"{self._run}-chat-{number}", _speaker(number), number * 7919 % self._users
             said: list[tuple[bytes, bytes]] = []
             for turn in range(turns):
                 prompt = {
-                    "query": corpus.question(number * 7919 % self._users, (number + turn * 31) % PER_USER),
+                    "query": corpus.question(owner, (number + turn * 31) % PER_USER),
                     "session": {"session_id": session, "user_id": user},
-                    "long_term_search": {"limit": 10},
+                    "long_term_search": {"user_id": {"eq": corpus.user(owner)}, "limit": 10},
                 }
                 append = {"messages": _messages(session, 2 * turn, 2), "user_id": user}
                 said.append(

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.document import merged
 from benchmarks.goals import goals
-from benchmarks.meter import percentile
+from benchmarks.meter import figures, percentile
 from benchmarks.report import beside_limits, compare, markdown
 from benchmarks.rounds import joined
-from benchmarks.runner import figures
+from benchmarks.two import ratios
 
 
 def _row(operation: str, p50: float, **cpu: float) -> dict[str, object]:
@@ -40,7 +40,14 @@ RESULT = {
     "stores": [{"memories": 10_000, "redis_bytes": 2**20, "bytes_per_memory": 105}],
     "sizes": {"help_seconds": 0.1, "import_seconds": 0.9, "installed_bytes": 150_000_000},
     "pipeline": {"searchable_ms": {"p50": 90.0, "p95": 120.0, "p99": 130.0}, "workers": {"1": {"memories_per_second": 900}}},
-    "two": {"1": _row("chat turn", 9.0, api=4.0), "2": _row("chat turn", 9.0, api=4.4)},
+    "two": {
+        "how": "quota",
+        "ratio": 1.82,
+        "rounds": [1.9, 1.82, 1.8],
+        "ratio_by_cpu": 1.85,
+        "1": _row("chat turn", 9.0, api=4.0),
+        "2": _row("chat turn", 9.0, api=4.4),
+    },
 }
 
 
@@ -92,12 +99,26 @@ def test_goals_are_told_from_the_figures_that_there_are() -> None:
     assert {goal.asked.split(":")[0]: goal.holds for goal in goals(better)}["put 4"] is True
 
 
-def test_two_processes_are_told_by_the_cpu_that_a_turn_costs_them() -> None:
-    for api, measured, holds in ((4.4, "1.82", True), (4.8, "1.67", False)):
+def test_two_processes_are_beside_one_round_by_round() -> None:
+    rows = [
+        {"processes": processes, "per_second": rate, "cpu_per_1000": {"api": cpu}}
+        for processes, rate, cpu in ((1, 100.0, 4.0), (2, 190.0, 4.4), (2, 80.0, 9.0), (1, 50.0, 8.1), (1, 90.0, 4.4), (2, 180.0, 4.4))
+    ]
+    assert ratios(rows, "quota") == {"ratio": 1.9, "rounds": [1.9, 1.6, 2.0], "ratio_by_cpu": 1.818}
+    assert ratios(rows, "cpu") == {"ratio": 1.818, "rounds": [1.818, 1.8, 2.0], "ratio_by_cpu": 1.818}
+
+
+@pytest.mark.parametrize(("how", "words"), [("cores", "each with a core"), ("quota", "a quarter of a core"), ("cpu", "CPU per turn")])
+def test_the_goal_of_two_processes_says_how_it_was_measured(how: str, words: str) -> None:
+    for ratio, holds in ((1.82, True), (1.67, False)):
         result = copy.deepcopy(RESULT)
-        result["two"]["2"]["cpu_per_1000"]["api"] = api
+        result["two"] |= {"ratio": ratio, "how": how}
         verdict = next(goal for goal in goals(result) if goal.asked.startswith("2 API processes"))
-        assert (verdict.measured, verdict.holds) == (measured, holds)
+        assert words in verdict.asked
+        assert (verdict.measured, verdict.holds) == (f"{ratio:.2f}", holds)
+    older = {**RESULT, "two": {number: RESULT["two"][number] for number in ("1", "2")}}
+    assert not [goal for goal in goals(older) if goal.asked.startswith("2 API")]
+    assert "chat turns per s, 2 API process(es) |" in markdown(older)
 
 
 def test_a_million_memories_are_compared_within_their_own_run() -> None:

@@ -1,0 +1,52 @@
+"""A share of one core for a process, kept by the kernel's cgroups where they can be written (v1 and v2; that is, by root)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+# Long enough for some requests in one go: after each pause a process finds its caches cold. Short enough for many periods in a second.
+_PERIOD_MICROSECONDS = 50_000
+_ROOT = Path("/sys/fs/cgroup")
+
+
+@contextlib.contextmanager
+def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[bool]:
+    """Each of the processes gets at most `share` of a core, by itself, until the end. False, and nothing is done, where that cannot be."""
+    old, new = (root / "cpu" / "cpu.cfs_quota_us").exists(), _hands_down(root)
+    with contextlib.ExitStack() as stack:
+        held = old or new
+        try:
+            for pid in pids if held else ():
+                parent = root / "cpu" if old else root
+                group = parent / f"agent-memory-bench-{pid}"
+                group.mkdir()
+                stack.callback(_undone, parent, group, pid)
+                _hold(group, pid, round(share * _PERIOD_MICROSECONDS), old=old)
+        except OSError:
+            held = False
+            stack.close()
+        yield held
+
+
+def _hands_down(root: Path) -> bool:
+    """Whether groups of v2's root get the CPU controller."""
+    with contextlib.suppress(OSError):
+        return "cpu" in (root / "cgroup.subtree_control").read_text().split()
+    return False
+
+
+def _hold(group: Path, pid: int, quota: int, *, old: bool) -> None:
+    if old:
+        (group / "cpu.cfs_period_us").write_text(str(_PERIOD_MICROSECONDS))
+        (group / "cpu.cfs_quota_us").write_text(str(quota))
+    else:
+        (group / "cpu.max").write_text(f"{quota} {_PERIOD_MICROSECONDS}")
+    (group / "cgroup.procs").write_text(str(pid))
+
+
+def _undone(parent: Path, group: Path, pid: int) -> None:
+    with contextlib.suppress(OSError):  # the process has ended
+        (parent / "cgroup.procs").write_text(str(pid))
+    group.rmdir()

@@ -1,0 +1,133 @@
+"""Two API processes beside one, in turns on one store: how many chat turns get done.
+
+A throughput tells something only when nothing but the API is the limit. With cores enough for all parts that is so by itself. With fewer,
+each API process is held to a quarter of a core by the kernel, so that Redis, the embedding server and the generator have what they want.
+Where that cannot be done either, both are given the same rate each, far below what they could do, and their CPU per turn is compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.attempts import Attempts
+from benchmarks.http import connect
+from benchmarks.meter import Meter, figures
+from benchmarks.preload import preload
+from benchmarks.quota import limited
+from benchmarks.rounds import joined
+from benchmarks.scenarios import Scenarios
+from benchmarks.stack import running
+
+_MEMORIES = 2000
+_ROUNDS = 8
+_SECONDS = 1.25
+# Conversations at one time with each process, and their turns.
+_CLIENTS, _TURNS = 8, 10
+# After so many conversations the questions of the scenarios begin again: each process then has their vectors.
+_DIFFERENT = 100
+_SHARE = 0.25
+# Chat turns per second that each process is given where nothing holds it.
+_RATE = 40.0
+# Two APIs, Redis, the embedding server, the generator, and one for the rest of the machine.
+_CORES = 6
+
+Turn = tuple[bytes, bytes]
+
+
+async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any] | None:
+    """`how` it was measured ("cores", "quota" or "cpu"), the `ratio` of two to one, that of each round, and a row of figures for each."""
+    found = await tries.of("chat turns through one and two API processes", partial(_apis, folder))
+    if found is not None:
+        say(f"2 API processes do {found['ratio']:.2f} times the chat turns of one ({found['how']})")
+    return found
+
+
+async def _apis(folder: Path) -> dict[str, Any]:
+    shutil.rmtree(folder, ignore_errors=True)
+    async with running(folder, apis=2, workers=0) as stack:
+        await preload(stack.redis_url, stack.environment, 0, _MEMORIES)
+        scenarios, meter = Scenarios("two", _MEMORIES), Meter(stack.pids)
+        conversations = itertools.chain.from_iterable(scenarios.chat([number], _TURNS) for number in itertools.count())
+        turns = partial(_turns, conversations=conversations, meter=meter)
+        for one in stack.apis:
+            await _warm(one, conversations)
+        if _cores() >= _CORES:
+            return await _rounds(turns, stack.apis, "cores")
+        with limited(stack.pids["api"], _SHARE) as held:
+            await turns(stack.apis)
+            return await _rounds(turns, stack.apis, "quota") if held else await _rounds(partial(turns, rate=_RATE), stack.apis, "cpu")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+async def _rounds(turns: Callable[..., Any], apis: Sequence[str], how: str) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for number in range(_ROUNDS):
+        # Each comes first in every other round, and each process is the one in every other.
+        for some in [[apis[number % 2]], apis][:: 1 if number % 2 else -1]:
+            rows.append({"processes": len(some), **await turns(some)})
+    return {"how": how, **ratios(rows, how), **{str(row["processes"]): row for row in joined(rows, ("processes",))}}
+
+
+def ratios(rows: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:
+    """What two processes do beside what one does: the median of the rounds, of which each is a row of one and a row of two.
+
+    By CPU per turn it is 2 x (that of one / that of two): what two full cores would do beside one.
+    """
+    one, two = ([row for row in rows if row["processes"] == processes] for processes in (1, 2))
+    by_cpu = [2 * a["cpu_per_1000"]["api"] / b["cpu_per_1000"]["api"] for a, b in zip(one, two, strict=True)]
+    by_time = [b["per_second"] / a["per_second"] for a, b in zip(one, two, strict=True)]
+    taken = by_cpu if how == "cpu" else by_time
+    return {"ratio": round(median(taken), 3), "rounds": [round(ratio, 3) for ratio in taken], "ratio_by_cpu": round(median(by_cpu), 3)}
+
+
+async def _warm(api: str, conversations: Iterator[list[Turn]]) -> None:
+    some = itertools.islice(conversations, _DIFFERENT)
+
+    async def client() -> None:
+        with contextlib.closing(await connect(api)) as connection:
+            for prompt, append in itertools.chain.from_iterable(some):
+                await connection.expect(append)
+                await connection.expect(prompt)
+
+    await asyncio.gather(*(client() for _ in range(_CLIENTS)))
+
+
+async def _turns(apis: Sequence[str], *, conversations: Iterator[list[Turn]], meter: Meter, rate: float | None = None) -> dict[str, Any]:
+    """Chat turns for some time: each client's next one when its last was answered, or `rate` per second and process."""
+    seconds: list[float] = []
+    count = _CLIENTS * len(apis)
+    gap = 0.0 if rate is None else _CLIENTS / rate
+    began = time.perf_counter()
+
+    async def client(number: int) -> None:
+        connection = await connect(apis[number % len(apis)])
+        due = began + gap * number / count
+        with contextlib.closing(connection):
+            for conversation in conversations:
+                for prompt, append in conversation:
+                    await asyncio.sleep(max(due - time.perf_counter(), 0.0) if gap else 0.0)
+                    due += gap
+                    asked = time.perf_counter()
+                    if asked - began >= _SECONDS:
+                        return
+                    await connection.expect(append)
+                    await connection.expect(prompt)
+                    seconds.append(time.perf_counter() - asked)
+
+    meter.start()
+    await asyncio.gather(*(client(number) for number in range(count)))
+    used = meter.stop()
+    return figures(seconds, used.wall, dict(used.cpu), used.foreign)
