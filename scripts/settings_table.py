@@ -41,7 +41,9 @@ MEANINGS = {
     "LOG_FORMAT": "for people or for machines",
     "MAX_BODY_BYTES": "largest request body; a larger one is refused with 413",
     "REQUEST_TIMEOUT_SECONDS": "how long a request may take; then it is answered with 503",
-    "BODY_TIMEOUT_SECONDS": "how long a head, then a body, may take to come in (1 s more per 64 KiB); then: 408",
+    "HEAD_TIMEOUT_SECONDS": "how long a request's head may take to come in; then: 408",
+    "BODY_TIMEOUT_SECONDS": "how long a body may take to come in after its head, a second more per 16 KiB that came; then: 408; "
+    "raise it for callers who pause within a body or whose network does for longer",
     "MAX_CONCURRENT_REQUESTS": "requests under way at most, fewer while the process is late; more are refused with 503 and `Retry-After`",
     "SHUTDOWN_GRACE_SECONDS": "how long running requests, and then running tasks, have when the process is stopped",
     "REDIS_URL": "a Redis with the query engine; without it `serve` runs its own",

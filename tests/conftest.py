@@ -31,6 +31,8 @@ def pytest_configure() -> None:
     os.environ["NEIGHBOURS_AFTER_SECONDS"] = "0"
     # On a machine that is busy for two seconds a search would go by words alone; what happens then has tests of its own.
     os.environ["QUERY_EMBEDDING_TIMEOUT_SECONDS"] = "15"
+    # And a test that stands still between a request's head and its body would be told that it is late.
+    os.environ["BODY_TIMEOUT_SECONDS"] = "10"
 
 
 @pytest.fixture(scope="session")

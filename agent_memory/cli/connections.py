@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from agent_memory.api.admission import ARRIVING
@@ -27,14 +27,17 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 
 # Longer than clients keep idle connections: one that is closed just when a request is on its way cannot be answered.
 KEEP_ALIVE_SECONDS = 75
-# For so much of a body that came there is a second more.
-BYTES_PER_SECOND = 64 * 1024
+# For so much of a body that came there is a second more: a sender that keeps this pace is never late.
+BYTES_PER_SECOND = 16 * 1024
 # Of a head, or of anything else that is no body; a query may name thousands of ids.
 MAX_HEAD_BYTES = 1024 * 1024
 # Bodies that wait for their end have so much room in all; beyond that, requests are handed over as they are.
 _MOST_HELD_BYTES = 16 * 1024 * 1024
-# What had come in before the time was over, but was not read yet, is read within so long.
+# When the time is over, whoever had a hand in the delay has so much more of it.
 _SECOND_LOOK_SECONDS = 0.05
+# In so many turns of the loop all that had come in is read: in asyncio's, what is asked for in one turn comes before what is read in the
+# next one, so two are not enough.
+_TURNS = 3
 _REFUSAL = "agent_memory.refusal"
 
 
@@ -48,8 +51,9 @@ class Bounds:
     """How requests may come in, and how much of them is held, for all connections of a server."""
 
     def __init__(self, settings: Settings) -> None:
-        self.seconds = settings.server.body_timeout_seconds
-        self.most_seconds = max(self.seconds, settings.server.request_timeout_seconds)
+        self.head_seconds = settings.server.head_timeout_seconds
+        self.body_seconds = settings.server.body_timeout_seconds
+        self.most_seconds = max(self.body_seconds, settings.server.request_timeout_seconds)
         self.held_bytes = 0
         # Within an edge of its own, so that refusals have their headers and are counted, too.
         self.refusing: App = Edge(_refusing, timeout=settings.server.request_timeout_seconds)
@@ -64,22 +68,49 @@ def bounded(settings: Settings) -> type[HttpProtocol]:
     return Bounded
 
 
+class _Flow(FlowControl):
+    """Flow control with a clock (s) that stands still while we do not read: whoever cannot send is not late."""
+
+    def __init__(self, transport: asyncio.Transport, clock: Callable[[], float]) -> None:
+        super().__init__(transport)
+        self._clock = clock
+        self._behind = 0.0  # and while we do not read: less the time at which that began
+
+    def now(self) -> float:
+        return -self._behind if self.read_paused else self._clock() - self._behind
+
+    def pause_reading(self) -> None:
+        if not self.read_paused:
+            self._behind -= self._clock()
+        super().pause_reading()
+
+    def resume_reading(self) -> None:
+        if self.read_paused:
+            self._behind += self._clock()
+        super().resume_reading()
+
+
 class Connection(HttpProtocol):
-    """One connection. The time for a head and for a body is `Bounds.seconds` each, and for a body a second more per BYTES_PER_SECOND."""
+    """One connection. A head has `Bounds.head_seconds`; a body `Bounds.body_seconds` from then on, and a second more per BYTES_PER_SECOND.
+
+    Time in which we do not read, or have not told a sender to go on who waits for it, does not count, and nobody is late before all that
+    had come in was read, however late we are ourselves.
+    """
 
     bounds: Bounds
+    _flow: _Flow
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._within = False  # a request: it has begun to come in and not ended
         self._progress = False  # since the last look: a head or a piece of a body
         self._held: tuple[RequestResponseCycle, Any] | None = None
         self._held_bytes = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._in_head = True
-        self._since = 0.0
+        self._since = 0.0  # by the clock of `_flow`
+        self._due = 0.0  # by the loop's
         self._size = 0
         self._stray = 0
-        self._looked_again = False
         super().__init__(*arguments, **options)
 
     # ------------------------------------------------------------------------------------------------------- what uvicorn calls
@@ -87,6 +118,7 @@ class Connection(HttpProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """See asyncio.Protocol. Whoever connects and says nothing is as one who has been answered and says nothing more."""
         super().connection_made(transport)
+        self.flow = self._flow = _Flow(self.transport, self.loop.time)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -128,6 +160,12 @@ class Connection(HttpProtocol):
         if self._held is not None:
             self._hand_over(arriving=False)
 
+    def on_response_complete(self) -> None:
+        """See uvicorn. A request that came before the answer to the former one, without its body, has its turn."""
+        super().on_response_complete()
+        if self._held is not None:
+            self._look(0)
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if cycle.more_body:
             self._held = cycle, app
@@ -162,7 +200,22 @@ class Connection(HttpProtocol):
         self._let_go()
         if arriving:
             cycle.scope[ARRIVING] = True  # type: ignore[literal-required]
+        if cycle.waiting_for_100_continue:
+            app = self._watched_from_then(cycle, app)
         super()._start_asgi_task(cycle, app)
+
+    def _watched_from_then(self, cycle: RequestResponseCycle, app: App) -> App:
+        """The application, for a request whose sender waits to be told to go on: that happens when the body is asked for."""
+
+        async def watched(scope: Any, receive: Any, send: Any) -> None:
+            async def asked() -> Any:
+                if cycle.waiting_for_100_continue:
+                    self._since = self._flow.now()
+                return await receive()
+
+            await app(scope, asked, send)
+
+        return watched
 
     def _let_go(self) -> None:
         self.bounds.held_bytes -= self._held_bytes
@@ -170,33 +223,64 @@ class Connection(HttpProtocol):
 
     def _watch(self, in_head: bool) -> None:
         self._end_of_watch()
-        self._in_head, self._since = in_head, self.loop.time()
-        self._timer = self.loop.call_later(self.bounds.seconds, self._time_over)
+        self._in_head, self._since = in_head, self._flow.now()
+        self._look_again(self._seconds())
+
+    def _look_again(self, seconds: float) -> None:
+        self._due = self.loop.time() + seconds
+        self._timer = self.loop.call_later(seconds, self._time_over)
 
     def _end_of_watch(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._size = self._stray = 0
-        self._looked_again = False
+
+    def _seconds(self) -> float:
+        return self.bounds.head_seconds if self._in_head else self.bounds.body_seconds
+
+    def _left(self) -> float:
+        """The seconds that there still are for what is coming in."""
+        allowed = self._seconds()
+        if not self._in_head:
+            if self.cycle.waiting_for_100_continue:
+                self._since = self._flow.now()
+            allowed = min(allowed + self._size / BYTES_PER_SECOND, self.bounds.most_seconds)
+        return self._since + allowed - self._flow.now()
 
     def _time_over(self) -> None:
-        """The time is over, unless so much has come that there is more, or it was we who did not read."""
+        """The time is over, unless so much has come that there is more of it, or none of it has passed."""
         if self.transport.is_closing():
             return
-        if self.flow.read_paused:
-            self._watch(self._in_head)
-            return
-        bounds = self.bounds
-        more = 0.0 if self._in_head else self._size / BYTES_PER_SECOND
-        left = self._since + min(bounds.seconds + more, bounds.most_seconds) - self.loop.time()
-        if left <= 0 and not self._looked_again:
-            self._looked_again, left = True, _SECOND_LOOK_SECONDS
+        left = self._left()
         if left > 0:
-            self._timer = self.loop.call_later(left, self._time_over)
+            # Not at once while the clock stands still.
+            self._look_again(max(left, _SECOND_LOOK_SECONDS) if self.flow.read_paused else left)
+        else:
+            # As much more as we are late: who stood still with us, on one machine, could not send either.
+            late = min(max(self.loop.time() - self._due, 0.0), self._seconds())
+            self._timer = self.loop.call_later(_SECOND_LOOK_SECONDS + late, self._turn, _TURNS)
+
+    def _turn(self, turns: int) -> None:
+        """Ends what is late, after so many turns of the loop."""
+        if self.transport.is_closing():
             return
-        what, fix = ("head", "send it at once") if self._in_head else ("body", "send it at once, or raise BODY_TIMEOUT_SECONDS")
-        self._refuse(RequestLate(f"the {what} of the request did not come within {bounds.seconds:g} s: {fix}"))
+        if self._left() > 0:
+            self._time_over()
+        elif turns:
+            self._timer = self.loop.call_soon(self._turn, turns - 1)
+        else:
+            self._late()
+
+    def _late(self) -> None:
+        if self._in_head:
+            late = f"the head of the request did not come within {self._seconds():g} s: send it at once, or raise HEAD_TIMEOUT_SECONDS"
+        else:
+            late = (
+                f"the body of the request did not come within {self._seconds():g} s and a second more for each "
+                f"{BYTES_PER_SECOND // 1024} KiB of it: send it at once, or raise BODY_TIMEOUT_SECONDS"
+            )
+        self._refuse(RequestLate(late))
 
     def _refuse(self, error: AgentMemoryError) -> None:
         """Answers a request that has not come in whole, and closes the connection: at once, or when what was asked before is answered."""

@@ -20,6 +20,8 @@ from agent_memory_client.errors import (
 )
 
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
+NOT_RECEIVED = 408
+"""The request did not come in whole, so nothing was done: any of them may be sent again (RFC 9110, 15.5.9)."""
 FIRST_WAIT_SECONDS = 0.1
 MAX_WAIT_SECONDS = 10.0
 
@@ -67,7 +69,7 @@ class Attempts:
     """One call on its way: after each failure it says how long to wait before the next attempt, or raises the error that it is.
 
     What is safe to repeat is repeated: an idempotent call after a broken connection or a 429, 502, 503 or 504; any call that
-    never reached the server. Not after a timeout of the answer: whoever waited once that long decides again.
+    never reached the server, or not as a whole (408). Not after a timeout of the answer: whoever waited once that long decides again.
     """
 
     call: Call
@@ -85,7 +87,8 @@ class Attempts:
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
         """Seconds to wait after an answer outside 2xx. Raises MemoryClientError when that was the last attempt."""
-        wait = self._wait(self.call.idempotent and self._passes(response), response)
+        repeatable = response.status_code == NOT_RECEIVED or (self.call.idempotent and self._passes(response))
+        wait = self._wait(repeatable, response)
         if wait is None:
             raise error_of_response(response)
         return wait

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,11 +14,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvloop
 
+from agent_memory.api.admission import Admission
 from agent_memory.api.app import create_app
 from agent_memory.cli import connections
 from agent_memory.cli.connections import MAX_HEAD_BYTES, Connection
-from agent_memory.settings import Settings, load_settings
+from agent_memory.settings import ServerSettings, Settings, load_settings
 from tests.support.api import Recorded, serving
 from tests.support.waiting import wait_until
 
@@ -74,7 +79,7 @@ async def impatient() -> AsyncGenerator[tuple[str, Recorded]]:
     recorded = Recorded()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(connections, "BYTES_PER_SECOND", 100 * LONG)
-        async with served(recorded, BODY_TIMEOUT_SECONDS=0.2) as url:
+        async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url:
             yield url, recorded
 
 
@@ -138,6 +143,128 @@ async def test_who_was_refused_for_its_length_is_not_listened_to_for_ever(impati
         assert await line.rest() == b""
 
 
+async def test_by_default_a_body_that_drips_is_refused_within_a_second_of_its_head(recorded: Recorded) -> None:
+    seconds = ServerSettings.model_fields["body_timeout_seconds"].default
+    assert seconds + connections._SECOND_LOOK_SECONDS < 0.9  # pyright: ignore[reportPrivateUsage]
+    async with served(recorded, BODY_TIMEOUT_SECONDS=seconds) as url, connected(url) as line:
+        await line.send(head("Content-Length: 100"))
+        answer = asyncio.create_task(line.answer())
+        with contextlib.suppress(ConnectionError):  # of who still sends when it has been answered
+            for _ in range(99):  # then one byte is missing, for as long as it takes
+                await line.send("x")
+                if (await asyncio.wait({answer}, timeout=0.02))[0]:
+                    break
+        assert (await answer)[0] == 408
+    assert not recorded.calls
+
+
+async def has_passed(url: str) -> None:
+    """Returns when a deadline has passed that began after the call."""
+    async with connected(url) as other:
+        await other.send("GET /")
+        assert (await other.answer())[0] == 408
+
+
+async def test_what_came_of_a_body_gives_it_time(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BYTES_PER_SECOND", 1)
+    async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url, connected(url) as line:
+        await line.send(head("Content-Length: 17") + '{"context":')
+        await has_passed(url)
+        await line.send('"abc"}')
+        assert (await line.answer())[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("loop", "second_look"),
+    [(asyncio.new_event_loop, 0.05), (uvloop.new_event_loop, 0.05), (uvloop.new_event_loop, -NEVER)],
+    ids=["asyncio", "uvloop", "by turns of the loop alone"],
+)
+def test_what_came_in_time_is_not_late_because_we_are(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop], second_look: float
+) -> None:
+    """The whole body lies in the kernel, and the loop stands still for longer than there is time for it."""
+    monkeypatch.setattr(connections, "_SECOND_LOOK_SECONDS", second_look)
+    watched: list[bool] = []
+    watch = Connection._watch  # pyright: ignore[reportPrivateUsage]
+
+    def noted(connection: Connection, in_head: bool) -> None:
+        watch(connection, in_head)
+        watched.append(in_head)
+
+    monkeypatch.setattr(Connection, "_watch", noted)
+
+    class StandsStill(asyncio.Protocol):
+        """Reads what came for somebody else: timers come before the next reading."""
+
+        def __init__(self, line: socket.socket) -> None:
+            self._line = line
+
+        def data_received(self, data: bytes) -> None:
+            self._line.sendall(b'{"context":"abc"}')
+            time.sleep(0.3)
+
+    async def run() -> None:
+        async with served(recorded, BODY_TIMEOUT_SECONDS=0.1) as url:
+            place = urlsplit(url)
+            with socket.create_connection((place.hostname or "", place.port or 0)) as line:
+                line.sendall(head("Content-Length: 17").encode())
+                await until(lambda: watched == [False], "the body to be waited for")
+                loop = asyncio.get_running_loop()
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    transport, _ = await loop.create_connection(lambda: StandsStill(line), sock=ours)
+                    theirs.sendall(b"x")
+                    line.setblocking(False)
+                    assert (await loop.sock_recv(line, 65536)).split()[1] == b"200"
+                    transport.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(run())
+
+
+BEHIND_A_GATE: dict[str, tuple[str, bytes]] = {
+    "told to go on late": (head("Expect: 100-continue", "Content-Length: 17"), b'{"context":"abc"}'),
+    "read late": (head("Content-Length: 1000014"), b'{"context":"' + b"x" * 1_000_000 + b'"}'),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND_A_GATE)
+async def test_who_has_to_wait_for_us_is_not_late(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    said, body = BEHIND_A_GATE[name]
+    gate, arrived, arrives = asyncio.Event(), asyncio.Event(), Admission._arrives  # pyright: ignore[reportPrivateUsage]
+
+    async def late(self: Admission, *arguments: Any) -> None:
+        arrived.set()
+        await gate.wait()
+        await arrives(self, *arguments)
+
+    monkeypatch.setattr(Admission, "_arrives", late)
+    monkeypatch.setattr(connections, "BYTES_PER_SECOND", 10**9)
+    async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url, connected(url) as line:
+        await line.send(said)
+        if "Expect" in said:
+            await arrived.wait()
+            await has_passed(url)
+            gate.set()
+            assert (await line.answer())[0] == 100
+            await line.send(body)
+        else:
+            sending = asyncio.create_task(line.send(body))
+            await arrived.wait()
+            await has_passed(url)
+            gate.set()
+            await sending
+        assert (await line.answer())[0] == 200
+
+
+async def test_a_request_behind_another_is_told_to_go_on_in_its_turn(recorded: Recorded) -> None:
+    async with served(recorded) as url, connected(url) as line:
+        await line.send(head(method="GET") + head("Expect: 100-continue", "Content-Length: 17"))
+        assert [(await line.answer())[0] for _ in range(2)] == [200, 100]
+        await line.send('{"context":"abc"}')
+        assert (await line.answer())[0] == 200
+
+
 async def test_a_request_that_is_worked_on_is_answered_before_the_next_ones_half_is_cut_off(impatient: tuple[str, Recorded]) -> None:
     url, recorded = impatient
     gate = asyncio.Event()
@@ -169,7 +296,7 @@ async def test_a_request_that_is_worked_on_is_answered_before_the_next_ones_half
     ids=["a head", "headers behind the body"],
 )
 async def test_a_head_has_its_bounds(recorded: Recorded, begin: str, piece: bytes) -> None:
-    async with served(recorded, BODY_TIMEOUT_SECONDS=NEVER) as url, connected(url) as line:
+    async with served(recorded, HEAD_TIMEOUT_SECONDS=NEVER, BODY_TIMEOUT_SECONDS=NEVER) as url, connected(url) as line:
         try:
             await line.send(begin, piece * (MAX_HEAD_BYTES + 300_000))
             status, headers, body = await line.answer()

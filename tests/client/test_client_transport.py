@@ -152,6 +152,13 @@ async def test_what_never_reached_the_server_is_repeated_in_any_case(step: Excep
     assert (await client.send(ONCE)).status_code == 200
 
 
+@pytest.mark.parametrize("call", ["READ", "ONCE", "KEYED"])
+async def test_what_the_server_did_not_receive_as_a_whole_is_repeated_in_any_case(call: str) -> None:
+    client = Client(408, 408, 200)
+    assert (await client.send(globals()[call])).status_code == 200
+    assert len(client.server.requests) == 3
+
+
 async def test_repetition_ends() -> None:
     client = Client(*[503] * 4, max_retries=3)
     with pytest.raises(MemoryUnavailableError) as caught:
