@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic_core import to_json
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, RedisError
 
-from agent_memory.errors import RedisUnavailable, TooLarge, VersionMismatch
+from agent_memory.errors import AgentMemoryError, RedisUnavailable, TooLarge, VersionMismatch
 from agent_memory.storage import memory_scripts, outbox_scripts, scripts, session_scripts, upkeep_scripts
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.wire import command, exchange
@@ -43,6 +43,24 @@ class Script:
                 return await command(self._client, "EVALSHA", self._script.sha, len(keys), *keys, *args)
             except NoScriptError:
                 return await command(self._client, "EVAL", self._source, len(keys), *keys, *args)
+
+    async def several(self, calls: Sequence[tuple[Sequence[str], Sequence[Arg]]]) -> list[Any]:
+        """The replies of several calls in one round trip, an error in the place of each that failed. Raises what befalls all of them."""
+        with redis_errors():
+            replies = await exchange(self._client, [("EVALSHA", self._script.sha, len(keys), *keys, *args) for keys, args in calls])
+        found: list[Any] = []
+        for reply, (keys, args) in zip(replies, calls, strict=True):
+            try:
+                with redis_errors():
+                    if isinstance(reply, NoScriptError):
+                        found.append(await self(keys, args))
+                    elif isinstance(reply, Exception):
+                        raise reply
+                    else:
+                        found.append(reply)
+            except (AgentMemoryError, RedisError) as error:
+                found.append(error)
+        return found
 
     async def _on_disk(self, keys: Sequence[str], args: Sequence[Arg]) -> Any:
         """Script and WAITAOF on one connection: it speaks of the writes of its own connection only. Raises RedisUnavailable."""
@@ -102,6 +120,20 @@ class Claims:
     claims: list[Claim]
     given_up: int
     wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DueClaim:
+    """The arguments of a claim of one kind; see the script."""
+
+    keys: Sequence[str]
+    kind: str
+    root: str
+    limit: int
+    lease_ms: int
+    most: int
+    exclusive: bool
+    share: int
 
 
 class Scripts:
@@ -187,12 +219,18 @@ class Scripts:
     async def memory_delete(self, keys: Sequence[str], args: Sequence[Arg]) -> list[bool]:
         return [bool(gone) for gone in await self._memory_delete(keys, args)]
 
-    async def due_claim(
-        self, keys: Sequence[str], limit: int, lease_ms: int, most: int, exclusive: bool, share: int, root: str, kind: str
-    ) -> Claims:
-        args = [limit, lease_ms, most, int(exclusive), outbox_scripts.NEVER_ENDED, share, root, kind]
-        wait, dead, found = await self._due_claim(keys, args)
-        return Claims([Claim(m.decode(), int(lease), int(n)) for m, lease, n in found], int(dead), int(wait))
+    async def due_claim(self, asked: Sequence[DueClaim]) -> list[Claims | Exception]:
+        """What each kind's marks brought, in one round trip; or why it brought nothing."""
+        replies = await self._due_claim.several(
+            [
+                (
+                    one.keys,
+                    [one.limit, one.lease_ms, one.most, int(one.exclusive), outbox_scripts.NEVER_ENDED, one.share, one.root, one.kind],
+                )
+                for one in asked
+            ]
+        )
+        return [reply if isinstance(reply, Exception) else _claims(reply) for reply in replies]
 
     async def due_begin(self, keys: Sequence[str], lease_ms: int, claims: Sequence[Claim]) -> list[Claim]:
         args: list[Arg] = [lease_ms]
@@ -210,6 +248,11 @@ class Scripts:
 
     async def due_fail(self, keys: Sequence[str], member: str, lease: int, delay_ms: int, reason: str, forgive: bool) -> bool:
         return bool(await self._due_fail(keys, [member, lease, delay_ms, reason, int(forgive)]))
+
+
+def _claims(reply: Any) -> Claims:
+    wait, dead, found = reply
+    return Claims([Claim(m.decode(), int(lease), int(n)) for m, lease, n in found], int(dead), int(wait))
 
 
 def _pairs(flat: Sequence[bytes]) -> dict[str, str]:

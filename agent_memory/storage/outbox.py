@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keys import Keys
-from agent_memory.storage.lua import Claim, Claims, Scripts
+from agent_memory.storage.lua import Claim, Claims, DueClaim, Scripts
 from agent_memory.tasks import DueKind
 
 # Erasures wait for nobody's share, and what recurs is no tenant's.
@@ -57,12 +57,31 @@ class Outbox:
 
         Extraction is claimed once more: that try sets the batch aside, so that the session's later messages are not held up.
         """
+        found = await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share)
+        claims = found[kind]
+        if isinstance(claims, Exception):
+            raise claims
+        return claims
+
+    async def claim_each(
+        self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
+    ) -> dict[DueKind, Claims | Exception]:
+        """The same for several kinds in one round trip. What was claimed of one kind stays claimed when another one's claim failed."""
         k = self._keys
-        max_attempts += kind is DueKind.EXTRACTION
-        keys = [k.due(kind), k.tries(kind), k.why(kind), k.dead(kind), k.wake]
-        most = 0 if share >= 1.0 or kind in _EVERYBODYS else math.ceil(limit * share)
-        lease_ms, exclusive = int(lease_seconds * 1000), kind is not DueKind.MEMORY
-        return await self._scripts.due_claim(keys, limit, lease_ms, max_attempts, exclusive, most, k.root, str(kind))
+        asked = [
+            DueClaim(
+                keys=[k.due(kind), k.tries(kind), k.why(kind), k.dead(kind), k.wake],
+                kind=str(kind),
+                root=k.root,
+                limit=limit,
+                lease_ms=int(lease_seconds * 1000),
+                most=max_attempts + (kind is DueKind.EXTRACTION),
+                exclusive=kind is not DueKind.MEMORY,
+                share=0 if share >= 1.0 or kind in _EVERYBODYS else math.ceil(limit * share),
+            )
+            for kind, limit in limits.items()
+        ]
+        return dict(zip(limits, await self._scripts.due_claim(asked), strict=True))
 
     async def done(self, kind: DueKind, claim: Claim) -> bool:
         """Ends a claim well; False when the mark was set again meanwhile and so stays due."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
@@ -36,12 +37,12 @@ class OlderTasks(Tasks):
 def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, older: bool) -> asyncio.Task[None]:
     """A worker of this version, or of an older one, which neither claims nor does the newer kind of work."""
     if older:
-        claim = rig.rt.outbox.claim
+        claim_each = rig.rt.outbox.claim_each
 
-        async def claims(kind: DueKind, **more: Any) -> Claims:
-            return Claims([], 0, -1) if kind is DueKind.MEMORY else await claim(kind, **more)
+        async def claims(limits: Mapping[DueKind, int], **more: Any) -> dict[DueKind, Claims | Exception]:
+            return await claim_each({kind: limit for kind, limit in limits.items() if kind is not DueKind.MEMORY}, **more)
 
-        monkeypatch.setattr(rig.rt.outbox, "claim", claims)
+        monkeypatch.setattr(rig.rt.outbox, "claim_each", claims)
     monkeypatch.setattr(main, "Tasks", OlderTasks if older else Tasks)
     return asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
@@ -40,6 +41,8 @@ class Dispatcher:
         self._docket = docket
         self._stop = stop
         self._began = 0.0
+        # In docket at most, as far as this dispatcher put it there: what was when it last asked, and what it added since.
+        self._queued = math.inf
 
     async def run(self) -> None:
         while not self._stop.is_set():
@@ -63,20 +66,28 @@ class Dispatcher:
         worker = settings.worker
         # Without credentials there is one tenant, who need leave no place to others.
         share = worker.tenant_share if settings.auth.required else 1.0
-        if await self._runtime.queued(self._docket) >= worker.concurrency * _ROUNDS_AHEAD:
-            await self._pause(_FULL_SECONDS)
-            return 0.0
+        if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
+            self._queued = await self._runtime.queued(self._docket)
+            if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
+                await self._pause(_FULL_SECONDS)
+                return 0.0
         wait = _IDLE_SECONDS
-        for kind in DueKind:
-            limit = worker.index_batch * 2 if kind is DueKind.MEMORY else worker.concurrency
-            claims = await self._runtime.outbox.claim(
-                kind, limit=limit, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts, share=share
-            )
+        limits = {kind: worker.index_batch * 2 if kind is DueKind.MEMORY else worker.concurrency for kind in DueKind}
+        found = await self._runtime.outbox.claim_each(
+            limits, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts, share=share
+        )
+        failed: Exception | None = None
+        for kind, claims in found.items():
+            if isinstance(claims, Exception):
+                failed = claims
+                continue
             if claims.given_up:
                 log.error("%d marks of kind %s were given up after %d tries", claims.given_up, kind, worker.max_attempts)
             await self._hand_over(kind, claims)
             if claims.wait_ms >= 0:
                 wait = min(wait, claims.wait_ms / 1000)
+        if failed is not None:
+            raise failed
         return wait
 
     async def _hand_over(self, kind: DueKind, claims: Claims) -> None:
@@ -98,6 +109,7 @@ class Dispatcher:
             await self._add(kind, task, batch[0])([c.member for c in batch], [c.lease for c in batch], [c.attempt for c in batch])
 
     def _add(self, kind: DueKind, task: TaskName, first: Claim) -> Callable[..., Awaitable[Execution]]:
+        self._queued += 1
         # The lease makes the key new: docket refuses one that it still holds for a task that has just ended or whose worker died.
         return self._docket.add(task.value, key=f"{kind}:{first.member}:{first.lease}")
 
