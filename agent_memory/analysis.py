@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from string import ascii_letters, digits
 
 import Stemmer
 
@@ -18,6 +19,9 @@ import Stemmer
 _WORD = re.compile(r"_*[^\W_]\w*", re.UNICODE)
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
 _INNER = re.compile(r"[^\w\s'’]")
+# The same for ASCII.
+_WITHIN_WORDS = frozenset(f"_'{ascii_letters}{digits}")
+_APART = {code: " " for code in range(128) if chr(code) == "'" or chr(code) not in _WITHIN_WORDS}
 _QUOTED = re.compile(r'"([^"]*)"')
 _EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
 _COMBINING = re.compile("[\u0300-\u036f]")
@@ -89,13 +93,19 @@ def words(text: str) -> list[str]:
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
     """The terms of the words of a folded chunk without blanks, and the term of the chunk itself where that is more than its words."""
     bare = chunk.strip(_EDGES)
-    # Letters and digits alone are one word, and found as that.
-    if bare.isascii() and bare.isalnum():
-        return () if bare in STOP_WORDS else (_stemmed(bare),), None
-    kept = [word for word in _WORD.findall(chunk) if word not in STOP_WORDS]
-    found = tuple(map(_stemmed, kept)) if chunk.isascii() else tuple(_term(piece) for word in kept for piece in _pieces(word))
-    whole = not bare.isalnum() and _INNER.search(bare) is not None and any(map(str.isalnum, bare)) and len(bare) > 1
-    return found, "x" + blake2b(bare.encode(), digest_size=10).hexdigest() if whole else None
+    if chunk.isascii():
+        # Letters and digits alone are one word, and found as that.
+        if bare.isalnum():
+            return () if bare in STOP_WORDS else (_stemmed(bare),), None
+        # As `_WORD` finds them, without a pattern: of chunks with numbers in them hardly any comes again.
+        words = [word for word in chunk.translate(_APART).split() if word.strip("_")]
+        found = tuple([_stemmed(word) for word in words if word not in STOP_WORDS])
+        inner = not _WITHIN_WORDS.issuperset(bare)
+    else:
+        words = _WORD.findall(chunk)
+        found = tuple([_term(piece) for word in words if word not in STOP_WORDS for piece in _pieces(word)])
+        inner = _INNER.search(bare) is not None
+    return found, "x" + blake2b(bare.encode(), digest_size=10).hexdigest() if words and inner and len(bare) > 1 else None
 
 
 def _stemmed(word: str) -> str:

@@ -26,9 +26,9 @@ def source_of(record: MemoryRecord) -> SourceClass:
     return "client" if role in PROGRAM_ROLES else "assistant" if role == "assistant" else "user"
 
 
-def trust_of(record: MemoryRecord) -> float:
-    """The least of what it says, of its source, and of the sources that its evidence names."""
-    least = TRUST[source_of(record)]
+def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
+    """The least of what it says, of its source (`source`, for who has asked for it), and of the sources that its evidence names."""
+    least = TRUST[source or source_of(record)]
     for piece in record.evidence or ():
         if piece.source is not None:
             least = min(least, TRUST[piece.source])

@@ -6,7 +6,7 @@ Every pattern reads a text once: none has one unbounded repetition inside anothe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from re import Match
 
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -49,7 +49,8 @@ _NAMED = re.compile(
     r"(?P<quote>[\"'`]?)(?P<value>(?!\[redacted)[^\s\"'`,;<>]{4,200})",
     re.IGNORECASE,
 )
-_CARD = re.compile(r"(?<![\d.+-])\d(?:[ -]?\d){12,18}(?![\d-])")
+# With the digit first it is looked for among digits only.
+_CARD = re.compile(r"\d(?<![\d.+-]\d)(?:[ -]?\d){12,18}(?![\d-])")
 # What is quick to see, and stands in whatever the slower patterns find: a token is at least this long and has no blanks (`xoxb-` with ten
 # characters is the shortest), each name of a secret has one of these in it (no "i" among them: ignoring case, "ı" counts as one), a card
 # has so many digits.
@@ -58,16 +59,22 @@ _TOKEN_SIGNS = tuple(sign for sign, _ in _TOKENS)
 # Of what stands before a token or in its address ("basic" without its "i"), in lower case.
 _AROUND_SIGNS = ("bearer", "bas", "hooks.slack.com/", "/webhooks/")
 _NAME_SIGNS = ("pass", "key", "token", "secret", "pwd", "credent", "kennwort", "contrase", "senha", "wachtwoord")
-_CARD_DIGITS = 13
-_SQUEEZED = str.maketrans({" ": None, "-": None, **dict.fromkeys("123456789", "0")})
+_CARD_DIGITS = b"0" * 13
+_CARDS_BEGIN = "23456"
+_ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 
 
-def may_hold_secrets(texts: Iterable[str]) -> bool:
-    """Whether one of some texts may have a secret in it; False is certain. Many are as quickly looked through as one."""
+def redact_all(texts: Sequence[str]) -> Sequence[str]:
+    """As `redact`, of each; the same sequence when none holds a secret. Most hold none, and many are as quickly looked through as one."""
     text = "\n".join(texts)
     folded = text.casefold()
-    plain = "PRIVATE KEY" in text or "://" in text
-    return plain or _may_name_secrets(folded) or _may_hold_cards(text) or _may_hold_tokens(text, folded)
+    if "PRIVATE KEY" in text or "://" in text or _may_name_secrets(folded) or _may_hold_tokens(text, folded):
+        done = [redact(one) for one in texts]
+    elif _may_hold_cards(text):
+        done = [_without_cards(one, _marked) for one in texts]
+    else:
+        return texts
+    return texts if done == texts else done
 
 
 def _may_hold_tokens(text: str, folded: str) -> bool:
@@ -76,11 +83,15 @@ def _may_hold_tokens(text: str, folded: str) -> bool:
 
 
 def _may_hold_cards(text: str) -> bool:
-    return not text.isascii() or "0" * _CARD_DIGITS in text.translate(_SQUEEZED)
+    return not text.isascii() or _CARD_DIGITS in text.encode().translate(_ANY_DIGIT, _BETWEEN_DIGITS)
 
 
 def _may_name_secrets(folded: str) -> bool:
     return any(sign in folded for sign in _NAME_SIGNS)
+
+
+def _marked(kind: str) -> str:
+    return f"[redacted: {kind}]"
 
 
 def redact(text: str) -> str:
@@ -101,7 +112,7 @@ def secrets_in(text: str) -> list[str]:
 def _replaced(text: str, note: Callable[[str], None]) -> str:
     def mark(kind: str) -> str:
         note(kind)
-        return f"[redacted: {kind}]"
+        return _marked(kind)
 
     def named(m: Match[str]) -> str:
         value = m["value"].rstrip(".!?)")
@@ -109,10 +120,6 @@ def _replaced(text: str, note: Callable[[str], None]) -> str:
             return m[0]
         kind = "password" if re.match(r"pass|pwd|kenn|mot|contra|senha|wacht", m[1], re.IGNORECASE) else "key"
         return f"{m[1]}{m['quote']}{mark(kind)}{m['value'][len(value) :]}"
-
-    def card(m: Match[str]) -> str:
-        digits = re.sub(r"\D", "", m[0])
-        return mark("card number") if _is_card(digits) else m[0]
 
     if "PRIVATE KEY" in text:
         text = _without_private_keys(text, lambda: mark("private key"))
@@ -124,6 +131,14 @@ def _replaced(text: str, note: Callable[[str], None]) -> str:
         text = _URL_PASSWORD.sub(lambda m: m[1] + mark("password"), text)
     if _may_name_secrets(text.casefold()):
         text = _NAMED.sub(named, text)
+    return _without_cards(text, mark)
+
+
+def _without_cards(text: str, mark: Callable[[str], str]) -> str:
+    def card(m: Match[str]) -> str:
+        said = m[0]
+        return mark("card number") if said[0] in _CARDS_BEGIN and _is_card(re.sub(r"\D", "", said)) else said
+
     return _CARD.sub(card, text) if _may_hold_cards(text) else text
 
 

@@ -35,10 +35,11 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
     """The index terms of a memory: its day, its own words twice, its neighbours' once, its topics and entities."""
-    found = [*_terms_of_day((record.event_date or record.created_at).date())]
+    found = [_terms_of_day((record.event_date or record.created_at).date())]
     for near in (*before, *after):
         found += terms(near.text)
-    found += terms(record.text) * OWN_WEIGHT
+    if own := " ".join(terms(record.text)):
+        found += [own] * OWN_WEIGHT
     for tags in (record.topics, record.entities):
         for part in tags or ():
             found += terms(part)
@@ -46,8 +47,8 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 @lru_cache(maxsize=4096)
-def _terms_of_day(when: date) -> Sequence[str]:
-    return tuple(terms(day(when)))
+def _terms_of_day(when: date) -> str:
+    return " ".join(terms(day(when)))
 
 
 def unit_vector(

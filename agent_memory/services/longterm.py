@@ -11,7 +11,7 @@ from json.encoder import encode_basestring_ascii as _quoted
 from ulid import ULID
 
 from agent_memory.errors import Conflict, NotFound, Refused
-from agent_memory.redaction import may_hold_secrets, redact
+from agent_memory.redaction import redact, redact_all
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.limits import MemoryLimit
 from agent_memory.services.quarantine import given, rules_of, screened
@@ -45,10 +45,14 @@ _PLACE = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "v
 def content_hash(record: MemoryRecord) -> str:
     """The contract's `memory_hash`: sha256 over text, scope and type."""
     # As `json.dumps` has it with its keys sorted, which needs three times as long.
-    names = (record.memory_type.value, record.namespace, record.session_id, record.text, record.user_id)
-    kind, namespace, session, text, user = ["null" if one is None else _quoted(one) for one in names]
-    parts = f'{{"memory_type": {kind}, "namespace": {namespace}, "session_id": {session}, "text": {text}, "user_id": {user}}}'
-    return sha256(parts.encode()).hexdigest()
+    head, tail = _around_text(record.memory_type.value, record.namespace, record.session_id, record.user_id)
+    return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def _around_text(*names: str | None) -> tuple[str, str]:
+    kind, namespace, session, user = ["null" if one is None else _quoted(one) for one in names]
+    return f'{{"memory_type": {kind}, "namespace": {namespace}, "session_id": {session}, "text": ', f', "user_id": {user}}}'
 
 
 @lru_cache(maxsize=8192)
@@ -136,8 +140,12 @@ class LongTermService:
 
         One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
         """
-        if self._settings.longterm.redact_secrets and may_hold_secrets(record.text for record in records):
-            records = [self._clean(record) for record in records]
+        if self._settings.longterm.redact_secrets:
+            said = [record.text for record in records]
+            clean = redact_all(said)
+            if clean is not said:
+                pairs = zip(records, clean, strict=True)
+                records = [record if text == record.text else changed(record, text=text) for record, text in pairs]
         rules = rules_of(self._settings, records)
         unique = {record.id: given(self._settings, record, rules) for record in records}
         prepared = [changed(record, memory_hash=record.memory_hash or content_hash(record)) for record in unique.values()]
@@ -194,11 +202,6 @@ class LongTermService:
             if await self._store.replace(scope, old, new, version, settled=not placed):
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
-
-    def _clean(self, record: MemoryRecord) -> MemoryRecord:
-        """The record without secrets in its text."""
-        text = redact(record.text)
-        return record if text == record.text else record.model_copy(update={"text": text})
 
     async def erase(self, scope: Scope, what: Erasure) -> Mark:
         """Orders that everything of a user, or all memories of a session, be deleted; returns the work to wait for."""

@@ -41,9 +41,9 @@ local function mk(mid) return R .. 'm:' .. mid end
 local function vk(mid) return R .. 'v:' .. mid end
 local function hk(name) return R .. 'h:' .. name end
 local function home(mid)
-  if redis.call('EXISTS', mk(mid)) == 1 then return mk(mid) end
-  if redis.call('EXISTS', hk(mid)) == 1 then return hk(mid) end
-  return nil
+  local now, over = mk(mid), hk(mid)
+  if redis.call('EXISTS', now, over) == 0 then return nil end
+  return redis.call('EXISTS', now) == 1 and now or over
 end
 local function done(member)
   redis.call('ZREM', DUE, member)

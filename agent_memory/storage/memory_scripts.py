@@ -12,13 +12,14 @@ from agent_memory.storage.telling_scripts import ABSORB, SAID_BEFORE
 #   fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], at}?,
 #   groups: [{change: {id, fields: [f, v…]}?, steps: [step…]}…]}, then the fields and values of what is put.
 # A step has an `op`:
-#   put      mid, order (key or nothing), dig (nothing: as it is), first, count (of ARGV), alike, more (as these, of what several
-#            have), late, expect (version, "" for none), kin, words
-#            and slot (with `sc`: refuse when another memory than `among` has them), leave (order key to leave), same (the text stays, and
-#            with it the vector), past (other content that is here stays, messages are put among those of their session by their time),
+#   put      mid, order (key or nothing), dig (nothing: as it is), bk (its `Standing`), names, first, count (where in ARGV the names of its
+#            fields stand and where their values), alike, more (names and values in turns, of what several have), late, ends (it has an
+#            end, or is in quarantine), expect (version, "" for none), once ("kin" or "words": refuse when another memory than `among`
+#            has its kin, or its words either) and slot (the same of its slot), leave (order key to leave), same (the text stays, and with
+#            it the vector), past (other content that is here stays, messages are put among those of their session by their time),
 #            turn {field, w, role, day, dated, json, name} (a message: it is evidence `json` under `name` of what `w` or `field` knows and
 #            not a memory beside it; when its words mean another day on another `day` (`dated`), of a message of the same day only),
-#            said (what knows messages of these words: they become evidence of this)
+#            said (words: messages that have them become evidence of this)
 #   evidence mid, field, json, alias (a mid that becomes another name of it), dig (of what came under that name)
 #   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history
 #   restore  mid, from (version, "" for none), to (version that it must have now, "" for none)
@@ -53,34 +54,26 @@ local function stands(mid, wanted)
   local at = redis.call('HMGET', key, 'n', 'of')
   return at[1] == wanted or at[2] == wanted
 end
-local function taken(s, name)
-  if not name then return nil end
-  local other = redis.call('HGET', R .. 'by:' .. s.sc, name)
-  if not other or other == s.mid or not home(other) then return nil end
-  for _, mid in ipairs(s.among or {}) do
-    if mid == other then return nil end
-  end
-  return other
-end
 """
     + SAID_BEFORE
     + """
 -- Why a step is not to be done; nil when it is.
 local function against(s)
   if s.op == 'put' then
-    local key = home(s.mid)
+    look(s)
+    local key = s.home
     local old = key and redis.call('HMGET', key, 'h', 'n') or {}
     if s.late and redis.call('EXISTS', R .. 'mt:' .. s.mid) == 1 then return 'buried' end
     if s.expect and (old[2] or '') ~= s.expect then return 'moved' end
     if s.dig and old[1] == s.dig then return 'same' end
     if s.past and key then return 'other' end
     if not key then
-      local alias = redis.call('GET', R .. 'al:' .. s.mid)
+      local alias = s.told
       if alias and string.match(alias, ' (.*)$') == s.dig then return s.past and 'same' or s.late and 'buried' or 'same' end
-      local other = taken(s, s.kin) or taken(s, s.words)
+      local other = s.once and (taken(s, s.by[1]) or s.once == 'words' and taken(s, s.by[3]))
       if other then return 'twin ' .. other end
     end
-    local other = taken(s, s.slot)
+    local other = s.slot and taken(s, s.by[2])
     if other then return 'slot ' .. other end
   elseif s.op == 'restore' then
     if not stands(s.mid, s.to) then return 'moved' end
@@ -135,11 +128,9 @@ end
     + """
 local does = {}
 function does.put(s)
-  local mid, key = s.mid, mk(s.mid)
-  local from = home(mid)
+  local mid, key, from, told = s.mid, mk(s.mid), s.home, s.told
   local before = '-'
   local dig = s.dig or s.given or from and redis.call('HGET', from, 'h') or ''
-  local told = redis.call('GET', R .. 'al:' .. mid)
   if told then
     -- Other words under the id of what was evidence: it is that no more.
     local of = string.match(told, '^%S+')
@@ -170,19 +161,33 @@ function does.put(s)
   local n = string.format('%.0f', stamp)
   stamp = stamp + 1
   -- In one command: each one would index the memory anew.
-  local fields = {unpack(ARGV, s.first, s.first + s.count - 1)}
-  for i = s.alike, s.alike + s.more - 1 do fields[#fields + 1] = ARGV[i] end
-  redis.call('HSET', key, 'h', dig, 'n', n, 'ra', NOW, unpack(fields))
+  local fields = {unpack(ARGV, s.alike, s.alike + s.more - 1)}
+  local at = #fields
+  for i = 0, s.count - 1 do
+    fields[at + 1], fields[at + 2] = ARGV[s.names + i], ARGV[s.first + i]
+    at = at + 2
+  end
+  redis.call('HSET', key, 'h', dig, 'n', n, 'ra', NOW, 'bk', s.bk, unpack(fields))
   if from then mirror(key, vk(mid)) end
   if s.leave then leave(s.leave, mid, h.reach) end
   -- By its own time: negative, so before all that arrive by themselves, whose places are counted from 1; the clock's 15 µs are kept.
   if s.order then place(s.order, mid, s.past and tonumber(redis.call('HGET', key, 'c')) - 1e11) end
   log[#log + 1] = 'm ' .. mid .. ' ' .. before .. ' ' .. n
   if not (s.same and redis.call('EXISTS', vk(mid)) == 1) or redis.call('HEXISTS', key, 'pl') == 1 then due(DUE, MS, mid) end
-  if ended(key) then close(mid) else link(mid, redis.call('HGET', key, 'bk')) end
+  local over = s.ends and ended(key)
+  if over then
+    close(mid)
+  elseif from or s.by[1] or s.by[2] or s.by[3] then
+    link(mid, s.bk)
+  else
+    local known = {s.words, mid}
+    if s.kin ~= '' then known[3], known[4] = s.kin, mid end
+    if s.held ~= '' then known[#known + 1], known[#known + 2] = s.held, mid end
+    redis.call('HSET', R .. 'by:' .. s.sc, unpack(known))
+  end
   if from then
     retag(mid)
-  elseif s.said and redis.call('EXISTS', key) == 1 then
+  elseif s.said and not over then
     absorb(s)
   end
   return from and 'changed' or 'new'
@@ -326,9 +331,13 @@ for g, group in ipairs(h.groups) do
   local some = false
   for i, s in ipairs(group.steps) do
     local why = verdicts[g][i]
-    if not h.atomic then why = against(s) end
+    if not h.atomic then
+      why = against(s)
+    elseif s.op == 'put' then
+      look(s)
+    end
     local again, bare
-    if not why and s.turn and not home(s.mid) then again, bare = said_before(s) end
+    if not why and s.turn and not s.home then again, bare = said_before(s) end
     if again then
       does.evidence({mid = again, field = s.turn.name, json = s.turn.json, alias = s.mid, dig = s.dig})
       if s.order then place(s.order, s.mid, s.past and s.turn.c - 1e11) end

@@ -13,8 +13,7 @@ local function wake(key)
   if redis.call('LLEN', key) < 1 then redis.call('LPUSH', key, '1') end
 end
 local function due(key, at, member)
-  local old = redis.call('ZSCORE', key, member)
-  if not old or tonumber(old) > at then redis.call('ZADD', key, at, member) end
+  redis.call('ZADD', key, 'LT', at, member)
 end
 local function chunked(cmd, key, items)
   for i = 1, #items, 1000 do redis.call(cmd, key, unpack(items, i, math.min(i + 999, #items))) end

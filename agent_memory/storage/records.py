@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,14 +13,14 @@ from pydantic_core import to_json
 from ulid import ULID
 
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
-from agent_memory.provenance import source_of, trust_of
-from agent_memory.sameness import ends_at, is_turn, kin, normal_text
+from agent_memory.provenance import TRUST, source_of, trust_of
+from agent_memory.sameness import ends_at, is_turn, kin_name, normal_text
 from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import decode_memory, made, set_fields
 from agent_memory.storage.keys import digest, tag
 from agent_memory.storage.lua import Arg
 from agent_memory.storage.metadata import metadata_tags
-from agent_memory_client.models import Evidence, MemoryRecord
+from agent_memory_client.models import Evidence, MemoryRecord, SourceClass
 
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 """What of a memory's hash a read needs; `read_row` makes a `Found` of it."""
@@ -30,6 +30,10 @@ _FIELDS = {name: place for place, name in enumerate(MemoryRecord.model_fields)}
 _NOTHING: set[str] = set()
 # Left out of JSON when they are None.
 _ABSENT = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.exclude_if is not None)
+# Made for each record that is not given them.
+_TIMES = ("last_accessed", "created_at", "updated_at")
+# What a stored record says otherwise than its writer.
+_NOT_AS_GIVEN = {"trust", "recorded_at", "retired_at"}
 WORDS, TURN, REPLY = "w", "u", "o"
 """Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
 PAST = "~"
@@ -94,9 +98,11 @@ def standing(tenant: str, record: MemoryRecord) -> Standing:
     words = _short(normal)
     if is_turn(record):
         return Standing(scope, "", "", (TURN if said_by_person(record) else REPLY) + words)
-    ends = ends_at(record)
-    held = record.slot is not None and (ends is None or ends > datetime.now(UTC))
-    return Standing(scope, "t" + _short(repr(kin(record, normal))), slot_field(record.slot) if held and record.slot else "", WORDS + words)
+    slot = ""
+    if record.slot is not None:
+        ends = ends_at(record)
+        slot = slot_field(record.slot) if ends is None or ends > datetime.now(UTC) else ""
+    return Standing(scope, "t" + _short(kin_name(record, normal)), slot, WORDS + words)
 
 
 @lru_cache(maxsize=8192)
@@ -121,50 +127,124 @@ def slot_field(slot: str) -> str:
 
 def memory_digest(record: MemoryRecord) -> str:
     """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
-    return blake2b(_given(record), digest_size=16).hexdigest()
+    return _digest(_given(record, _layout_of(record)))
 
 
-def _given(record: MemoryRecord) -> bytes:
+def _digest(given: bytes) -> str:
+    return blake2b(given, digest_size=16).hexdigest()
+
+
+class _Layout(NamedTuple):
+    """What the JSON of records is made of that are given the same fields, and have the default of all others."""
+
+    given: Sequence[str]
+    """What the writer gave, in the order of the fields."""
+    own: Sequence[str]
+    """What else differs from one record to the next."""
+    rest: Mapping[str, bytes]
+    """All others, as JSON without its first brace, by the record's source."""
+    plain: bool
+    """Whether what is given is plain data, without models in it."""
+    as_given: bool
+    """Whether it is stored as it was given."""
+
+
+def _layout_of(record: MemoryRecord) -> _Layout:
+    return _layout(record.__class__, frozenset(record.__pydantic_fields_set__))
+
+
+def _given(record: MemoryRecord, layout: _Layout) -> bytes:
     """What the writer gave, as JSON in the order of the fields."""
-    given = record.model_fields_set
-    if "evidence" not in given and given <= _FIELDS.keys():
-        # Without models in it, plain data is JSON sooner than a model that leaves out most of its fields.
-        values, names = record.__dict__, sorted(given - _SERVERS_OWN, key=_FIELDS.__getitem__)
-        return to_json({name: values[name] for name in names if values[name] is not None or name not in _ABSENT})
-    leave_out = None if _SERVERS_OWN.isdisjoint(given) else _SERVERS_OWN
+    if layout.plain:
+        # Plain data is JSON sooner than a model that leaves out most of its fields.
+        values = record.__dict__
+        return to_json({name: values[name] for name in layout.given if values[name] is not None or name not in _ABSENT})
+    leave_out = None if _SERVERS_OWN.isdisjoint(record.model_fields_set) else _SERVERS_OWN
     return record.__pydantic_serializer__.to_json(record, exclude_unset=True, exclude=leave_out)
 
 
-def memory_fields(tenant: str, record: MemoryRecord, terms: str, stands: Standing) -> tuple[list[Arg], Sequence[str]]:
-    """The hash of a memory, flat: its record as JSON and what the index knows of it, and apart, what many memories have alike."""
-    source, trust = source_of(record), trust_of(record)
-    created, read = record.created_at.timestamp(), record.last_accessed.timestamp()
-    flat: list[Arg] = ["j", _encoded(record, source_class=source, trust=trust), "c", created, "la", read, "k", terms, "bk", str(stands)]
+@lru_cache(maxsize=4096)
+def _layout(kind: type[MemoryRecord], given: frozenset[str]) -> _Layout:
+    plain = "evidence" not in given and given <= _FIELDS.keys()
+    said = sorted((given - _SERVERS_OWN) & _FIELDS.keys(), key=_FIELDS.__getitem__)
+    own = [name for name in _FIELDS if name not in said and (name in given or name in _TIMES)]
+    left = [name for name in _FIELDS if name not in said and name not in own]
+    values = {name: kind.model_fields[name].get_default(call_default_factory=True) for name in left}
+    rest = {name: value for name, value in values.items() if value is not None}
+    sources = {source: {"source_class": source, "trust": trust} for source, trust in TRUST.items()}
+    if "source_class" in said:
+        for one in sources.values():
+            del one["source_class"]
+    parts = {source: to_json({**rest, **one})[1:] for source, one in sources.items()}
+    return _Layout(said, own, parts, plain, plain and given.isdisjoint(_NOT_AS_GIVEN))
+
+
+class Fields(NamedTuple):
+    """The hash of a memory: the names of its fields, their values, and names and values (in turns) of what many memories have alike."""
+
+    names: Sequence[str]
+    values: Sequence[Arg]
+    alike: Sequence[str]
+    digest: str
+    """As `memory_digest`."""
+
+    def flat(self) -> list[Arg]:
+        """All names and values, in turns."""
+        return [*(part for pair in zip(self.names, self.values, strict=True) for part in pair), *self.alike]
+
+
+# What every memory has of its own.
+_EVERY = ("j", "c", "la", "k")
+
+
+def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
+    """What Redis keeps of a memory, its place among others (`standing`) apart: its record as JSON, and what the index knows of it."""
+    source = source_of(record)
+    trust = trust_of(record, source)
+    layout = _layout_of(record)
+    given = _given(record, layout)
+    values: list[Arg] = [
+        _encoded(record, given, layout, source, trust),
+        record.created_at.timestamp(),
+        record.last_accessed.timestamp(),
+        terms,
+    ]
+    more: list[str] = []
     if record.session_id:
-        flat += ["s", tag(record.session_id)]
+        more.append("s")
+        values.append(tag(record.session_id))
     if record.slot:
-        flat += ["sl", tag(record.slot)]
-    if record.topics or record.entities:
-        for name, values in (("tp", record.topics), ("en", record.entities)):
-            if values:
-                flat += [name, ",".join(dict.fromkeys(tag(value.casefold()) for value in values))]
+        more.append("sl")
+        values.append(tag(record.slot))
+    for name, tags in (("tp", record.topics), ("en", record.entities)):
+        if tags:
+            more.append(name)
+            values.append(",".join(dict.fromkeys(tag(value.casefold()) for value in tags)))
     if record.metadata:
-        flat += ["md", ",".join(metadata_tags(record.metadata))]
+        more.append("md")
+        values.append(",".join(metadata_tags(record.metadata)))
     if record.event_date is not None:
-        flat += ["e", record.event_date.timestamp()]
+        more.append("e")
+        values.append(record.event_date.timestamp())
     if record.valid_from is not None:
-        flat += ["vf", record.valid_from.timestamp()]
+        more.append("vf")
+        values.append(record.valid_from.timestamp())
         if record.valid_from > datetime.now(UTC):
-            flat += ["b", record.valid_from.timestamp()]
+            more.append("b")
+            values.append(record.valid_from.timestamp())
     if (ends := ends_at(record)) is not None:
-        flat += ["z", ends.timestamp()]
+        more.append("z")
+        values.append(ends.timestamp())
     if record.quarantine is not None:
         # Less than any trust that is asked for; `memory_places.ended` keeps it where default reads do not look.
-        flat += ["q", tag(record.quarantine), "tr", -1.0]
+        more += ["q", "tr"]
+        values += [tag(record.quarantine), -1.0]
     elif trust < 1.0:
-        flat += ["tr", trust]
+        more.append("tr")
+        values.append(trust)
     whose = (record.namespace, record.user_id, record.agent_id)
-    return flat, _alike(tenant, record.memory_type.value, record.extraction_strategy, source, record.category, *whose)
+    alike = _alike(tenant, record.memory_type.value, record.extraction_strategy, source, record.category, *whose)
+    return Fields((*_EVERY, *more) if more else _EVERY, values, alike, _digest(given))
 
 
 @lru_cache(maxsize=8192)
@@ -175,14 +255,19 @@ def _alike(
     return tuple(part for name, value in named if value for part in (name, tag(value)))
 
 
-def _encoded(record: MemoryRecord, **values: Any) -> bytes:
-    """A record as JSON, with some values changed, without what only its version's hash knows, and without what is None.
+def _encoded(record: MemoryRecord, given: bytes, layout: _Layout, source: SourceClass, trust: float) -> bytes:
+    """A record as JSON, with its source and trust, without what only its version's hash knows, and without what is None.
 
-    None is what each of those fields is when it is left out.
+    None is what each of those fields is when it is left out. `given` is what the writer gave: most of it, word for word.
     """
+    values = record.__dict__
+    if layout.as_given and b":null" not in given:
+        own = to_json({name: values[name] for name in layout.own if values[name] is not None})
+        return b"%b,%b,%b" % (given[:-1], own[1:-1], layout.rest[source])
+    changes: dict[str, Any] = {"source_class": source, "trust": trust}
     if record.recorded_at is not None or record.retired_at is not None:
-        values.update(recorded_at=None, retired_at=None)
-    return record.__pydantic_serializer__.to_json(made(record.__class__, {**record.__dict__, **values}, _NOTHING), exclude_none=True)
+        changes.update(recorded_at=None, retired_at=None)
+    return record.__pydantic_serializer__.to_json(made(record.__class__, {**values, **changes}, _NOTHING), exclude_none=True)
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None:

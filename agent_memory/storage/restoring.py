@@ -115,12 +115,12 @@ class Restorer:
 
     def _fields(self, scope: Scope, version: Version, args: list[Arg], source: str, vector: bytes | None) -> dict[str, int]:
         record = version.record
-        own, alike = memory_fields(scope.tenant, record, version.terms or unit_terms(record), standing(scope.tenant, record))
-        flat: list[Arg] = [*own, *alike]
+        fields = memory_fields(scope.tenant, record, version.terms or unit_terms(record))
+        flat: list[Arg] = [*fields.flat(), "bk", str(standing(scope.tenant, record))]
         flat += [part for name, value in version.marks.items() for part in (name, value)]
         flat += ["im", source]
         if "h" not in version.marks:
-            flat += ["h", memory_digest(record)]
+            flat += ["h", fields.digest]
         order = order_of(self._keys, scope.tenant, record)
         if "rt" in version.marks and order is not None and version.place is not None:
             flat += ["ok", order, "os", version.place]

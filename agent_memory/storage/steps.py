@@ -11,11 +11,9 @@ from typing import Any
 from agent_memory.sameness import is_plain, is_turn
 from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import iso
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keys import Keys, new_mid
 from agent_memory.storage.lua import Arg, Scripts
 from agent_memory.storage.records import (
-    REPLY,
-    TURN,
     WORDS,
     Found,
     Standing,
@@ -92,7 +90,7 @@ class Steps:
             }
 
     def mid(self, memory_id: str) -> str:
-        return self._keys.mid(self._tenant, memory_id)
+        return new_mid(self._tenant, memory_id)
 
     def order(self, record: MemoryRecord) -> str | None:
         """As `order_of`."""
@@ -129,25 +127,31 @@ class Steps:
         its writer gave counts as it did, so the same write again is the same. `alone`: it is stored whatever else has its words.
         """
         stands = standing(self._tenant, record)
-        flat, alike = memory_fields(self._tenant, record, unit_terms(record, before, after), stands)
-        place = self._alike.get(alike)
-        if place is None:
-            place = self._alike[alike] = self._add(alike)
-        step: Step = {"op": "put", "mid": self.mid(record.id), "first": self._add(flat), "count": len(flat)}
-        step["alike"], step["more"] = place, len(alike)
-        if record.quarantine is not None:
+        fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
+        step: Step = {
+            "op": "put",
+            "mid": self.mid(record.id),
+            "bk": str(stands),
+            "names": self._once(fields.names),
+            "first": self._add(fields.values),
+            "count": len(fields.names),
+            "alike": self._once(fields.alike),
+            "more": len(fields.alike),
+        }
+        aside = record.quarantine is not None
+        if aside:
             # It stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
             dedupe, settled = False, True
+        if aside or record.valid_to is not None or record.expires_at is not None:
+            step["ends"] = True
         if alone:
-            step["given"] = memory_digest(record)
+            step["given"] = fields.digest
         elif not kept:
-            step["dig"] = memory_digest(record)
+            step["dig"] = fields.digest
         if dedupe and stands.kin:
-            step["kin"] = stands.kin
-            if not apart:
-                step["words"] = stands.words
+            step["once"] = "kin" if apart else "words"
         if not settled and stands.slot:
-            step["slot"] = stands.slot
+            step["slot"] = True
         if among:
             step["among"] = list(among)
         if late:
@@ -162,17 +166,15 @@ class Steps:
             step["expect"] = expect
         if leave is not None:
             step["leave"] = leave
-        if record.quarantine is None and not alone:
+        if not (aside or alone):
             step |= self._cited(record, stands)
-        if "said" in step or "turn" in step or "kin" in step or "slot" in step:
-            step["sc"] = stands.scope
         return step
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
         """What a turn says to what has its words already, and a statement to turns of its words."""
         words = stands.words[1:]
         if not is_turn(record):
-            return {"said": [TURN + words, REPLY + words]}
+            return {"said": words}
         if not is_plain(record):
             return {}
         role, at = str(record.metadata.get("role")), record.created_at
@@ -242,6 +244,13 @@ class Steps:
         """The place of the first of some arguments. The header is argument 1, the others follow it."""
         place = len(self._args) + 2
         self._args += values
+        return place
+
+    def _once(self, values: Sequence[str]) -> int:
+        """As `_add`, for what several steps have alike."""
+        place = self._alike.get(values)
+        if place is None:
+            place = self._alike[values] = self._add(values)
         return place
 
     async def run(self, scripts: Scripts) -> list[str]:

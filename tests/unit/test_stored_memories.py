@@ -1,13 +1,20 @@
-"""What stands in Redis is read without being checked again, also when another version wrote it."""
+"""What stands in Redis is written in few steps, and read without being checked again, also when another version wrote it."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, cast
 
 import pytest
 
+from agent_memory.provenance import TRUST, source_of
+from agent_memory.sameness import kin, kin_name
 from agent_memory.storage.codec import decode_memory
-from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, MemoryTypeEnum
+from agent_memory.storage.keys import Keys, digest, new_mid
+from agent_memory.storage.records import memory_digest, memory_fields
+from agent_memory_client.models import ANSWER, Evidence, ExtractedMemoryRecord, MemoryRecord, MemoryTypeEnum
 
 _AT = datetime(2026, 5, 1, 12, 30, 0, 250_000, tzinfo=UTC)
 _FULL = MemoryRecord(
@@ -45,3 +52,37 @@ def test_it_is_what_pydantic_would_read(raw: str) -> None:
     assert found.model_fields_set == wanted.model_fields_set
     assert [*vars(found)] == [*vars(wanted)]
     assert all(moment.tzinfo is UTC for moment in vars(found).values() if isinstance(moment, datetime))
+
+
+_GIVEN: list[dict[str, Any]] = [
+    {},
+    {"user_id": "ada", "namespace": "home", "session_id": "s", "agent_id": "a", "slot": "instrument"},
+    {"topics": ["music"], "entities": [], "metadata": {"a": None}, "pinned": True, "access_count": 3, "confidence": 0.5},
+    {"user_id": None, "topics": None, "source_class": None},
+    {"source_class": "tool", "extracted_from": ["x"], "memory_type": "message", "discrete_memory_extracted": "f"},
+    {"source_class": "assistant", "event_date": 1777638600, "valid_to": "2026-05-01T14:30:00+02:00", "created_at": 1777638600.25},
+    {"trust": 0.5, "evidence": [{"session_id": "s", "message_ids": ["x"], "source": "inference"}]},
+    {"evidence": None, "trust": None},
+    {"persisted_at": 1777638600, "recorded_at": 1777638600, "retired_at": 1777638600, "quarantine": "order", "approved": "x"},
+]
+
+
+@pytest.mark.parametrize("given", _GIVEN, ids=lambda given: " ".join(given) or "nothing more")
+@pytest.mark.parametrize("kind", [MemoryRecord, ExtractedMemoryRecord])
+def test_it_is_written_as_pydantic_would_write_it(kind: type[MemoryRecord], given: dict[str, Any]) -> None:
+    record = kind.model_validate({"id": "é", "text": 'She said ":null", Ⓐ\n'} | given)
+    fields = memory_fields("t", record, "terms")
+    stored = dict(zip(fields.names, fields.values, strict=True))
+    trust = given.get("trust") or TRUST[source_of(record)]
+    wanted = record.model_copy(update={"source_class": source_of(record), "trust": trust, "recorded_at": None, "retired_at": None})
+    assert json.loads(cast("bytes", stored["j"])) == json.loads(wanted.model_dump_json(exclude_none=True))
+    assert decode_memory(cast("bytes", stored["j"])).created_at == record.created_at
+    own = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
+    said = record.model_dump_json(exclude_unset=True, exclude=own).encode()
+    assert fields.digest == memory_digest(record) == blake2b(said, digest_size=16).hexdigest()
+    assert kin_name(record, "w") == repr(kin(record, "w"))
+
+
+def test_the_name_of_a_new_memory_is_that_by_which_it_is_asked_for() -> None:
+    for tenant, name in (("default", "m"), ("é", "x" * 512), ("", "Ⓐ")):
+        assert new_mid(tenant, name) == Keys("am").mid(tenant, name) == digest("memory", tenant, name)
