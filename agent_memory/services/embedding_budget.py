@@ -5,9 +5,6 @@ A query that is embedded costs no round trip for that. What several processes us
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,15 +15,13 @@ from agent_memory.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
 from agent_memory.llm.around import EmbedderAround
 from agent_memory.llm.base import Embedder, Vectors
 from agent_memory.metrics import LIMITED
+from agent_memory.services.later import Later
 from agent_memory.settings import LimitSettings
 from agent_memory.storage.limits import Spent
-
-log = logging.getLogger(__name__)
 
 # What is known of a tenant's day is good for so long; then it is looked up, while requests go on with what is known.
 _FRESH_SECONDS = 5.0
 _DELAY_SECONDS = 1.0
-_CLOSE_SECONDS = 2.0
 _MOST_TENANTS = 10_000
 # English text has about four bytes of UTF-8 to a token, other writing systems have three or four.
 _BYTES_PER_TOKEN = 4
@@ -74,11 +69,9 @@ class EmbeddingBudget:
         self._missing = embedder.missing if isinstance(embedder, Remembering) else _all_of
         self._limited = paid and settings.some("model_tokens_per_day")
         self._clock = clock
-        self._delay = delay_seconds
         self._days: dict[str, _Day] = {}
         self._stale: set[str] = set()
-        self._writer: asyncio.Task[None] | None = None
-        self._closing = asyncio.Event()
+        self._later = Later(self.flush, "tokens of embeddings", delay_seconds=delay_seconds)
 
     def limits(self, tenant: str) -> bool:
         """Whether the tenant's embeddings are counted."""
@@ -120,14 +113,7 @@ class EmbeddingBudget:
 
     async def close(self) -> None:
         """Writes what waits, for two seconds at most."""
-        self._closing.set()
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                if self._writer is not None:
-                    await self._writer
-                await self._flush_or_say()
-        except TimeoutError:
-            log.warning("tokens of embeddings were not counted: Redis is slow")
+        await self._later.close()
 
     async def _write(self, tenant: str) -> _Day:
         day = self._days.get(tenant)
@@ -148,19 +134,7 @@ class EmbeddingBudget:
 
     def _soon(self, tenant: str) -> None:
         self._stale.add(tenant)
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write_later())
-
-    async def _write_later(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), self._delay)
-        await self._flush_or_say()
-
-    async def _flush_or_say(self) -> None:
-        try:
-            await self.flush()
-        except AgentMemoryError as error:
-            log.warning("tokens of embeddings are not counted now: %s", error)
+        self._later.soon()
 
 
 def _all_of(texts: Sequence[str]) -> list[str]:

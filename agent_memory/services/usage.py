@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import time
 from collections.abc import Iterable
 
-from agent_memory.errors import AgentMemoryError
+from agent_memory.services.later import Later
 from agent_memory.storage.usage import SAME_READING_SECONDS, UsageStore
 
-log = logging.getLogger(__name__)
-
 _DELAY_SECONDS = 0.5
-_CLOSE_SECONDS = 2.0
 _BATCH = 500
 # Beyond these numbers statistics give way: to memory, and to Redis being away.
 _MOST_WAITING = 20_000
@@ -26,11 +20,9 @@ class UsageLog:
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store
-        self._delay = delay_seconds
         self._waiting: dict[str, int] = {}
         self._noted: dict[str, float] = {}
-        self._writer: asyncio.Task[None] | None = None
-        self._closing = asyncio.Event()
+        self._later = Later(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
     def read(self, memories: Iterable[tuple[str, int]]) -> None:
         """These memories (names in keys) were handed to a reader, with these counts. Returns at once."""
@@ -39,8 +31,8 @@ class UsageLog:
             last = self._noted.get(mid)
             if (last is None or now - last >= SAME_READING_SECONDS) and len(self._waiting) < _MOST_WAITING:
                 self._waiting.setdefault(mid, count)
-        if self._waiting and (self._writer is None or self._writer.done()):
-            self._writer = asyncio.create_task(self._write_later())
+        if self._waiting:
+            self._later.soon()
 
     async def flush(self) -> None:
         """Writes what waits; what Redis does not take is tried again with the next readings."""
@@ -56,22 +48,4 @@ class UsageLog:
 
     async def close(self) -> None:
         """Writes what waits, for two seconds at most."""
-        self._closing.set()
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                if self._writer is not None:
-                    await self._writer
-                await self._flush_or_say()
-        except TimeoutError:
-            log.warning("%d readings of memories were not counted: Redis is slow", len(self._waiting))
-
-    async def _write_later(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), self._delay)
-        await self._flush_or_say()
-
-    async def _flush_or_say(self) -> None:
-        try:
-            await self.flush()
-        except AgentMemoryError as error:
-            log.warning("readings of memories are not counted now: %s", error)
+        await self._later.close()

@@ -113,15 +113,17 @@ async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:
-    """Notes with a new store that it has several buckets; what is there already must have as many. Call it before indexes are made.
+    """Notes with a new store how many buckets it has; what is there already must have as many. Call it before indexes are made.
 
-    Raises StartupError: which bucket a tenant is in depends on the number, so it stays what it was.
+    Of several first starts at the same moment one says the number, and those that want another end. Raises StartupError: which bucket a
+    tenant is in depends on the number, so it stays what it was.
     """
     with redis_errors():
         there = await client.hget(home.config, _BUCKETS)
-        # A store that has one does not say so; its indexes show that it is there.
-        if there is None and wanted > 1 and not await some_index(client, home):
-            await client.hsetnx(home.config, _BUCKETS, str(wanted))
+        if there is None:
+            # Stores of former versions that have one do not say so; their indexes show that they are there.
+            if not await some_index(client, home):
+                await client.hsetnx(home.config, _BUCKETS, str(wanted))
             there = await client.hget(home.config, _BUCKETS)
     recorded = 1 if there is None else int(there)
     if recorded != wanted:

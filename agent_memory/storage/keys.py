@@ -53,7 +53,7 @@ am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones 
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
-am:{0}:cfg          hash    what this store was built with, and since when former indexes are  for ever
+am:{0}:cfg          hash    what this store was built with, its buckets, the time of former indexes  for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """
