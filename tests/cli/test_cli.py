@@ -59,12 +59,12 @@ def test_every_option_names_a_variable_that_exists() -> None:
 
 
 def test_version(tmp_path: Path) -> None:
-    result = agent_memory("version", cwd=tmp_path)
+    result = agent_memory("version", cwd=tmp_path, cold=True)
     assert (result.returncode, result.stdout.strip()) == (0, __version__)
 
 
 def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
-    result = agent_memory("serve", "--nope", cwd=tmp_path)
+    result = agent_memory("serve", "--nope", cwd=tmp_path, cold=True)
     assert result.returncode != 0
     assert "--nope" in result.stderr
 
@@ -82,7 +82,7 @@ def test_a_taken_port_is_said_before_anything_starts(command: str, tmp_path: Pat
 def test_the_port_may_come_from_the_environment(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        refused(agent_memory("serve", cwd=tmp_path, PORT=port), f"port {port} on 127.0.0.1 is taken")
+        refused(agent_memory("serve", cwd=tmp_path, cold=True, PORT=port), f"port {port} on 127.0.0.1 is taken")
 
 
 @pytest.mark.parametrize(

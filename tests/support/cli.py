@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from agent_memory.settings import variables
+from tests.support.warm import warm_process
 
 COMMAND = [sys.executable, "-m", "agent_memory.cli.app"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,15 +21,28 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if name.upper() not in known}, **extra}
 
 
-def agent_memory(*arguments: str, cwd: Path, seconds: float = 180, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs `agent-memory ARGUMENTS` to its end in `cwd`."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=cwd,
-        env=clean_environment(**environment),
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+def agent_memory(
+    *arguments: str, cwd: Path, seconds: float = 180, cold: bool = False, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs `agent-memory ARGUMENTS` to its end in `cwd`; `cold`: as a new interpreter, with all its imports, not as a warm process."""
+    environment = clean_environment(**environment)
+    if cold:
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        process = warm_process([*arguments], cwd=cwd, environment=environment, stdout=stdout.fileno(), stderr=stderr.fileno())
+        process.join(seconds)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(["agent-memory", *arguments], seconds)
+        for file in (stdout, stderr):
+            file.seek(0)
+        return subprocess.CompletedProcess(["agent-memory", *arguments], process.exitcode, stdout.read(), stderr.read())
