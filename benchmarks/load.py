@@ -163,9 +163,15 @@ class Driver:
         """The connection is free again."""
         self._idle.append((connection, time.perf_counter()))
 
-    async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]]) -> None:
-        """Starts `act` with its due time, `rate` times per second with random gaps (a Poisson process)."""
-        rng = random.Random(rate)
+    def close(self) -> None:
+        """Closes the connections that are free."""
+        for connection, _ in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]], *, turn: int = 0) -> None:
+        """Starts `act` with its due time, `rate` times per second with random gaps (a Poisson process), others in each `turn`."""
+        rng = random.Random(rate + turn)
         due = began = time.perf_counter()
         while due < began + seconds:
             due += rng.expovariate(rate)

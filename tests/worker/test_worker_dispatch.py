@@ -12,9 +12,11 @@ import pytest
 from agent_memory.errors import ModelAnswerInvalid
 from agent_memory.llm.openai import OpenAIChat
 from agent_memory.scope import SessionRef
+from agent_memory.storage.lua import Claims
 from agent_memory.tasks import DueKind, TaskName
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from agent_memory_worker import tasks as tasks_module
+from agent_memory_worker.dispatch import round_seconds
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.tasks import Tasks, backoff
 from tests.support.lookalike import Lookalike
@@ -93,6 +95,33 @@ async def test_a_bad_memory_holds_up_no_other(make_rig: MakeRig) -> None:
         assert (backlog.pending, backlog.dead) == (0, 1)
         assert mid in await rig.rt.outbox.reasons(DueKind.MEMORY)
         assert await rig.rt.client.exists(*(rig.keys.vector(rig.rt.memories.mid(SCOPE, f"plum {n}")) for n in range(10))) == 9
+
+
+async def test_a_kind_that_cannot_be_claimed_holds_up_no_other(make_rig: MakeRig) -> None:
+    async with make_rig(**QUICK) as rig:
+        broken = rig.keys.due(DueKind.ORDER)
+        await rig.rt.client.set(broken, "no marks")
+        await create(rig, "the ferry to Elba")
+        found = await rig.rt.outbox.claim_each(dict.fromkeys((DueKind.ORDER, DueKind.MEMORY), 10), lease_seconds=60, max_attempts=8)
+        assert isinstance(found[DueKind.ORDER], Exception)
+        claims = found[DueKind.MEMORY]
+        assert isinstance(claims, Claims)
+        for claim in claims.claims:
+            await rig.rt.outbox.failed(DueKind.MEMORY, claim, "given back", delay_seconds=0, forgive=True)
+        async with working(rig):
+
+            async def indexed() -> bool:
+                return not await rig.marks(DueKind.MEMORY)
+
+            await eventually(rig, indexed, "the vector")
+            await rig.rt.client.delete(broken)
+        assert len(claims.claims) == 1
+
+
+def test_rounds_get_longer_with_the_work_but_not_while_more_is_left_than_they_may_take() -> None:
+    idle, some, much, most = (round_seconds(claims, full=False) for claims in (0, 30, 40, 4000))
+    assert idle < some < much == most
+    assert round_seconds(4000, full=True) == idle
 
 
 async def test_the_embedder_comes_back(make_rig: MakeRig) -> None:

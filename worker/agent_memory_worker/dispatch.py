@@ -28,8 +28,12 @@ TASK_OF = {
 # Claims wait in the outbox, not in docket: a queue longer than this many rounds of work would let their leases run out.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02
-# Under load a round finds several sessions and memories, which are carried and embedded together; alone, one waits for nothing.
+# Under load a round finds several sessions and memories, which are carried and embedded together; alone, one waits for nothing. The more
+# there was in the last second or so, the longer is the time for more to come; where more is left than a round may take, it is the least.
 _ROUND_SECONDS = 0.02
+_LONGEST_ROUND_SECONDS = 0.04
+_SECONDS_PER_CLAIM_A_SECOND = 0.001
+_MEMORY_SECONDS = 1.0
 _SESSIONS_TOGETHER = 8
 
 
@@ -43,6 +47,9 @@ class Dispatcher:
         self._began = 0.0
         # In docket at most, as far as this dispatcher put it there: what was when it last asked, and what it added since.
         self._queued = math.inf
+        # Claims in about the last second: each counts less as time goes by.
+        self._lately = 0.0
+        self._full = False
 
     async def run(self) -> None:
         while not self._stop.is_set():
@@ -61,7 +68,8 @@ class Dispatcher:
 
     async def _round(self) -> float:
         """Claims what is due of every kind; returns the seconds to wait for more."""
-        self._began = monotonic()
+        before, self._began = self._began, monotonic()
+        self._lately *= math.exp((before - self._began) / _MEMORY_SECONDS)
         settings = self._runtime.settings
         worker = settings.worker
         # Without credentials there is one tenant, who need leave no place to others.
@@ -76,6 +84,7 @@ class Dispatcher:
         found = await self._runtime.outbox.claim_each(
             limits, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts, share=share
         )
+        self._full = False
         failed: Exception | None = None
         for kind, claims in found.items():
             if isinstance(claims, Exception):
@@ -83,6 +92,8 @@ class Dispatcher:
                 continue
             if claims.given_up:
                 log.error("%d marks of kind %s were given up after %d tries", claims.given_up, kind, worker.max_attempts)
+            self._lately += len(claims.claims)
+            self._full = self._full or len(claims.claims) >= limits[kind] * share
             await self._hand_over(kind, claims)
             if claims.wait_ms >= 0:
                 wait = min(wait, claims.wait_ms / 1000)
@@ -115,7 +126,8 @@ class Dispatcher:
 
     async def _turn(self) -> None:
         """Waits until it is time for the next round."""
-        if (left := self._began + _ROUND_SECONDS - monotonic()) > 0:
+        seconds = round_seconds(self._lately, full=self._full)
+        if (left := self._began + seconds - monotonic()) > 0:
             await self._pause(left)
 
     async def _pause(self, seconds: float) -> None:
@@ -123,3 +135,8 @@ class Dispatcher:
             await asyncio.wait_for(self._stop.wait(), seconds)
         except TimeoutError:
             return
+
+
+def round_seconds(claims: float, *, full: bool) -> float:
+    """How long a round lasts at least, after so many claims in about the last second; the least when the round took all that it may."""
+    return _ROUND_SECONDS if full else min(max(claims * _SECONDS_PER_CLAIM_A_SECOND, _ROUND_SECONDS), _LONGEST_ROUND_SECONDS)
