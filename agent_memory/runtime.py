@@ -19,7 +19,7 @@ from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import Models, open_models
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.compaction import CompactionService
-from agent_memory.services.credentials import Gate
+from agent_memory.services.credentials import Gate, jwt_gate
 from agent_memory.services.embedding_budget import EmbeddingBudget
 from agent_memory.services.explain import ExplainService
 from agent_memory.services.exporting import ExportService, Sources
@@ -30,7 +30,6 @@ from agent_memory.services.idempotency import IdempotencyService
 from agent_memory.services.importing import ImportService, Targets
 from agent_memory.services.limits import MemoryLimit, ModelBudget, RequestLimit
 from agent_memory.services.longterm import LongTermService
-from agent_memory.services.oauth import JwtGate, KeySet, fetching
 from agent_memory.services.operations import OperationService
 from agent_memory.services.ordering import Ordering
 from agent_memory.services.purging import PurgeService
@@ -325,7 +324,7 @@ async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, 
         summarizer = ViewSummarizer(survey, chat_of, models.counter)
         token_store = TokenStore(client, keys)
         token_gate = TokenGate(settings.auth, token_store)
-        gate = JwtGate(settings.auth, KeySet(fetching(settings.auth))) if settings.auth.mode == "oauth2" else token_gate
+        gate = jwt_gate(settings.auth) if settings.auth.mode == "oauth2" else token_gate
         dossiers = DossierReader(client, keys, spec)
         restorer = Restorer(client, keys, scripts, spec, fsync=settings.redis.durability == "strict")
         change_dossiers = ChangeDossiers(client, keys, changes, dossiers, restorer)

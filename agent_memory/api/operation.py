@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from inspect import Parameter, iscoroutinefunction, signature
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -21,6 +21,7 @@ from fastapi.routing import APIRoute
 from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import SchemaValidator, from_json
 from starlette.requests import ClientDisconnect
+from starlette.routing import compile_path, get_name
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.api.deps import scope_of
@@ -46,17 +47,36 @@ _MARKS = (params.Param, params.Body, params.Depends)
 
 
 class Operation(APIRoute):
-    """One operation. Its endpoint returns a Response; `response_model` only documents it. A trailing slash in the URL changes nothing."""
+    """One operation. Its endpoint returns a Response; `response_model` only documents it. A trailing slash in the URL changes nothing.
 
-    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        super().__init__(path, endpoint, **options)
+    At start there is only what requests need. FastAPI's own part, some ten models for each route from which the OpenAPI document is
+    written, costs a tenth of the start: it is made when one of its attributes is asked for, with the first look at the document.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], *, methods: Collection[str] | None = None, **options: Any) -> None:
+        self._options: dict[str, Any] | None = {**options, "methods": methods}
+        self.path, self.endpoint, self.include_in_schema = path, endpoint, options.get("include_in_schema", True)
+        self.name = options.get("name") or get_name(endpoint)
+        self.methods = {method.upper() for method in methods or ("GET",)}
+        _, self.path_format, self.param_convertors = compile_path(path)
         self.path_regex, last = _either_slash(path)
         self._plan = _Plan(endpoint, last)
         self.app = self._serve
 
+    def __getattr__(self, name: str) -> Any:
+        """What FastAPI documents an operation by. Raises AttributeError for what it does not know."""
+        options = self.__dict__.get("_options")
+        if options is None or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+        self._options = None
+        ours = {"path_regex": self.path_regex, "app": self.app}
+        super().__init__(self.path, self.endpoint, **options)
+        self.__dict__ |= ours
+        return getattr(self, name)
+
     def get_route_handler(self) -> Callable[[Request], Any]:
-        """What FastAPI would run if the route were included in another router; the same plan."""
-        return _Plan(self.endpoint, _either_slash(self.path)[1]).respond
+        """What FastAPI would run by itself: the same plan."""
+        return self._plan.respond
 
     async def answer(self, request: Request) -> Response:
         """The response to a request whose scope has the path's parameters. Raises what `respond` does, and the endpoint's errors."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from agent_memory.errors import Unauthenticated
 from agent_memory.scope import Principal
+from agent_memory.settings import AuthSettings
 
 MAX_CREDENTIAL_BYTES = 16 * 1024
 _HOW = "send an API key or a token: Authorization: Bearer … or X-API-Key: …"
@@ -25,6 +26,14 @@ class Gate(Protocol):
         What counts no longer tells nothing but whose line a request stands in while it is checked anew.
         """
         ...
+
+
+def jwt_gate(settings: AuthSettings) -> Gate:
+    """The gate of AUTH_MODE=oauth2. Raises StartupError for settings by which it could not check a token."""
+    # Only who has signatures to check waits at its start for what checks them.
+    from agent_memory.services.oauth import JwtGate, KeySet, fetching  # noqa: PLC0415
+
+    return JwtGate(settings, KeySet(fetching(settings)))
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

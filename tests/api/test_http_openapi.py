@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import Query, Request
+from fastapi import Query, Request, Response
 from fastapi.routing import APIRoute
 
 from agent_memory.api.app import create_app
@@ -71,6 +71,29 @@ def test_all_routes_are_operations() -> None:
         for route in router.routes:
             assert isinstance(route, Operation)
             assert isinstance(route, APIRoute)
+
+
+def test_an_operation_is_documented_when_that_is_asked_for() -> None:
+    async def endpoint(limit: Annotated[int, Query()] = 5) -> Response:
+        """What it does."""
+        return Response(str(limit))
+
+    operation = Operation("/x/{name:path}", endpoint, methods=["post"], tags=["t"], status_code=202)
+    assert (operation.path, operation.path_format, operation.name, operation.methods) == (
+        "/x/{name:path}",
+        "/x/{name}",
+        "endpoint",
+        {"POST"},
+    )
+    served, expression = operation.app, operation.path_regex
+    assert "dependant" not in vars(operation)
+    documented = APIRoute("/x/{name:path}", endpoint, methods=["post"], tags=["t"], status_code=202)
+    assert (operation.description, operation.unique_id, operation.status_code) == ("What it does.", documented.unique_id, 202)
+    assert [field.name for field in operation.dependant.query_params] == ["limit"]
+    assert set(vars(documented)) <= set(vars(operation))
+    assert (operation.app, operation.path_regex) == (served, expression)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = operation.nothing_of_the_kind
 
 
 def test_a_parameter_that_does_not_say_where_it_comes_from_is_a_mistake() -> None:
