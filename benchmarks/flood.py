@@ -32,7 +32,7 @@ import uvloop
 from agent_memory import collector
 from benchmarks import corpus
 from benchmarks.http import connect, request
-from benchmarks.load import Driver, Tally
+from benchmarks.load import REFUSED, Driver, Tally
 from benchmarks.meter import Meter, percentile
 from benchmarks.stack import child_environment, running
 from benchmarks.verdict import Verdict
@@ -248,11 +248,13 @@ def verdicts(found: dict[str, Any]) -> list[Verdict]:
         alone, beside = found["alone"][kind]["p95_ms"], found["beside the flood"][kind]["p95_ms"]
         asked = f"the quiet tenant's p95 of {kind} within {_TIMES} times"
         said.append(Verdict(asked, f"{alone} ms alone, {beside} ms beside the flood", beside <= max(alone * _TIMES, alone + _NOISE_MS)))
-    refused = sum(one["answers"].get(429, 0) for one in found["flood"].values())
+    refused = sum(one["answers"].get(status, 0) for one in found["flood"].values() for status in REFUSED)
     untimed = sum(one["refusals without Retry-After"] for one in found["flood"].values())
     sent, due = sum(sum(one["answers"].values()) for one in found["flood"].values()), _due(found["asked"])
     said.append(Verdict("the flood came in full", f"{sent} answers of {due} asked for", sent >= due * _IN_FULL))
-    errors = sum(count for one in found["flood"].values() for status, count in one["answers"].items() if status >= 500)
+    errors = sum(
+        count for one in found["flood"].values() for status, count in one["answers"].items() if status >= 500 and status not in REFUSED
+    )
     said.append(
         Verdict("the flood is refused, each time with Retry-After", f"{refused} refused, {untimed} without", refused > 0 and untimed == 0)
     )

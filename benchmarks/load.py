@@ -37,7 +37,7 @@ _QUERIES = 500
 _MESSAGES_PER_SESSION = 40
 _SESSIONS_AT_ONCE = 200
 _DRAIN_SECONDS = 300.0
-_REFUSED = (429, 503)
+REFUSED = (429, 503)
 # As clients do: an idle connection is not used again when the server may be closing it just now.
 _IDLE_SECONDS = 30.0
 
@@ -99,7 +99,7 @@ class Tally:
     def figures(self) -> dict[str, Any]:
         """For the report; times in ms."""
         fine = self.due[200]
-        refused = [seconds for status in _REFUSED for seconds in self.sent[status]]
+        refused = [seconds for status in REFUSED for seconds in self.sent[status]]
         return {
             "answers": dict(sorted(self.statuses.items())),
             "broken connections": dict(self.broken),
@@ -155,7 +155,7 @@ class Driver:
         tally.statuses[status] += 1
         tally.due[status].append(ended - due)
         tally.sent[status].append(ended - began)
-        tally.without_time += status in _REFUSED and connection.retry_after is None
+        tally.without_time += status in REFUSED and connection.retry_after is None
         self.give_back(connection)
         return status
 
