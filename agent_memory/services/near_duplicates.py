@@ -8,7 +8,7 @@ to live in Berlin" are near each other by every measure and say different things
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent_memory.analysis import fold
 from agent_memory.units import day
@@ -75,9 +75,15 @@ class Shown:
         # By whose they are and by their ends; what they say is looked at when there are two alike, which is seldom.
         self._waiting: dict[Said, list[Told]] = {}
 
-    def add(self, memory: Told) -> str | None:
-        """The id of the shown memory that says all that this one says; None when there is none, and then this one is shown from now on."""
-        key = (memory.user_id, memory.namespace, _ends(memory.text))
+    def add(self, memory: Told, notes: dict[str, Any] | None = None) -> str | None:
+        """The id of the shown memory that says all that this one says; None when there is none, and then this one is shown from now on.
+
+        `notes` keep what was worked out of the text for the next time that this memory is shown.
+        """
+        notes = {} if notes is None else notes
+        if "ends" not in notes:
+            notes["ends"] = _ends(memory.text)
+        key = (memory.user_id, memory.namespace, notes["ends"])
         waiting = self._waiting.get(key)
         if waiting is None:
             self._waiting[key] = [memory]

@@ -213,7 +213,9 @@ def asks_for_recency(request: SearchRequest) -> bool:
     if request.recency_boost is False:
         return False
     given = vars(request)
-    return bool(request.recency_boost or request.server_side_recency) or any(given[name] is not None for name in _WEIGHTS)
+    if request.recency_boost or request.server_side_recency:
+        return True
+    return not _WEIGHTS.keys().isdisjoint(request.model_fields_set) and any(given[name] is not None for name in _WEIGHTS)
 
 
 def recency_of(request: SearchRequest) -> ranking.RecencyWeights | None:

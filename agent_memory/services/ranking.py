@@ -91,6 +91,8 @@ def relevant(
 ) -> tuple[list[Scored], list[Scored]]:
     """Those that share a word with the query or are near enough to it, and what else counts as an answer; then the rest, which would be
     answers for the answer's sake."""
+    if similarities and min(similarities.values()) >= least_similarity:
+        return list(fused), []
     there = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     order = list(fused)
     return [one for one in order if one[1] in there], [one for one in order if one[1] not in there]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Protocol
+from typing import Any
 
 from agent_memory.errors import Refused
 from agent_memory.llm.catalog import context_window
@@ -239,7 +239,7 @@ class RecallService:
                 # With more room those before it would come in first.
                 wanted += cost
                 cut.append(Cut(memory_id=memory.id, reason="over_budget", tokens_needed=wanted, tokens_available=there))
-            elif plan.request.distinct is not False and (by := told.add(memory)) is not None:
+            elif plan.request.distinct is not False and (by := told.add(memory, memory.notes)) is not None:
                 cut.append(Cut(memory_id=memory.id, reason="collapsed", by=by))
             else:
                 wanted += cost
@@ -278,29 +278,23 @@ def _narrowed(request: SearchRequest, ref: SessionRef) -> SearchRequest:
     return request.model_copy(update=update) if update else request
 
 
-class _Line(Protocol):
-    @property
-    def id(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def memory_type(self) -> str: ...
-    @property
-    def when(self) -> datetime: ...
-
-
-def lines(memories: Sequence[_Line], request: SearchRequest) -> str:
+def lines(memories: Sequence[Card], request: SearchRequest) -> str:
     """The memories as lines, oldest first: the order of a growing store, so that the prompts of following turns begin alike."""
     if not memories:
         return NO_MEMORIES
     zone = zone_of(request.timezone)
     now = (request.reference_time or datetime.now(UTC)).astimezone(zone)
     ordered = sorted(memories, key=lambda memory: (memory.when, memory.id))
-    return "\n".join(line(memory, now, zone) for memory in ordered) + DATA_NOTE
+    return "\n".join([line(memory, now, zone) for memory in ordered]) + DATA_NOTE
 
 
-def line(memory: _Line, now: datetime, zone: tzinfo) -> str:
+def line(memory: Card, now: datetime, zone: tzinfo) -> str:
     """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
-    when = memory.when.astimezone(zone)
-    name = " ".join(memory.id.splitlines())
-    return f"- [{day(when)}, {ago(when, now)}; {memory.memory_type}] {' '.join(memory.text.split())} (ID: {name})"
+    known = memory.notes.get("line")
+    if known is None or known[0] is not zone:
+        when = memory.when.astimezone(zone)
+        name = " ".join(memory.id.splitlines())
+        known = zone, when, day(when), f"; {memory.memory_type}] {' '.join(memory.text.split())} (ID: {name})"
+        memory.notes["line"] = known
+    _, when, its_day, rest = known
+    return f"- [{its_day}, {ago(when, now)}{rest}"

@@ -103,7 +103,7 @@ class SearchService:
         looked = found.ranked[:_MOST_DISTINCT]
         shown, kept, repeats = Shown(), list[Ranked](), dict[str, str]()
         for hit, card in zip(looked, await self._cards(scope, [hit.mid for hit in looked]), strict=True):
-            by = None if card is None else shown.add(card)
+            by = None if card is None else shown.add(card, card.notes)
             if by is None:
                 kept.append(hit)
             else:

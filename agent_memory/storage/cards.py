@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from agent_memory.scope import Scope
 from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.decoded import Decoded
 from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.reach import within
 from agent_memory.storage.records import PAST
@@ -69,9 +70,9 @@ class CardReader:
         keys, mids = self._keys, list(map(_mid, names))
 
         def build(pipe: Pipe) -> None:
+            ask, current = pipe.execute_command, keys.memory("")
             for name, mid in zip(names, mids, strict=True):
-                key = keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else keys.memory(mid)
-                pipe.execute_command("HMGET", key, *_FIELDS)
+                ask("HMGET", keys.history(name.removeprefix(PAST)) if name[0] == PAST else current + mid, *_FIELDS)
             queue_usage(pipe, keys, mids)
 
         *rows, usage = await read(self._client, build)
@@ -90,13 +91,15 @@ def _mid(name: str) -> str:
 class Card:
     """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them."""
 
-    __slots__ = ("mid", "values", "when")
+    __slots__ = ("mid", "notes", "values", "when")
 
-    def __init__(self, mid: str, values: dict[str, Any]) -> None:
+    def __init__(self, mid: str, values: dict[str, Any], when: datetime | None = None, notes: dict[str, Any] | None = None) -> None:
         self.mid = mid
         self.values = values
-        self.when = datetime.fromisoformat(values["event_date"] or values["created_at"])
+        self.when = when or _when(values)
         """When it happened, or was made."""
+        self.notes = {} if notes is None else notes
+        """What was worked out of what is stored; it is kept as long as that is remembered, so it must not depend on anything else."""
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> Card:
@@ -145,12 +148,39 @@ class Card:
         return MemoryRecordResult.model_validate(self.values, context=ANSWER)
 
 
-def _read_card(tenant: bytes, row: Row) -> Card | None:
-    """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
-    tenant's, given by its tag."""
-    _, owner, raw, recorded, first, retired = row.fields
-    if owner != tenant or raw is None:
-        return None
+class _Body:
+    """The JSON of a record, and `values` as those of a card begin, with what stood beside it when it was last read."""
+
+    __slots__ = ("_own", "beside", "notes", "values", "when")
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._own = self.values = values
+        self.when = _when(values)
+        self.notes: dict[str, Any] = {}
+        self.beside: tuple[bytes | None, ...] = (None, None, None)
+
+    def add(self, beside: tuple[bytes | None, bytes | None, bytes | None]) -> None:
+        """Adds since when the server knew it, until when (epoch seconds), and its usage."""
+        recorded, retired, used = self.beside = beside
+        values = self.values = self._own.copy()
+        if recorded is not None:
+            values["recorded_at"] = _instant(datetime.fromtimestamp(float(recorded), UTC))
+        if retired is not None:
+            values["retired_at"] = _instant(datetime.fromtimestamp(float(retired), UTC))
+        if used is not None:
+            count, read_at = used.split()
+            values["access_count"] = max(values["access_count"], int(count))
+            moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
+            if moment > datetime.fromisoformat(values["last_accessed"]):
+                values["last_accessed"] = _instant(moment)
+
+
+def _when(values: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(values["event_date"] or values["created_at"])
+
+
+def _decode(raw: bytes) -> _Body:
+    """The body of a record, as `records.read_row` reads it."""
     body = cast("dict[str, Any]", from_json(raw))
     if not (_STORED <= body.keys() <= _KNOWN) or None in body.values():
         # What another version wrote: pydantic knows what to leave out and what to add.
@@ -165,18 +195,23 @@ def _read_card(tenant: bytes, row: Row) -> Card | None:
             values[name] = []
     if pieces := body.get("evidence"):
         values["evidence"] = [{**_EVIDENCE, **piece} for piece in pieces]
-    at = first or recorded
-    if at is not None:
-        values["recorded_at"] = _instant(datetime.fromtimestamp(float(at), UTC))
-    if retired is not None:
-        values["retired_at"] = _instant(datetime.fromtimestamp(float(retired), UTC))
-    if row.used is not None:
-        count, read_at = row.used.split()
-        values["access_count"] = max(values["access_count"], int(count))
-        moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
-        if moment > datetime.fromisoformat(values["last_accessed"]):
-            values["last_accessed"] = _instant(moment)
-    return Card(_mid(row.name), values)
+    return _Body(values)
+
+
+_decoded = Decoded(_decode)
+
+
+def _read_card(tenant: bytes, row: Row) -> Card | None:
+    """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
+    tenant's, given by its tag."""
+    _, owner, raw, recorded, first, retired = row.fields
+    if owner != tenant or raw is None:
+        return None
+    body = _decoded(raw)
+    beside = (first or recorded, retired, row.used)
+    if body.beside != beside:
+        body.add(beside)
+    return Card(_mid(row.name), body.values.copy(), body.when, body.notes)
 
 
 def _instant(moment: datetime) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import from_json, to_json
 
 from agent_memory.scope import SessionRef
+from agent_memory.storage.decoded import Decoded
 from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRecord, MemoryStrategyConfig, MemoryTypeEnum
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -110,11 +111,14 @@ class Turn(NamedTuple):
     content: str
 
 
-def decode_turn(raw: bytes) -> Turn:
-    """As `decode_entry`, for who needs no more."""
+def _turn(raw: bytes) -> Turn:
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
     return Turn(int(tokens), body["i"], body["r"], body["c"])
+
+
+decode_turn = Decoded(_turn)
+"""As `decode_entry`, for who needs no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,6 +236,8 @@ def _names(keys: Sequence[bytes]) -> list[str]:
 
 def _distances(sort_keys: Sequence[bytes | None]) -> list[float]:
     """Of sort keys ("#0.25"). What went away meanwhile may have none."""
+    if None not in sort_keys:
+        return list(map(float, b"".join(cast("Sequence[bytes]", sort_keys)).split(b"#")[1:]))
     return [float(key[1:]) if key else _FARTHEST for key in sort_keys]
 
 

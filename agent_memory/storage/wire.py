@@ -2,7 +2,7 @@
 
 redis-py opens and watches the connections, speaks to Redis and names its errors. Its asyncio client packs each command in Python, makes a
 task for each write and a timer for each reply; together that is more than all the rest of a search. Here commands are packed by hiredis
-(as redis-py itself does in its client without asyncio), written at once, and read under one timer.
+(as redis-py itself does in its client without asyncio), written at once, and their replies are read by hiredis as they come (`replies`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import redis.asyncio as aioredis
-from hiredis import PushNotification, pack_command
+from hiredis import pack_command
 from redis._parsers.base import AsyncBaseParser
 from redis._parsers.hiredis import NOT_ENOUGH_DATA, _AsyncHiredisParser  # pyright: ignore[reportPrivateUsage]
 from redis.asyncio.connection import AbstractConnection, BlockingConnectionPool, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import ConnectionError, DataError, ResponseError, TimeoutError
+
+from agent_memory.storage.replies import Replies
 
 Command = Sequence[Any]
 
@@ -30,24 +32,6 @@ def _packed(command: Command) -> bytes:
         return pack_command(parts)
     except TypeError as error:
         raise DataError(f"{name}: {error}") from None
-
-
-async def _take_what_came(parser: _AsyncHiredisParser, replies: list[Any], count: int) -> None:
-    """Takes what came together with a reply, as redis-py's parser would: its way to each is longer than hiredis' own.
-
-    Raises ConnectionError for an answer that ends the connection.
-    """
-    reader = parser._reader  # pyright: ignore[reportPrivateUsage]
-    while reader is not None and len(replies) < count:
-        reply = reader.gets()
-        if reply is NOT_ENOUGH_DATA:
-            return
-        if isinstance(reply, PushNotification):
-            await parser.handle_push_response(reply)
-        elif isinstance(reply, ConnectionError):
-            raise reply
-        else:
-            replies.append(reply)
 
 
 class LeanConnection(AbstractConnection):
@@ -72,19 +56,13 @@ class LeanConnection(AbstractConnection):
             await self.connect_check_health()
             await self.check_health()
         packed = b"".join(map(_packed, commands))
-        writer, parser, replies = self._writer, cast("AsyncBaseParser", self._parser), list[Any]()
+        writer, parser = self._writer, cast("AsyncBaseParser", self._parser)
         assert writer is not None
         try:
-            async with asyncio.timeout(self.socket_timeout) as deadline:
-                writer.write(packed)
-                await writer.drain()
-                count = len(commands)
-                while len(replies) < count:
-                    if replies and self.socket_timeout is not None:
-                        deadline.reschedule(loop.time() + self.socket_timeout)
-                    replies.append(await parser.read_response())
-                    if isinstance(parser, _AsyncHiredisParser):
-                        await _take_what_came(parser, replies, count)
+            if isinstance(parser, _AsyncHiredisParser) and not await parser.can_read():
+                replies = await self._taken(parser, writer, packed, len(commands))
+            else:
+                replies = await self._read_one_by_one(parser, writer, packed, len(commands))
         except builtins.TimeoutError:
             await self.disconnect(nowait=True)
             raise TimeoutError("Timeout reading from Redis") from None
@@ -96,6 +74,30 @@ class LeanConnection(AbstractConnection):
             await self.disconnect(nowait=True)
             raise
         self.next_health_check = loop.time() + self.health_check_interval
+        return replies
+
+    async def _taken(self, parser: _AsyncHiredisParser, writer: asyncio.StreamWriter, packed: bytes, count: int) -> list[Any]:
+        """Sends commands and takes their replies as they come."""
+        reader = parser._reader  # pyright: ignore[reportPrivateUsage]
+        if reader is None or writer.transport.is_closing():
+            raise ConnectionError("Connection closed by server.")
+        replies = Replies(cast("asyncio.Transport", writer.transport), reader, NOT_ENOUGH_DATA, count, self.socket_timeout)
+        writer.write(packed)
+        found = await replies.all()
+        for pushed in replies.pushed:
+            await parser.handle_push_response(pushed)
+        return found
+
+    async def _read_one_by_one(self, parser: AsyncBaseParser, writer: asyncio.StreamWriter, packed: bytes, count: int) -> list[Any]:
+        """As redis-py does it: with its own parser, and where something has come that nobody asked for."""
+        replies: list[Any] = []
+        async with asyncio.timeout(self.socket_timeout) as deadline:
+            writer.write(packed)
+            await writer.drain()
+            while len(replies) < count:
+                if replies and self.socket_timeout is not None:
+                    deadline.reschedule(asyncio.get_running_loop().time() + self.socket_timeout)
+                replies.append(await parser.read_response())
         return replies
 
 
