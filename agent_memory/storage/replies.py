@@ -62,7 +62,7 @@ class Replies(asyncio.Protocol):
                     raise reply
                 else:
                     replies.append(reply)
-        except Exception as error:
+        except Exception as error:  # whatever it is, who waits must learn it
             self._fail(error)
             return
         if len(replies) == self._count:
