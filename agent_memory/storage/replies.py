@@ -10,7 +10,7 @@ import asyncio
 from typing import Any, Protocol, cast
 
 from hiredis import PushNotification
-from redis.exceptions import ConnectionError
+from redis.exceptions import ConnectionError, RedisError
 
 
 class Reader(Protocol):
@@ -62,7 +62,7 @@ class Replies(asyncio.Protocol):
                     raise reply
                 else:
                     replies.append(reply)
-        except Exception as error:  # whatever it is, who waits must learn it
+        except (RedisError, OSError, ValueError) as error:
             self._fail(error)
             return
         if len(replies) == self._count:
