@@ -10,7 +10,7 @@ import asyncio
 from typing import Any, Protocol, cast
 
 from hiredis import PushNotification
-from redis.exceptions import ConnectionError, RedisError
+from redis.exceptions import ConnectionError
 
 
 class Reader(Protocol):
@@ -62,7 +62,7 @@ class Replies(asyncio.Protocol):
                     raise reply
                 else:
                     replies.append(reply)
-        except (RedisError, OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits, and would wait in vain otherwise
             self._fail(error)
             return
         if len(replies) == self._count:

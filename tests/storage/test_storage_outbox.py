@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from agent_memory.scope import SessionRef
@@ -20,9 +22,12 @@ async def write(rig: Rig, text: str, **more: int) -> None:
     await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", [new], **more))  # pyright: ignore[reportArgumentType]
 
 
+_LEASES = count(60)
+
+
 async def begun(rig: Rig, kind: DueKind = S) -> Claim:
-    """The one mark, claimed and begun."""
-    claims = await rig.rt.outbox.begin(kind, await rig.claim(kind), lease_seconds=60)
+    """The one mark, claimed and begun. Two leases of the same length that begin in the same millisecond would be one lease."""
+    claims = await rig.rt.outbox.begin(kind, await rig.claim(kind), lease_seconds=next(_LEASES))
     assert len(claims) == 1
     return claims[0]
 
