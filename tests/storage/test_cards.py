@@ -54,6 +54,19 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
     assert counted[3] == 8
 
 
+async def test_a_card_says_what_stands_beside_its_record_now(rig: Rig) -> None:
+    names, reader = await written(rig), CardReader(rig.rt.client, rig.rt.keys)
+    first = (await reader(SCOPE, names))[6]
+    await rig.rt.usage_store.note({names[6]: 0})
+    again = (await reader(SCOPE, names))[6]
+    assert first is not None
+    assert again is not None
+    again.place(0.25, 0.75, "hybrid")
+    assert (first.values["access_count"], again.values["access_count"]) == (0, 1)
+    assert first.values["last_accessed"] < again.values["last_accessed"]
+    assert "score" not in first.values or first.values["score"] is None
+
+
 @pytest.mark.parametrize("change", [{"from_another_version": 1}, {"created_at": None}, {"topics": None, "evidence": None}])
 async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict[str, object]) -> None:
     (name, *_) = await written(rig)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from redis.exceptions import ConnectionError, DataError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeout
 
 from agent_memory.storage.connection import connect
 from agent_memory.storage.wire import command, exchange
@@ -66,3 +67,33 @@ async def test_who_finds_no_connection_waits_for_one(redis_url: str) -> None:
     replies = await asyncio.gather(*(exchange(client, [("ECHO", str(n))]) for n in range(50)))
     assert replies == [[str(n).encode()] for n in range(50)]
     await client.aclose()
+
+
+async def test_who_waits_in_vain_is_told_and_the_next_is_answered(redis_url: str) -> None:
+    client = connect(redis_url, pool_size=1, command_timeout=0.3)
+    with pytest.raises(RedisTimeout):
+        await exchange(client, [("ECHO", "a"), ("BLPOP", "wire:none", 30)])
+    assert await exchange(client, [("ECHO", "mine")]) == [b"mine"]
+    await client.aclose()
+
+
+async def test_each_reply_has_its_own_time(redis_url: str) -> None:
+    client = connect(redis_url, pool_size=1, command_timeout=1.0)
+    assert await exchange(client, [("ECHO", "a"), *[("BLPOP", "wire:none", 0.4)] * 3]) == [b"a", None, None, None]
+    await client.aclose()
+
+
+async def test_what_redis_says_of_its_own_accord_is_no_reply(redis_url: str) -> None:
+    client, other = (connect(redis_url, pool_size=1, command_timeout=5) for _ in range(2))
+    assert await command(client, "CLIENT", "TRACKING", "ON", "BCAST") == b"OK"
+    # The connection is told of its own writes in between, and of others' while it is idle.
+    assert await exchange(client, [("SET", "wire:t", "1"), ("GET", "wire:t"), ("SET", "wire:t", "2"), ("GET", "wire:t")]) == [
+        b"OK",
+        b"1",
+        b"OK",
+        b"2",
+    ]
+    await command(other, "SET", "wire:t", "3")
+    assert await exchange(client, [("GET", "wire:t"), ("ECHO", "x")]) == [b"3", b"x"]
+    for one in (client, other):
+        await one.aclose()
