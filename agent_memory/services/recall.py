@@ -147,10 +147,10 @@ class RecallService:
         if wanted is None or wanted is False:
             return None
         request = SearchRequest(limit=self._settings.search.prompt_memories) if wanted is True else wanted
-        # What is in quarantine is shown to no model, whoever asks.
-        request = request.model_copy(update={"text": body.query, "quarantined": False})
         session = body.session
-        return request if session is None else _narrowed(request, SessionRef(session.session_id, session.namespace, session.user_id))
+        within = {} if session is None else _within(request, session.user_id, session.namespace)
+        # What is in quarantine is shown to no model, whoever asks.
+        return request.model_copy(update={"text": body.query, "quarantined": False, **within})
 
     async def _fetch(
         self, scope: Scope, session: WorkingMemoryRequest | None, plan: Plan | None, user: str | None
@@ -232,7 +232,7 @@ class RecallService:
         told, there, wanted = Shown(), tokens, 0
         memories = [*elsewhere, *(await self._search.shown(scope, plan, found, without=seen))[0]]
         # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
-        bytes_fit = sum(len(memory.text.encode()) + _PER_MEMORY for memory in memories) <= tokens
+        bytes_fit = sum([len(memory.text.encode()) + _PER_MEMORY for memory in memories]) <= tokens
         for memory in memories:
             cost = 0 if bytes_fit else self._counter.count(memory.text) + _PER_MEMORY
             if cost > tokens:
@@ -270,12 +270,18 @@ def _without_shown(memories: list[Card], state: SessionTurns, shown: Sequence[Tu
 
 def _narrowed(request: SearchRequest, ref: SessionRef) -> SearchRequest:
     """The search within a session's user and namespace, where it does not name its own; the same object when nothing is to be added."""
-    update: dict[str, Any] = {}
-    if request.user_id is None and ref.user_id:
-        update["user_id"] = UserId(eq=ref.user_id)
-    if request.namespace is None and ref.namespace:
-        update["namespace"] = Namespace(eq=ref.namespace)
+    update = _within(request, ref.user_id, ref.namespace)
     return request.model_copy(update=update) if update else request
+
+
+def _within(request: SearchRequest, user: str | None, namespace: str | None) -> dict[str, Any]:
+    """What is to be added to a search for that."""
+    update: dict[str, Any] = {}
+    if request.user_id is None and user:
+        update["user_id"] = UserId(eq=user)
+    if request.namespace is None and namespace:
+        update["namespace"] = Namespace(eq=namespace)
+    return update
 
 
 def lines(memories: Sequence[Card], request: SearchRequest) -> str:
@@ -285,16 +291,19 @@ def lines(memories: Sequence[Card], request: SearchRequest) -> str:
     zone = zone_of(request.timezone)
     now = (request.reference_time or datetime.now(UTC)).astimezone(zone)
     ordered = sorted(memories, key=lambda memory: (memory.when, memory.id))
-    return "\n".join([line(memory, now, zone) for memory in ordered]) + DATA_NOTE
+    # The same on the same day: notes are for whoever is shown the memory next.
+    of_day = (zone, now.date())
+    found: list[str] = []
+    for memory in ordered:
+        known = memory.notes.get("line")
+        if known is None or known[0] != of_day:
+            known = memory.notes["line"] = (of_day, line(memory, now, zone))
+        found.append(known[1])
+    return "\n".join(found) + DATA_NOTE
 
 
 def line(memory: Card, now: datetime, zone: tzinfo) -> str:
     """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
-    known = memory.notes.get("line")
-    if known is None or known[0] is not zone:
-        when = memory.when.astimezone(zone)
-        name = " ".join(memory.id.splitlines())
-        known = zone, when, day(when), f"; {memory.memory_type}] {' '.join(memory.text.split())} (ID: {name})"
-        memory.notes["line"] = known
-    _, when, its_day, rest = known
-    return f"- [{its_day}, {ago(when, now)}{rest}"
+    when = memory.when.astimezone(zone)
+    name = " ".join(memory.id.splitlines())
+    return f"- [{day(when)}, {ago(when, now)}; {memory.memory_type}] {' '.join(memory.text.split())} (ID: {name})"
