@@ -58,8 +58,9 @@ async def test_a_dry_run_writes_nothing_and_foretells_the_move(
     old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]]
 ) -> None:
     _, real, _ = whole
+    before = await rig.raw_keys()
     dry = await move(rig, old_redis.url, dry_run=True)
-    assert await rig.raw_keys() == set()
+    assert await rig.raw_keys() == before <= {"cfg"}
     wanted = figures(real)
     written, *rest, skipped = wanted["partition"]
     wanted["partition"] = (written + skipped, *rest, 0)  # whether its view comes along is known when it has come

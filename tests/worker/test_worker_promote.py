@@ -110,7 +110,7 @@ async def test_a_deleted_session_promotes_nothing(rig: Rig) -> None:
     await Tasks(rig.rt).process_session(claim.member, claim.lease, claim.attempt)
     await promote_session(rig.rt, rig.sid(REF))
     assert await remembered(rig) == []
-    assert await rig.raw_keys() <= {"wake"}
+    assert await rig.raw_keys() <= {"wake", "cfg"}
 
 
 async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Rig) -> None:
