@@ -252,7 +252,7 @@ async def test_a_deleted_session_leaves_no_key(rig: Rig) -> None:
     await rig.claim(DueKind.SESSION)
     assert await rig.rt.sessions.delete(SCOPE, REF)
     assert not await rig.rt.sessions.delete(SCOPE, REF)
-    assert await rig.raw_keys() <= {"wake"}
+    assert await rig.raw_keys() <= {"wake", "cfg"}
 
 
 async def test_a_session_made_anew_starts_anew(rig: Rig) -> None:
@@ -385,7 +385,7 @@ async def test_a_write_during_a_storm_of_deletes(rig: Rig) -> None:
     journal = await rig.rt.sessions.journal(rig.sid(REF), "jp", 100)
     if state is None:
         assert journal is None
-        assert await rig.raw_keys() <= {"wake"}
+        assert await rig.raw_keys() <= {"wake", "cfg"}
     else:
         assert journal is not None
         assert journal.epoch == state.epoch
