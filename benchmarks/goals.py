@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.report import beside_limits, table
+from benchmarks.rounds import paired
 from benchmarks.verdict import Verdict
 
 _SMALL, _LARGE = 10_000, 1_000_000
@@ -49,7 +50,7 @@ def _prompt(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
     if beside is not None:
         yield Verdict("prompt: p50 at most 2 ms beyond (a) + (b)", f"{beside['beyond_ms']:+.2f} ms", beside["beyond_ms"] <= 2)
     if known is not None and new is not None:
-        more = new["p50_ms"] - known["p50_ms"]
+        more = paired(lambda later, first: later["p50_ms"] - first["p50_ms"], new, known)
         yield Verdict("prompt whose query is new: p50 at most 4 ms more", f"{more:+.2f} ms", more <= 4)
     many = _one(rows, "prompt, new query", 32)
     if many is not None:
@@ -63,8 +64,12 @@ def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
     for name in ("append to", "get last 20 of"):
         short, long = _one(rows, f"{name} 10"), _one(rows, f"{name} 1000")
         if short is not None and long is not None:
-            was, now = (sum(row["cpu_per_1000"].get(part, 0.0) for part in ("api", "redis")) for row in (short, long))
-            yield Verdict(f"{name} 1,000 messages: CPU at most 1.2 x that of 10", f"{now / was:.2f}", now <= 1.2 * was)
+            ratio = paired(lambda now, was: _both(now) / _both(was), long, short)
+            yield Verdict(f"{name} 1,000 messages: CPU at most 1.2 x that of 10", f"{ratio:.2f}", ratio <= 1.2)
+
+
+def _both(row: dict[str, Any]) -> float:
+    return sum(row["cpu_per_1000"].get(part, 0.0) for part in ("api", "redis"))
 
 
 def _create(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from benchmarks.rounds import paired
 from benchmarks.runner import LIMITS
 
 
@@ -18,7 +19,7 @@ def _limit(result: dict[str, Any], limit: str, operation: str, concurrency: int)
 
 
 def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, float] | None:
-    """An operation's API CPU over that of (a) + (b), and its median beyond theirs in ms; None for what has no limits."""
+    """An operation's API CPU over that of (a) + (b), and its median beyond theirs in ms, round by round; None for what has no limits."""
     name = row["operation"]
     if name not in LIMITS:
         return None
@@ -26,13 +27,16 @@ def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, floa
     raw = _limit(result, "redis", LIMITS[name], row["concurrency"])
     if bare is None or raw is None:
         return None
-    floor = _cpu(bare, "bare") + _cpu(raw, "redis-py")
     return {
-        "floor_cpu": floor,
-        "cpu_ratio": _cpu(row, "api") / floor if floor else float("nan"),
+        "floor_cpu": _floor(bare, raw),
+        "cpu_ratio": paired(lambda ours, a, b: _cpu(ours, "api") / floor if (floor := _floor(a, b)) else float("nan"), row, bare, raw),
         "floor_p50_ms": bare["p50_ms"] + raw["p50_ms"],
-        "beyond_ms": row["p50_ms"] - bare["p50_ms"] - raw["p50_ms"],
+        "beyond_ms": paired(lambda ours, a, b: ours["p50_ms"] - a["p50_ms"] - b["p50_ms"], row, bare, raw),
     }
+
+
+def _floor(bare: dict[str, Any], raw: dict[str, Any]) -> float:
+    return _cpu(bare, "bare") + _cpu(raw, "redis-py")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

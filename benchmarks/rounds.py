@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, median
 from typing import Any
 
-ROUNDS = 3
+ROUNDS = 5
 _COUNTED = ("requests", "embedding_calls")
+_COMPARED = ("p50_ms", "cpu_per_1000")
 
 
 def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[str, Any]]:
-    """One row for all of the same name: counts are added, CPU and rates are means, times the medians of the rounds' own."""
+    """One row for all of the same name: counts are added, CPU and rates are means, times the medians of the rounds' own.
+
+    What is compared of each round stands in its `rounds`.
+    """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in named), []).append(row)
@@ -20,7 +24,7 @@ def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[st
 
 def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found = dict(rows[-1])
-    for name in found:
+    for name in rows[-1]:
         if name in _COUNTED:
             found[name] = sum(row[name] for row in rows)
         elif name.endswith("_ms"):
@@ -34,4 +38,16 @@ def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             found[name] = {
                 part: round(sum(row[name][part] * row["requests"] for row in rows) / requests, 4) for part in rows[-1]["cpu_per_1000"]
             }
+    found["rounds"] = [{name: row[name] for name in _COMPARED if name in row} for row in rows]
     return found
+
+
+def paired(figure: Callable[..., float], *rows: dict[str, Any]) -> float:
+    """A figure from several series, as the median of the rounds in which they were measured one after the other.
+
+    A ratio of sums would be that of the rounds in which the machine was slow. Series with other numbers of rounds are taken as wholes.
+    """
+    rounds = [row.get("rounds") or [row] for row in rows]
+    if len({len(some) for some in rounds}) > 1:
+        rounds = [[row] for row in rows]
+    return median(figure(*together) for together in zip(*rounds, strict=True))

@@ -41,6 +41,9 @@ LIMITS = {
 }
 
 
+# Requests of an operation before each later round of it.
+_WARM_AGAIN = 10
+
 PARTS = frozenset({"sizes", "stores", "pipeline", "two", "local"})
 """What a run consists of; "stores" are the operations beside their limits, over each size of the store."""
 
@@ -66,12 +69,13 @@ async def measure(
     requests: int,
     concurrency: int,
     offset: int,
+    warm: int | None = None,
     warmed: Callable[[], Awaitable[object]] | None = None,
 ) -> dict[str, Any]:
-    """One series over `concurrency` kept connections. `offset` keeps the numbers of its requests apart from other series'; `warmed` is
-    awaited before the part that is measured."""
+    """One series over `concurrency` kept connections. `offset` keeps the numbers of its requests apart from other series'; before the part
+    that is measured come `warm` requests (as many as the operation asks for), and `warmed` is awaited."""
     connections = [await connect(base) for _ in range(concurrency)]
-    for n in range(min(operation.warm, requests)):
+    for n in range(operation.warm if warm is None else warm):
         await connections[n % concurrency].expect(operation.nth(offset + n))
     if warmed is not None:
         await warmed()
@@ -149,17 +153,21 @@ async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, 
     part = replace(plan, requests=max(plan.requests // rounds, 1))
     limits, rows = list[dict[str, Any]](), list[dict[str, Any]]()
     for turn in range(rounds):
-        if whole:
-            limits += await tries.of("limit (a)", lambda: _bare(stack, part, operations, answers, say), most_seconds=300) or []
-            limits += await tries.of("limit (b)", lambda: _redis(stack, part, memories, say), most_seconds=300) or []
+        if whole and not turn % 2:
+            limits += await _limits(stack, part, memories, operations, answers, tries, say)
         for operation in operations:
             for place, concurrency in enumerate(plan.concurrency):
                 offset = (turn * len(plan.concurrency) + place + 1) * 10 * plan.requests
-                work = partial(_row, stack, operation, meter, part, memories, concurrency, offset)
+                # What was known in the first round is known in the others.
+                warm = min(operation.warm, _WARM_AGAIN) if turn else operation.warm
+                work = partial(_row, stack, operation, meter, part, memories, concurrency, offset, warm)
                 row = await tries.of(f"{operation.name} x{concurrency}, {memories:,} memories", work)
                 if row is not None:
                     rows.append(row)
                     say(_line(row))
+        # In every other round the limits come last: what the machine does meanwhile is not always to one's favour.
+        if whole and turn % 2:
+            limits += await _limits(stack, part, memories, operations, answers, tries, say)
     found["limits"] += joined(limits, ("limit", "operation", "concurrency"))
     found["operations"] += joined(rows, ("operation", "memories", "concurrency"))
     for concurrency in plan.concurrency if whole else ():
@@ -170,8 +178,15 @@ async def _operations(stack: Stack, plan: Plan, memories: int, found: dict[str, 
             say(_line(found["operations"][-1]))
 
 
+async def _limits(
+    stack: Stack, plan: Plan, memories: int, operations: Sequence[Operation], answers: dict[str, Any], tries: Attempts, say: Say
+) -> list[dict[str, Any]]:
+    bare = await tries.of("limit (a)", lambda: _bare(stack, plan, operations, answers, say), most_seconds=300) or []
+    return bare + (await tries.of("limit (b)", lambda: _redis(stack, plan, memories, say), most_seconds=300) or [])
+
+
 async def _row(
-    stack: Stack, operation: Operation, meter: Meter, plan: Plan, memories: int, concurrency: int, offset: int
+    stack: Stack, operation: Operation, meter: Meter, plan: Plan, memories: int, concurrency: int, offset: int, warm: int
 ) -> dict[str, Any]:
     before = 0
 
@@ -179,7 +194,8 @@ async def _row(
         nonlocal before
         before = await _calls(stack)
 
-    row = await measure(stack.apis[0], operation, meter, requests=plan.requests, concurrency=concurrency, offset=offset, warmed=warmed)
+    series = {"requests": plan.requests, "concurrency": concurrency, "offset": offset, "warm": warm}
+    row = await measure(stack.apis[0], operation, meter, **series, warmed=warmed)
     named = {"operation": operation.name, "memories": memories, "concurrency": concurrency}
     return {**named, **row, "embedding_calls": await _calls(stack) - before, "rss": meter.rss()}
 

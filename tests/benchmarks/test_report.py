@@ -10,7 +10,7 @@ from benchmarks.document import merged
 from benchmarks.goals import goals
 from benchmarks.meter import figures, percentile
 from benchmarks.report import beside_limits, compare, markdown
-from benchmarks.rounds import joined
+from benchmarks.rounds import joined, paired
 from benchmarks.two import ratios
 
 
@@ -82,6 +82,20 @@ def test_rounds_of_a_measurement_become_one_row() -> None:
     first, second = joined([*rounds, other], ["name"])
     assert (first["requests"], first["p50_ms"], first["foreign_cpu"], first["cpu_per_1000"]) == (30, 2.0, 0.5, {"api": 3.0})
     assert second is other
+    assert [(one["p50_ms"], one["cpu_per_1000"]["api"]) for one in first["rounds"]] == [(1.0, 2.0), (9.0, 4.0), (2.0, 3.0)]
+
+
+def test_what_was_measured_in_turns_is_compared_in_turns() -> None:
+    def rounds(name: str, *cpu: float) -> list[dict[str, object]]:
+        return [{"name": name, "requests": 10, "cpu_per_1000": {"api": used}} for used in cpu]
+
+    def ratio(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> float:
+        return ours["cpu_per_1000"]["api"] / theirs["cpu_per_1000"]["api"]
+
+    # The machine was ten times as slow in the last round, and slower still while the first of the two was measured.
+    ours, theirs = joined([*rounds("ours", 2.0, 2.1, 40.0), *rounds("theirs", 1.0, 1.0, 10.0)], ["name"])
+    assert paired(ratio, ours, theirs) == pytest.approx(2.1)
+    assert paired(ratio, ours, {"cpu_per_1000": {"api": 7.35}}) == pytest.approx(2.0)  # the means, where only one has rounds
 
 
 def test_percentiles_lie_between_neighbours() -> None:
