@@ -41,7 +41,7 @@ async def modelled(model_server: Lookalike, tmp_path_factory: pytest.TempPathFac
         "QUERY_EMBEDDING_TIMEOUT_SECONDS": "1",
         "MODEL_TIMEOUT_SECONDS": "5",
     }
-    async with running(tmp_path_factory.mktemp("modelled"), "serve", "--port", "0", **environment) as server:
+    async with running(tmp_path_factory.mktemp("modelled"), "serve", "--port", "0", warm=True, **environment) as server:
         yield await server.base_url()
 
 

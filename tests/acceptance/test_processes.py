@@ -29,9 +29,9 @@ async def test_workers_come_and_go(tmp_path: Path) -> None:
     async with running(tmp_path, "redis", "--data-dir", "data") as redis:
         url = await redis.said(r"REDIS_URL=(\S+)")
         async with (
-            running(tmp_path, "api", "--port", "0", REDIS_URL=url) as api,
-            running(tmp_path, "worker", REDIS_URL=url) as first,
-            running(tmp_path, "worker", REDIS_URL=url) as second,
+            running(tmp_path, "api", "--port", "0", warm=True, REDIS_URL=url) as api,
+            running(tmp_path, "worker", REDIS_URL=url) as first,  # as users start it; the others have what they need in memory
+            running(tmp_path, "worker", warm=True, REDIS_URL=url) as second,
             MemoryAPIClient(MemoryClientConfig(base_url=await api.base_url(), max_retries=0)) as memory,
         ):
             for worker in (first, second):
@@ -42,7 +42,7 @@ async def test_workers_come_and_go(tmp_path: Path) -> None:
             assert await first.stop() == 0, first.output
             await asyncio.gather(*(talk(memory, user, range(30, 60)) for user in users))
             await second.kill()
-            async with running(tmp_path, "worker", REDIS_URL=url) as third:
+            async with running(tmp_path, "worker", warm=True, REDIS_URL=url) as third:
                 await settled(memory)
 
                 for user in users:

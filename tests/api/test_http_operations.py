@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -16,6 +15,7 @@ from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.settings import load_settings
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import OperationState
+from tests.support.cli import agent_memory
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
@@ -123,7 +123,7 @@ async def test_what_does_not_exist_has_no_operation(live: httpx.AsyncClient) -> 
         assert (await live.get(f"/v1/operations/{name}")).status_code == 404
 
 
-async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str) -> None:
+async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str, tmp_path: Path) -> None:
     settings = load_settings(KEY_PREFIX=f"dead{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     from agent_memory.api.app import create_app
     from tests.support.api import serving
@@ -144,10 +144,10 @@ async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str
         assert dead["state"] == "dead"
         assert "no try ended" in dead["reason"]
         assert (await client.get("/v1/operations", params={"state": "pending"})).json()["operations"] == []
-        listed = await asyncio.to_thread(_command, "jobs", "list", "--state", "dead", "--format", "json", "--url", url)
+        listed = await asyncio.to_thread(_command, tmp_path, "jobs", "list", "--state", "dead", "--format", "json", "--url", url)
         assert [one["id"] for one in json.loads(listed)] == [dead["id"]]
-        assert json.loads(await asyncio.to_thread(_command, "jobs", "show", dead["id"], "--url", url)) == dead
-        assert dead["memory_id"] in await asyncio.to_thread(_command, "jobs", "list", "--state", "dead", "--url", url)
+        assert json.loads(await asyncio.to_thread(_command, tmp_path, "jobs", "show", dead["id"], "--url", url)) == dead
+        assert dead["memory_id"] in await asyncio.to_thread(_command, tmp_path, "jobs", "list", "--state", "dead", "--url", url)
         replayed = (await client.post(f"/v1/operations/{dead['id']}/replay")).json()
         assert replayed["state"] == "pending"
         assert (await client.post(f"/v1/operations/{dead['id']}/replay")).status_code == 409
@@ -159,10 +159,9 @@ async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str
         assert (await client.get(f"/v1/long-term-memory/{dead['memory_id']}")).status_code == 200
 
 
-def _command(*arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "agent_memory.cli.app", *arguments], capture_output=True, text=True, timeout=60, check=True
-    )
+def _command(cwd: Path, *arguments: str) -> str:
+    done = agent_memory(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.cli import clean_environment
 from tests.support.waiting import wait_for
-from tests.support.warm import warm_process
+from tests.support.warm import WarmProcess
 
 # An API with one slow path, and a worker whose behaviour is the first argument. What happens is told on stdout, in order.
 PROGRAM = """
@@ -77,9 +77,7 @@ class Process:
     def __init__(self, kind: str, cwd: Path, *options: str) -> None:
         arguments = ["serve", "--port", "0", "--redis-url", "redis://127.0.0.1:1", *options]
         outputs, (stdout, stderr) = zip(os.pipe(), os.pipe(), strict=True)
-        self.process = warm_process(
-            [kind, *arguments], cwd=cwd, environment=clean_environment(), stdout=stdout, stderr=stderr, code=PROGRAM
-        )
+        self.process = WarmProcess([kind, *arguments], cwd=cwd, environment=clean_environment(), stdout=stdout, stderr=stderr, code=PROGRAM)
         os.close(stdout)
         os.close(stderr)
         self._stdout, self._stderr = (os.fdopen(one) for one in outputs)
@@ -97,7 +95,7 @@ class Process:
         self.errors = self._stderr.read()
 
     def wait_for_line(self, start: str) -> str:
-        wait_for(lambda: any(line.startswith(start) for line in self.lines) or self.process.exitcode is not None, start)
+        wait_for(lambda: any(line.startswith(start) for line in self.lines) or self.process.poll() is not None, start)
         return next(line for line in self.lines if line.startswith(start))
 
     @property
@@ -112,14 +110,9 @@ class Process:
         answer = connection.getresponse()
         return answer.status, answer.read()
 
-    def signal(self, number: int) -> None:
-        assert self.process.pid is not None
-        os.kill(self.process.pid, number)
-
-    def end(self) -> int | None:
+    def end(self) -> int:
         try:
-            self.process.join(60)
-            return self.process.exitcode
+            return self.process.wait(60)
         finally:
             self.process.kill()
             for reader in self._readers:
@@ -138,8 +131,8 @@ def test_requests_are_answered_before_the_worker_stops_before_the_runtime_closes
     asking = threading.Thread(target=lambda: answers.append(serve.get("/slow")))
     asking.start()
     serve.wait_for_line("request begins")
-    serve.signal(signal.SIGTERM)
-    serve.signal(signal.SIGTERM)  # supervisors repeat themselves
+    serve.process.send_signal(signal.SIGTERM)
+    serve.process.send_signal(signal.SIGTERM)  # supervisors repeat themselves
     assert serve.end() == 0
     asking.join()
     assert answers == [(200, b"ok")]
@@ -152,7 +145,7 @@ def test_requests_are_answered_before_the_worker_stops_before_the_runtime_closes
 def test_ctrl_c_is_an_orderly_end(tmp_path: Path) -> None:
     serve = Process("works", tmp_path)
     assert serve.get("/")[0] == 200
-    serve.signal(signal.SIGINT)
+    serve.process.send_signal(signal.SIGINT)
     assert serve.end() == 0
     assert serve.order("worker told to stop", "worker stopped", "runtime closes")
     assert "Traceback" not in serve.errors
@@ -161,9 +154,9 @@ def test_ctrl_c_is_an_orderly_end(tmp_path: Path) -> None:
 def test_a_second_ctrl_c_quits_at_once(tmp_path: Path) -> None:
     serve = Process("hangs", tmp_path, "--grace", "600")
     serve.wait_for_line("Try:")
-    serve.signal(signal.SIGINT)
+    serve.process.send_signal(signal.SIGINT)
     serve.wait_for_line("worker told to stop")
-    serve.signal(signal.SIGINT)
+    serve.process.send_signal(signal.SIGINT)
     assert serve.end() == 130
     assert "runtime closes" not in serve.lines
 
@@ -171,7 +164,7 @@ def test_a_second_ctrl_c_quits_at_once(tmp_path: Path) -> None:
 def test_a_worker_that_does_not_end_is_cut_off_after_the_grace_time(tmp_path: Path) -> None:
     serve = Process("hangs", tmp_path, "--grace", "1")
     serve.wait_for_line("Try:")
-    serve.signal(signal.SIGTERM)
+    serve.process.send_signal(signal.SIGTERM)
     assert serve.end() == 0
     assert serve.order("worker told to stop", "worker cut off", "runtime closes")
 
@@ -187,7 +180,7 @@ def test_a_worker_that_fails_ends_the_process(tmp_path: Path) -> None:
 def test_a_signal_cuts_a_slow_start_short(tmp_path: Path) -> None:
     serve = Process("starts slowly", tmp_path)
     serve.wait_for_line("runtime opens")
-    serve.signal(signal.SIGTERM)
+    serve.process.send_signal(signal.SIGTERM)
     assert serve.end() == 0
     assert serve.lines == ["runtime opens", "start cut short"]
     assert "Traceback" not in serve.errors

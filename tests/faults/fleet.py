@@ -43,7 +43,8 @@ def free_port() -> int:
 def environment(**extra: str) -> dict[str, str]:
     """What our processes get: none of the developer's settings, and the import path of this process."""
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
-    return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", NEIGHBOURS_AFTER_SECONDS="0.2", **extra)
+    ours = {"NEIGHBOURS_AFTER_SECONDS": "0.2", "BODY_TIMEOUT_SECONDS": "10"}
+    return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **ours, **extra)
 
 
 @dataclass

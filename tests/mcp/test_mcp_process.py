@@ -42,7 +42,7 @@ def test_stdout_is_the_protocols_and_a_signal_ends_a_process_whose_client_is_sil
 async def test_a_signal_ends_a_process_with_an_open_stream(tmp_path: Path, redis_url: str) -> None:
     environment = {"REDIS_URL": redis_url, "KEY_PREFIX": "mcp-sse", **LOCAL}
     async with running(
-        tmp_path, "mcp", "--mode", "sse", "--port", "0", "--task-backend", "docket", "--grace", "60", **environment
+        tmp_path, "mcp", "--mode", "sse", "--port", "0", "--task-backend", "docket", "--grace", "60", warm=True, **environment
     ) as process:
         url = await process.base_url()
         assert url.endswith("/sse")

@@ -56,7 +56,7 @@ async def _killed(folder: Path, source: str, redis_url: str, prefix: str, enviro
     from redis.asyncio import Redis
 
     client = Redis.from_url(redis_url)
-    process = start(folder, "migrate", "--from", source, "--yes", **environment)
+    process = start(folder, "migrate", "--from", source, "--yes", warm=True, **environment)
     try:
 
         async def begun() -> bool:

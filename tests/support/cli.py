@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from agent_memory.settings import variables
-from tests.support.warm import warm_process
+from tests.support.warm import WarmProcess
 
 COMMAND = [sys.executable, "-m", "agent_memory.cli.app"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,11 +38,11 @@ def agent_memory(
             check=False,
         )
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-        process = warm_process([*arguments], cwd=cwd, environment=environment, stdout=stdout.fileno(), stderr=stderr.fileno())
-        process.join(seconds)
-        if process.exitcode is None:
+        process = WarmProcess(arguments, cwd=cwd, environment=environment, stdout=stdout.fileno(), stderr=stderr.fileno())
+        try:
+            code = process.wait(seconds)
+        finally:
             process.kill()
-            raise subprocess.TimeoutExpired(["agent-memory", *arguments], seconds)
         for file in (stdout, stderr):
             file.seek(0)
-        return subprocess.CompletedProcess(["agent-memory", *arguments], process.exitcode, stdout.read(), stderr.read())
+        return subprocess.CompletedProcess(["agent-memory", *arguments], code, stdout.read(), stderr.read())

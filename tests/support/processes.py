@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.support.cli import COMMAND, clean_environment
+from tests.support.warm import WarmProcess
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
@@ -26,13 +27,14 @@ QUICK = {
     "WORKER_RETRY_BASE_SECONDS": "0.1",
     "WORKER_RETRY_MAX_SECONDS": "1",
     "NEIGHBOURS_AFTER_SECONDS": "0.2",
+    "BODY_TIMEOUT_SECONDS": "10",  # a test that stands still within a request is not late
 }
 
 
 class Running:
     """A process of ours and everything it started. Its output goes to a file, which failures show."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, name: str, process: subprocess.Popen[bytes] | WarmProcess, log: Path) -> None:
         self.name = name
         self.process = process
         self.log = log
@@ -80,25 +82,29 @@ class Running:
             await asyncio.sleep(_POLL_SECONDS)
 
 
-def start(folder: Path, *arguments: str, **environment: str) -> Running:
-    """Starts `agent-memory ARGUMENTS` in a folder, with nothing of the developer's own settings."""
+def start(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> Running:
+    """Starts `agent-memory ARGUMENTS` in a folder, with nothing of the developer's own settings; `warm`: without importing it first."""
     log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
+    given = clean_environment(**{**QUICK, **environment})
     with log.open("wb") as output:
+        if warm:
+            process = WarmProcess(arguments, cwd=folder, environment=given, stdout=output.fileno(), stderr=output.fileno())
+            return Running(arguments[0], process, log)
         process = subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=folder,
-            env=clean_environment(**{**QUICK, **environment}),
+            env=given,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    return Running(" ".join(arguments[:1]), process, log)
+    return Running(arguments[0], process, log)
 
 
 @asynccontextmanager
-async def running(folder: Path, *arguments: str, **environment: str) -> AsyncGenerator[Running, None]:
+async def running(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> AsyncGenerator[Running, None]:
     """`start`, and whatever is left of it is killed at the end. A test that fails shows its output."""
-    one = start(folder, *arguments, **environment)
+    one = start(folder, *arguments, warm=warm, **environment)
     try:
         yield one
     except BaseException as error:
