@@ -147,6 +147,8 @@ class _Layout(NamedTuple):
     """Whether what is given is plain data, without models in it."""
     as_given: bool
     """Whether it is stored as it was given."""
+    marked: bool
+    """Whether the index may know more of it than of every memory."""
 
 
 def _layout_of(record: MemoryRecord) -> _Layout:
@@ -176,7 +178,7 @@ def _layout(kind: type[MemoryRecord], given: frozenset[str]) -> _Layout:
         for one in sources.values():
             del one["source_class"]
     parts = {source: to_json({**rest, **one})[1:] for source, one in sources.items()}
-    return _Layout(said, own, parts, plain, plain and given.isdisjoint(_NOT_AS_GIVEN))
+    return _Layout(said, own, parts, plain, plain and given.isdisjoint(_NOT_AS_GIVEN), not given.isdisjoint(_MARKS))
 
 
 class Fields(NamedTuple):
@@ -193,8 +195,9 @@ class Fields(NamedTuple):
         return [*(part for pair in zip(self.names, self.values, strict=True) for part in pair), *self.alike]
 
 
-# What every memory has of its own.
-_EVERY = ("j", "c", "la", "k")
+# What every memory has of its own, and what else the index may have to know of one.
+_EVERY: Sequence[str] = ("j", "c", "la", "k")
+_MARKS = {"session_id", "slot", "topics", "entities", "metadata", "event_date", "valid_from", "valid_to", "expires_at", "quarantine"}
 
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
@@ -209,7 +212,18 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
         record.last_accessed.timestamp(),
         terms,
     ]
-    more: list[str] = []
+    names = _EVERY
+    if layout.marked or trust < 1.0:
+        names, marks = _marks(record, trust)
+        values += marks
+    whose = (record.namespace, record.user_id, record.agent_id)
+    alike = _alike(tenant, record.memory_type.value, record.extraction_strategy, source, record.category, *whose)
+    return Fields(names, values, alike, _digest(given))
+
+
+def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]]:
+    """The names of a memory's fields, and the values of those that not every memory has."""
+    more, values = [*_EVERY], list[Arg]()
     if record.session_id:
         more.append("s")
         values.append(tag(record.session_id))
@@ -242,9 +256,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
     elif trust < 1.0:
         more.append("tr")
         values.append(trust)
-    whose = (record.namespace, record.user_id, record.agent_id)
-    alike = _alike(tenant, record.memory_type.value, record.extraction_strategy, source, record.category, *whose)
-    return Fields((*_EVERY, *more) if more else _EVERY, values, alike, _digest(given))
+    return tuple(more), values
 
 
 @lru_cache(maxsize=8192)

@@ -53,6 +53,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def no_object() -> dict[str, Any]:
+    """An empty object. As the default of a field, `dict[str, Any]` itself takes ten times as long."""
+    return {}
+
+
 def new_id() -> str:
     """A new ULID as text: unique, and sorted by the time it was made."""
     return str(ULID())

@@ -20,6 +20,7 @@ from agent_memory_client.models._types import (
     References,
     Tags,
     new_id,
+    no_object,
     now,
 )
 from agent_memory_client.models.messages import TrackingFlag
@@ -46,7 +47,7 @@ class MemoryStrategyConfig(BaseModel):
     """How long-term memories are made from a session's messages."""
 
     strategy: Literal["discrete", "summary", "preferences", "custom"] = "discrete"
-    config: AnyObject = Field(default_factory=dict[str, Any])
+    config: AnyObject = Field(default_factory=no_object)
 
 
 SourceClass: TypeAlias = Literal["user", "assistant", "tool", "import", "inference", "client"]
@@ -102,8 +103,8 @@ class MemoryRecord(BaseModel):
     extracted_from: References = None
     event_date: Instant | None = None
     extraction_strategy: Identifier = "discrete"
-    extraction_strategy_config: AnyObject = Field(default_factory=dict[str, Any])
-    metadata: JsonObject = Field(default_factory=dict[str, Any])
+    extraction_strategy_config: AnyObject = Field(default_factory=no_object)
+    metadata: JsonObject = Field(default_factory=no_object)
     agent_id: OptionalIdentifier = Absent
     slot: OptionalIdentifier = Absent
     category: OptionalIdentifier = Absent
