@@ -33,7 +33,7 @@ BYTES_PER_SECOND = 16 * 1024
 MAX_HEAD_BYTES = 1024 * 1024
 # Bodies that wait for their end have so much room in all; beyond that, requests are handed over as they are.
 _MOST_HELD_BYTES = 16 * 1024 * 1024
-# When the time is over, whoever had a hand in the delay has so much more of it.
+# When the time is over there is so much more of it, for what is on its way to us at that moment.
 _SECOND_LOOK_SECONDS = 0.05
 # In so many turns of the loop all that had come in is read: in asyncio's, what is asked for in one turn comes before what is read in the
 # next one, so two are not enough.
