@@ -122,7 +122,8 @@ class Admission:
         if turns.working + turns.waiting >= max(limit, self._room) and not self._makes_room(sharer, limit):
             await self._refuse(scope, receive, send)
             return
-        if self._due is None:
+        if self._due is None and turns.working:
+            # One alone is no overload, and need not be watched.
             self._wait()
         if turns.may_begin(sharer, limit, now):
             turns.begins(sharer)

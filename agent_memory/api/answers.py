@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import orjson
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.mcp.paths import DEADLINE
+from agent_memory.plain_json import plain_json
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
 
 
@@ -36,17 +36,8 @@ class ValuesResponse(Response):
         self.status_code = 200
         self.background = None
         self.model = values
-        self.body = body = _json(values)
+        self.body = body = plain_json(values)
         self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
-
-
-def _json(values: Mapping[str, Any]) -> bytes:
-    """Values of JSON, and models among them. orjson takes a fifth of pydantic's time; what it refuses (integers beyond 64 bits, which JSON
-    has) pydantic writes."""
-    try:
-        return orjson.dumps(values, default=to_jsonable_python)
-    except TypeError:
-        return to_json(values, inf_nan_mode="null")
 
 
 class JsonResponse(Response):

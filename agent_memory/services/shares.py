@@ -29,8 +29,8 @@ _LOOK_SECONDS = 0.05
 # What stands in fewer of the memories than this is rare.
 _SHARED = 0.1
 _STALLED_SECONDS = 30.0
-# For so long shares of words are taken as they were, unless there are many more or fewer memories by then.
-_TRUST_SECONDS = 3.0
+# For so long shares of words are taken as they were, unless there are many more or fewer memories by then. Every search counts these.
+_TRUST_SECONDS = 60.0
 _MOST_SCOPES = 1000
 _MOST_WORDS = 256
 

@@ -199,8 +199,9 @@ class SearchReader(Reader):
             def checked(pipe: Pipe) -> None:
                 pipe.execute_command(*_ASK_ON_TIMEOUT)
                 build(pipe)
-                if any(parts[0] == "FT.SEARCH" and "*}" in str(parts[2]) for parts, _ in cast("_Builder", pipe).asked):
-                    raise _Prefixes
+                for parts, _ in cast("_Builder", pipe).asked:
+                    if parts[0] == "FT.SEARCH" and "*}" in parts[2]:
+                        raise _Prefixes
 
             try:
                 how, *replies = await read(self._lists, checked)

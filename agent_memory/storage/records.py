@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 from ulid import ULID
 
+from agent_memory.plain_json import plain_json
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.provenance import TRUST, source_of, trust_of
 from agent_memory.sameness import ends_at, is_turn, kin_name, normal_text
@@ -274,7 +275,7 @@ def _encoded(record: MemoryRecord, given: bytes, layout: _Layout, source: Source
     """
     values = record.__dict__
     if layout.as_given and b":null" not in given:
-        own = to_json({name: values[name] for name in layout.own if values[name] is not None})
+        own = plain_json({name: values[name] for name in layout.own if values[name] is not None})
         return b"%b,%b,%b" % (given[:-1], own[1:-1], layout.rest[source])
     changes: dict[str, Any] = {"source_class": source, "trust": trust}
     if record.recorded_at is not None or record.retired_at is not None:
