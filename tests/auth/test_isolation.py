@@ -245,7 +245,8 @@ async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
         assert MARK in (await friend.get("/v1/long-term-memory/m-shared")).text
         assert MARK in (await friend.post("/v1/long-term-memory/search", json={"text": "secret tea"})).text
         assert MARK in (await friend.post("/v1/memory/prompt", json={"query": "secret tea", "long_term_search": True})).text
-        assert (await friend.get("/v1/working-memory/")).json()["sessions"] == ["shared"]
+        # Within the same reach the attackers, who are of this tenant, too, may have said something of their own.
+        assert "shared" in (await friend.get("/v1/working-memory/")).json()["sessions"]
         call = {"name": "get_long_term_memory", "arguments": {"memory_id": "m-shared"}}
         over_mcp = await friend.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
         assert MARK in over_mcp.text
