@@ -12,7 +12,8 @@ from pydantic_core import to_json, to_jsonable_python
 def plain_json(values: Mapping[str, Any]) -> bytes:
     """Values of JSON, times (UTC as "Z"), and models among them; no number at all is null.
 
-    What orjson refuses (integers beyond 64 bits, which JSON has) pydantic writes. Raises UnicodeEncodeError for what is no Unicode.
+    What orjson refuses (integers beyond 64 bits, which JSON has) pydantic writes. Raises PydanticSerializationError (a
+    ValueError) for what is no Unicode.
     """
     try:
         return orjson.dumps(values, default=to_jsonable_python, option=orjson.OPT_UTC_Z)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agent_memory.errors import AgentMemoryError, ModelUnavailable
+from agent_memory.llm.around import EmbedderAround
 from agent_memory.llm.base import Embedder, Vectors
 
 SMALL = 16  # texts: calls up to this size are sent together, in batches of at most this size; larger calls go as they are
@@ -26,7 +27,7 @@ class _Asked:
     vector: asyncio.Future[Vectors]
 
 
-class CachingEmbedder:
+class CachingEmbedder(EmbedderAround):
     """Least-recently-used cache and coalescing. A caller's timeout or cancellation never touches the work of others.
 
     A call goes out at once while fewer than `in_flight` batches are; what arrives meanwhile goes together when one is back.
@@ -34,7 +35,7 @@ class CachingEmbedder:
 
     def __init__(self, inner: Embedder, *, entries: int, in_flight: int = 4) -> None:
         """Keeps `entries` vectors (4 bytes per dimension each); 0 turns the memory off, not the coalescing."""
-        self._inner = inner
+        super().__init__(inner)
         self._entries = entries
         self._slots = in_flight
         self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
@@ -43,16 +44,6 @@ class CachingEmbedder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._small_batches = 0
         self._closed = False
-
-    @property
-    def model(self) -> str:
-        """The inner embedder's model."""
-        return self._inner.model
-
-    @property
-    def dimensions(self) -> int:
-        """The inner embedder's dimensions."""
-        return self._inner.dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         """See Embedder.embed. The rows are a copy of the caller's own."""

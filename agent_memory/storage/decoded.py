@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 # Entries of a generation, how large the bytes of one may be, and how long a generation stays the young one. What nobody asks for is
-# forgotten after two: within the memory of a process, texts do not outlive their deletion by much.
+# forgotten after two, which end when something new is decoded: a process that is asked for nothing keeps what it has.
 _MOST = 4096
 _LARGEST = 4096
 _SECONDS = 60.0

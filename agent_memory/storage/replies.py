@@ -21,7 +21,7 @@ class Reader(Protocol):
 
 
 class Replies(asyncio.Protocol):
-    """Takes what comes until there are `count` replies, or nothing came for `patience` seconds."""
+    """Takes what comes until there are `count` replies, or no whole one came for `patience` seconds."""
 
     def __init__(self, transport: asyncio.Transport, reader: Reader, nothing: object, count: int, patience: float | None) -> None:
         """`nothing` is what the reader gives when it needs more bytes."""

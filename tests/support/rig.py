@@ -13,6 +13,7 @@ from ulid import ULID
 
 from agent_memory import runtime as runtime_module
 from agent_memory.errors import ModelUnavailable
+from agent_memory.llm.around import EmbedderAround
 from agent_memory.llm.base import ChatModel, Embedder, Reranker, Vectors
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import Models
@@ -31,20 +32,12 @@ from agent_memory_worker.tasks import Tasks
 SCOPE: Scope = scope_of_work("default")
 
 
-class SharedEmbedder:
+class SharedEmbedder(EmbedderAround):
     """The session's embedder, which one runtime's end does not close; `away` lets it fail as a model server that is down."""
 
     def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.away = False
-
-    @property
-    def model(self) -> str:
-        return self._inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self._inner.dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         if self.away:
