@@ -1,12 +1,13 @@
 """Limit (b): the fewest Redis commands that each operation needs, through redis-py in one process, on the store that the server filled.
 
-`python -m benchmarks.redis_limit` reads a job from standard input and prints what it used. Bodies have the sizes of ours.
+`python -m benchmarks.redis_limit` reads jobs from standard input, a line each, and prints what each used. Bodies have the sizes of ours.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -98,28 +99,32 @@ class Limit:
         self.search(pipe, n)
 
 
-async def run(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """Measures each operation at each concurrency."""
-    client = redis.asyncio.Redis.from_url(job["url"], protocol=3, max_connections=100)
-    limit = Limit(client, job["words"], job["vectors"], job["field"], job["users"])
+async def run() -> None:
+    """Answers each line with a line: the first names the store, the others series of an operation's commands."""
+    store = await _line()
+    client = redis.asyncio.Redis.from_url(store["url"], protocol=3, max_connections=100)
+    limit = Limit(client, store["words"], store["vectors"], store["field"], store["users"])
     await limit.prepare()
-    found: list[dict[str, Any]] = []
-    for name in ("put", "append", "get", "create", "search", "prompt"):
-        for concurrency in job["concurrency"]:
-            found.append(
-                {
-                    "operation": name,
-                    "concurrency": concurrency,
-                    **await _measure(client, getattr(limit, name), job["requests"], concurrency),
-                }
-            )
+    _answer({})
+    while job := await _line():
+        _answer(await _measure(client, getattr(limit, job.pop("commands")), **job))
     await client.aclose()
-    return found
 
 
-async def _measure(client: redis.asyncio.Redis, build: Callable[[Any, int], None], requests: int, concurrency: int) -> dict[str, Any]:
+async def _line() -> dict[str, Any]:
+    """What is asked next; nothing at the end of standard input."""
+    return json.loads(await asyncio.to_thread(sys.stdin.readline) or "{}")
+
+
+def _answer(value: dict[str, Any]) -> None:
+    print(json.dumps(value), flush=True)
+
+
+async def _measure(
+    client: redis.asyncio.Redis, build: Callable[[Any, int], None], *, requests: int, concurrency: int, offset: int, warm: int
+) -> dict[str, Any]:
     seconds: list[float] = []
-    numbers = iter(range(requests))
+    numbers = iter(range(offset + warm, offset + warm + requests))
 
     async def one(n: int) -> None:
         pipe = client.pipeline(transaction=False)
@@ -132,15 +137,12 @@ async def _measure(client: redis.asyncio.Redis, build: Callable[[Any, int], None
             await one(n)
             seconds.append(time.perf_counter() - began)
 
-    for n in range(30):
+    for n in range(offset, offset + warm):
         await one(n)
-    used, began = cpu_seconds(_PID), time.perf_counter()
+    used, began = cpu_seconds(os.getpid()), time.perf_counter()
     await asyncio.gather(*(work() for _ in range(concurrency)))
-    return {"seconds": seconds, "wall": time.perf_counter() - began, "cpu": cpu_seconds(_PID) - used}
+    return {"seconds": seconds, "wall": time.perf_counter() - began, "cpu": cpu_seconds(os.getpid()) - used}
 
 
 if __name__ == "__main__":
-    import os
-
-    _PID = os.getpid()
-    json.dump(uvloop.run(run(json.load(sys.stdin))), sys.stdout)
+    uvloop.run(run())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from benchmarks.limits import LIMITS
 from benchmarks.rounds import paired
-from benchmarks.runner import LIMITS
 
 
 def _cpu(row: dict[str, Any], name: str) -> float:
@@ -23,8 +23,7 @@ def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, floa
     name = row["operation"]
     if name not in LIMITS:
         return None
-    bare = _limit(result, "bare", name.removesuffix(", new query"), row["concurrency"])
-    raw = _limit(result, "redis", LIMITS[name], row["concurrency"])
+    bare, raw = (_limit(result, limit, name, row["concurrency"]) for limit in ("bare", "redis"))
     if bare is None or raw is None:
         return None
     return {

@@ -6,38 +6,47 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, median
 from typing import Any
 
-ROUNDS = 5
+from benchmarks.meter import percentile
+
 _COUNTED = ("requests", "embedding_calls")
 _COMPARED = ("p50_ms", "cpu_per_1000")
+_TIMES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
+_BLOCK, _BLOCK_PER_CLIENT = 40, 4
+
+
+def count(requests: int, concurrency: int) -> int:
+    """In how many rounds so many requests are measured: short ones, each long enough for its clients to be all at work."""
+    return max(requests // max(_BLOCK, _BLOCK_PER_CLIENT * concurrency), 1)
 
 
 def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[str, Any]]:
-    """One row for all of the same name: counts are added, CPU and rates are means, times the medians of the rounds' own.
+    """One row for all of the same name: counts are added, CPU and rates are means, times those of all rounds' `seconds` together.
 
     What is compared of each round stands in its `rounds`.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in named), []).append(row)
-    return [some[0] if len(some) == 1 else _one(some) for some in groups.values()]
+    return [_one(some) for some in groups.values()]
 
 
 def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    found = dict(rows[-1])
-    for name in rows[-1]:
+    found = {name: value for name, value in rows[-1].items() if name != "seconds"}
+    if len(rows) == 1:
+        return found
+    seconds = [second for row in rows for second in row["seconds"]]
+    for name in found:
         if name in _COUNTED:
             found[name] = sum(row[name] for row in rows)
-        elif name.endswith("_ms"):
-            found[name] = round(median(row[name] for row in rows), 3)
+        elif name in _TIMES:
+            found[name] = round(percentile(seconds, _TIMES[name]) * 1000, 3)
         elif name == "per_second":
             found[name] = round(fmean(row[name] for row in rows), 1)
         elif name == "foreign_cpu":
             found[name] = max(row[name] for row in rows)
         elif name == "cpu_per_1000":
             requests = sum(row["requests"] for row in rows)
-            found[name] = {
-                part: round(sum(row[name][part] * row["requests"] for row in rows) / requests, 4) for part in rows[-1]["cpu_per_1000"]
-            }
+            found[name] = {part: round(sum(row[name][part] * row["requests"] for row in rows) / requests, 4) for part in found[name]}
     found["rounds"] = [{name: row[name] for name in _COMPARED if name in row} for row in rows]
     return found
 

@@ -130,4 +130,4 @@ async def _turns(apis: Sequence[str], *, conversations: Iterator[list[Turn]], me
     meter.start()
     await asyncio.gather(*(client(number) for number in range(count)))
     used = meter.stop()
-    return figures(seconds, used.wall, dict(used.cpu), used.foreign)
+    return {**figures(seconds, used.wall, dict(used.cpu), used.foreign), "seconds": seconds}

@@ -10,7 +10,7 @@ from benchmarks.document import merged
 from benchmarks.goals import goals
 from benchmarks.meter import figures, percentile
 from benchmarks.report import beside_limits, compare, markdown
-from benchmarks.rounds import joined, paired
+from benchmarks.rounds import count, joined, paired
 from benchmarks.two import ratios
 
 
@@ -33,9 +33,9 @@ RESULT = {
     ],
     "limits": [
         {**_row("put 4", 0.5, bare=0.2), "limit": "bare"},
-        {**_row("put", 0.3, **{"redis-py": 0.1}), "limit": "redis"},
-        {**_row("search", 0.5, bare=0.5), "limit": "bare"},
-        {**_row("search", 1.5, **{"redis-py": 0.5}), "limit": "redis"},
+        {**_row("put 4", 0.3, **{"redis-py": 0.1}), "limit": "redis"},
+        {**_row("search, new query", 0.5, bare=0.5), "limit": "bare"},
+        {**_row("search, new query", 1.5, **{"redis-py": 0.5}), "limit": "redis"},
     ],
     "stores": [{"memories": 10_000, "redis_bytes": 2**20, "bytes_per_memory": 105}],
     "sizes": {"help_seconds": 0.1, "import_seconds": 0.9, "installed_bytes": 150_000_000},
@@ -75,19 +75,36 @@ def test_two_runs_are_compared_row_by_row() -> None:
 
 def test_rounds_of_a_measurement_become_one_row() -> None:
     rounds = [
-        {"name": "a", "requests": 10, "p50_ms": p50, "per_second": 10.0, "foreign_cpu": busy, "cpu_per_1000": {"api": cpu}, "rss": {}}
-        for p50, busy, cpu in ((1.0, 0.0, 2.0), (9.0, 0.5, 4.0), (2.0, 0.1, 3.0))
+        {
+            "name": "a",
+            "requests": len(seconds),
+            "per_second": 10.0,
+            "p50_ms": p50,
+            "seconds": seconds,
+            "foreign_cpu": busy,
+            "cpu_per_1000": {"api": cpu},
+            "rss": {},
+        }
+        for p50, busy, cpu, seconds in ((1.0, 0.0, 2.0, [0.001] * 3), (9.0, 0.5, 4.0, [0.009]), (2.0, 0.1, 5.0, [0.002] * 2))
     ]
-    other = {"name": "b", "requests": 1}
+    other = {"name": "b", "requests": 1, "seconds": [0.1]}
     first, second = joined([*rounds, other], ["name"])
-    assert (first["requests"], first["p50_ms"], first["foreign_cpu"], first["cpu_per_1000"]) == (30, 2.0, 0.5, {"api": 3.0})
-    assert second is other
-    assert [(one["p50_ms"], one["cpu_per_1000"]["api"]) for one in first["rounds"]] == [(1.0, 2.0), (9.0, 4.0), (2.0, 3.0)]
+    assert (first["requests"], first["p50_ms"], first["foreign_cpu"], first["cpu_per_1000"]) == (6, 1.5, 0.5, {"api": 3.3333})
+    assert second == {"name": "b", "requests": 1}
+    assert "seconds" not in first
+    assert [(one["p50_ms"], one["cpu_per_1000"]["api"]) for one in first["rounds"]] == [(1.0, 2.0), (9.0, 4.0), (2.0, 5.0)]
+
+
+@pytest.mark.parametrize(
+    ("requests", "concurrency", "rounds"), [(800, 1, 20), (800, 8, 20), (800, 32, 6), (200, 1, 5), (20, 1, 1), (100, 32, 1)]
+)
+def test_rounds_are_short_but_long_enough_for_all_clients(requests: int, concurrency: int, rounds: int) -> None:
+    assert count(requests, concurrency) == rounds
 
 
 def test_what_was_measured_in_turns_is_compared_in_turns() -> None:
     def rounds(name: str, *cpu: float) -> list[dict[str, object]]:
-        return [{"name": name, "requests": 10, "cpu_per_1000": {"api": used}} for used in cpu]
+        return [{"name": name, "requests": 10, "seconds": [], "cpu_per_1000": {"api": used}} for used in cpu]
 
     def ratio(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> float:
         return ours["cpu_per_1000"]["api"] / theirs["cpu_per_1000"]["api"]

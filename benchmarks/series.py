@@ -1,0 +1,49 @@
+"""One series of requests over kept connections, with what the server's processes used meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from benchmarks.http import connect
+from benchmarks.meter import Meter, figures
+from benchmarks.scenarios import Operation
+
+
+async def measure(
+    base: str,
+    operation: Operation,
+    meter: Meter,
+    *,
+    requests: int,
+    concurrency: int,
+    offset: int,
+    warm: int,
+    warmed: Callable[[], Awaitable[object]] | None = None,
+) -> dict[str, Any]:
+    """The requests from `offset` on: first `warm` ones, then `warmed` is awaited, then come those that are measured.
+
+    The result has their figures and, in order of their answers, the `seconds` of each.
+    """
+    connections = [await connect(base) for _ in range(concurrency)]
+    for n in range(warm):
+        await connections[n % concurrency].expect(operation.nth(offset + n))
+    if warmed is not None:
+        await warmed()
+    waiting = iter([operation.nth(offset + warm + n) for n in range(requests)])
+    seconds = list[float]()
+
+    async def work(number: int) -> None:
+        for body in waiting:
+            began = time.perf_counter()
+            await connections[number].expect(body)
+            seconds.append(time.perf_counter() - began)
+
+    meter.start()
+    await asyncio.gather(*(work(number) for number in range(concurrency)))
+    used = meter.stop()
+    for connection in connections:
+        connection.close()
+    return {**figures(seconds, used.wall, dict(used.cpu), used.foreign), "seconds": seconds}
