@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, overload
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from agent_memory.analysis import query_terms
 from agent_memory.errors import BadInput, Refused
 from agent_memory.services import ranking
+from agent_memory.services.again import Asked
 from agent_memory.services.shares import NOTHING_KNOWN, Known
+from agent_memory.storage.cards import Row
 from agent_memory.timewords import Span, beside, named_time, zone_of
 from agent_memory_client.models import SearchModeEnum, SearchRequest
 
@@ -64,6 +66,12 @@ class Plan:
     """Whether further pages may be asked for."""
     weights: ranking.RecencyWeights | None = None
     """How much age counts: as the request says, a little when it says nothing, not at all when it says so, and in no listing."""
+    asked: Asked | None = None
+    """What it is the answer to, by which is known what was read for it before."""
+    expected: Sequence[str] = ()
+    """Names of memories that are read along with it."""
+    rows: Mapping[str, Row] = field(default_factory=dict[str, Row])
+    """What was read of these."""
 
     @property
     def fused(self) -> bool:

@@ -13,6 +13,7 @@ from agent_memory.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailabl
 from agent_memory.llm.base import Embedder
 from agent_memory.scope import Scope
 from agent_memory.services import shares
+from agent_memory.services.again import Asked
 from agent_memory.services.plans import Plan, depth_of, mode_of, recency_of, span_of, subject_of
 from agent_memory.services.rewriting import Rewriter
 from agent_memory.services.shares import NOTHING_KNOWN, Shares
@@ -103,6 +104,7 @@ class QueryReader:
             around=around if known.remembered and not (around == whole and _counts(request)) else None,
             paged=paged,
             weights=recency_of(request),
+            asked=Asked(whole, text, request.offset, request.limit),
         )
 
     def outrun(self, plan: Plan, total: int) -> bool:

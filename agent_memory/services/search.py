@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_memory.scope import Scope
 from agent_memory.services import ranking
+from agent_memory.services.again import Again
 from agent_memory.services.listing import Listing
 from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.ordering import Ordering, by_age
@@ -58,6 +59,7 @@ class SearchService:
         self._ordering = ordering
         self._usage = usage
         self._listing = Listing(reader, store)
+        self._again = Again()
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
         """As `answer`, as the wire model."""
@@ -128,6 +130,9 @@ class SearchService:
 
     async def current(self, scope: Scope, plan: Plan, replies: list[Any], *, optimize_query: bool = False) -> tuple[Plan, list[Any]]:
         """A plan and its replies; both anew, when its replies say that what was remembered of its memories does not hold any more."""
+        if plan.expected:
+            replies, along = replies[: -len(plan.expected) - 1], replies[-len(plan.expected) - 1 :]
+            plan.rows = self._cards.parse(plan.expected, along)
         if not plan.checked:
             return plan, replies
         counted = replies[1] if plan.around is None else replies.pop()
@@ -146,6 +151,10 @@ class SearchService:
         if plan.around is not None and plan.checked:
             self._store.queue_count(pipe, filters.current(plan.around))
             count += 1
+        if plan.asked is not None and self._late(plan):
+            plan.expected = self._again.names(plan.asked)
+            if plan.expected:
+                count += self._cards.queue(pipe, plan.expected)
         return count
 
     def _queue(self, pipe: Pipe, plan: Plan, clause: str, *, past: bool) -> int:
@@ -273,15 +282,18 @@ class SearchService:
         first = order[start:end] if plan.span is not None else ranking.head(order, end, ranking.MILD)
         many = len(first) > count + _FEW_MORE
         if many:
-            names = [name for _, name in first]
-            made = await self._read(lambda pipe: self._store.queue_created(pipe, names))
+            many_names = [name for _, name in first]
+            made = await self._read(lambda pipe: self._store.queue_created(pipe, many_names))
             first = by_age(plan, first, [float(at or 0) for at in made])[start:end]
-        rows = await self._cards.rows([name for _, name in first])
+        names = [name for _, name in first]
+        rows = await self._cards.rows(names, plan.rows)
+        if plan.asked is not None and names != plan.expected:
+            self._again.keep(plan.asked, names)
         placed = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
         if plan.span is None and not many:
             placed = by_age(plan, placed, [row.created for _, row in placed])[start:end]
         hits = [places.at(score, row.name) for score, row in placed]
-        return self._placed(plan, hits, [self._cards.card(scope, row) for _, row in placed]), len(order) >= end
+        return self._placed(plan, hits, self._cards.cards(scope, [row for _, row in placed])), len(order) >= end
 
     async def results(self, scope: Scope, plan: Plan, page: Sequence[Ranked]) -> list[Card]:
         """The memories of a page, read in one round trip; what was deleted meanwhile is left out."""

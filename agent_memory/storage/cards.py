@@ -6,8 +6,9 @@ is made only for who asks for one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json, to_jsonable_python
@@ -15,7 +16,7 @@ from redis.asyncio import Redis
 
 from agent_memory.scope import Scope
 from agent_memory.storage.codec import decode_memory
-from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.connection import Pipe, queue_packed, read
 from agent_memory.storage.decoded import Decoded
 from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.reach import within
@@ -35,6 +36,9 @@ _INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event
 _TAGS = ("topics", "entities", "extracted_from")
 # When it was made, whose it is, the record, and when the server knew it.
 _FIELDS = ("c", "t", "j", "ra", "ro", "rt")
+# HMGET of these, as `wire.packed` has it, before and after its key: ten of them are asked for again and again.
+_ASK = b"*%d\r\n$5\r\nHMGET\r\n" % (len(_FIELDS) + 2)
+_FOR_FIELDS = b"".join(b"$%d\r\n%b\r\n" % (len(name), name.encode()) for name in _FIELDS)
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields) | {"message_ids": []}
 
 
@@ -61,31 +65,46 @@ class CardReader:
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[Card | None]:
         """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
         or where it is not the caller's after all."""
-        return [self.card(scope, row) for row in await self.rows(names)]
+        return self.cards(scope, await self.rows(names))
 
-    async def rows(self, names: Sequence[str]) -> list[Row]:
-        """What Redis knows by these names, for `card`: whoever it belongs to."""
-        if not names:
-            return []
+    async def rows(self, names: Sequence[str], known: Mapping[str, Row] = MappingProxyType({})) -> list[Row]:
+        """What Redis knows by these names, for `cards`: whoever it belongs to. What was just read is `known`, and not asked for again."""
+        new = [name for name in names if name not in known] if known else names
+        if new:
+            replies = await read(self._client, lambda pipe: self.queue(pipe, new))
+            if new is names:
+                return self._rows(names, replies)
+            known = {**known, **self.parse(new, replies)}
+        return [known[name] for name in names]
+
+    def queue(self, pipe: Pipe, names: Sequence[str]) -> int:
+        """Asks for the rows of some names (at least one); how many replies `parse` takes."""
         keys, mids = self._keys, list(map(_mid, names))
+        current = keys.memory("")
+        for name, mid in zip(names, mids, strict=True):
+            key = (keys.history(name.removeprefix(PAST)) if name[0] == PAST else current + mid).encode()
+            queue_packed(pipe, b"%b$%d\r\n%b\r\n%b" % (_ASK, len(key), key, _FOR_FIELDS))
+        queue_usage(pipe, keys, mids)
+        return len(names) + 1
 
-        def build(pipe: Pipe) -> None:
-            ask, current = pipe.execute_command, keys.memory("")
-            for name, mid in zip(names, mids, strict=True):
-                ask("HMGET", keys.history(name.removeprefix(PAST)) if name[0] == PAST else current + mid, *_FIELDS)
-            queue_usage(pipe, keys, mids)
+    def parse(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, Row]:
+        """The rows that `queue` asked for, by their names."""
+        return dict(zip(names, self._rows(names, replies), strict=True))
 
-        *rows, usage = await read(self._client, build)
-        return list(map(Row, names, rows, usage))
+    @staticmethod
+    def _rows(names: Sequence[str], replies: Sequence[Any]) -> list[Row]:
+        return list(map(Row, names, replies, replies[-1]))
 
-    def card(self, scope: Scope, row: Row) -> Card | None:
-        """The memory of a row."""
-        found = _read_card(tag(scope.tenant).encode(), row)
-        return found if found is None or not scope.limited or within(scope, found) else None
+    @staticmethod
+    def cards(scope: Scope, rows: Sequence[Row]) -> list[Card | None]:
+        """The memories of rows; None as in `__call__`."""
+        tenant = tag(scope.tenant).encode()
+        found = [_read_card(tenant, row) for row in rows]
+        return [card if card is None or within(scope, card) else None for card in found] if scope.limited else found
 
 
 def _mid(name: str) -> str:
-    return name.removeprefix(PAST).partition(".")[0] if name.startswith(PAST) else name
+    return name.removeprefix(PAST).partition(".")[0] if name[0] == PAST else name
 
 
 class Card:

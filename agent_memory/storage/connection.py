@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from time import monotonic
+from types import TracebackType
 from typing import Any, cast
 
 import redis.asyncio as aioredis
@@ -32,7 +33,7 @@ from redis.exceptions import (
 
 from agent_memory import search_options
 from agent_memory.errors import AgentMemoryError, BadInput, RedisUnavailable, StartupError
-from agent_memory.storage.wire import LeanPool, exchange
+from agent_memory.storage.wire import Command, LeanPool, exchange
 
 log = logging.getLogger(__name__)
 
@@ -97,16 +98,26 @@ def _pool_exhausted(error: Exception) -> bool:
     return isinstance(error, MaxConnectionsError) or waited
 
 
-@contextmanager
-def redis_errors() -> Generator[None]:
+class _RedisErrors:
+    """No generator: each read of each request goes through here."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, (RedisError, OSError)):
+            ours = translated(error)
+            if ours is not None:
+                raise ours from error
+
+
+_TRANSLATING = _RedisErrors()
+
+
+def redis_errors() -> AbstractContextManager[None, None]:
     """Turns redis-py's "not now" errors into RedisUnavailable; a wrong command stays an error of its own (a defect of ours)."""
-    try:
-        yield
-    except (RedisError, OSError) as error:
-        ours = translated(error)
-        if ours is None:
-            raise
-        raise ours from error
+    return _TRANSLATING
 
 
 async def _set_search_options(client: aioredis.Redis, shown: str) -> None:
@@ -158,13 +169,21 @@ class _Builder(Pipeline):
     """Commands in a row, which somebody else sends."""
 
     def __init__(self, client: aioredis.Redis) -> None:
-        self.asked: list[tuple[Sequence[Any], Mapping[str, Any]]] = []
+        self.asked: list[tuple[Command, Mapping[str, Any]]] = []
         self.response_callbacks = client.response_callbacks
 
     def execute_command(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Puts a command at the end."""
         self.asked.append((args, options))
         return self
+
+
+def queue_packed(pipe: Pipe, command: bytes) -> None:
+    """Puts a command at the end that is packed already, and whose reply is taken as it is."""
+    cast("_Builder", pipe).asked.append((command, _NO_OPTIONS))
+
+
+_NO_OPTIONS: Mapping[str, Any] = {}
 
 
 class Reader:
@@ -200,7 +219,7 @@ class SearchReader(Reader):
                 pipe.execute_command(*_ASK_ON_TIMEOUT)
                 build(pipe)
                 for parts, _ in cast("_Builder", pipe).asked:
-                    if parts[0] == "FT.SEARCH" and "*}" in parts[2]:
+                    if not isinstance(parts, bytes) and parts[0] == "FT.SEARCH" and "*}" in parts[2]:
                         raise _Prefixes
 
             try:

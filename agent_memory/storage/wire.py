@@ -21,11 +21,14 @@ from redis.exceptions import ConnectionError, DataError, ResponseError, TimeoutE
 
 from agent_memory.storage.replies import Replies
 
-Command = Sequence[Any]
+Command = Sequence[Any] | bytes
+"""A name and its arguments, or what is packed already."""
 
 
-def _packed(command: Command) -> bytes:
+def packed(command: Command) -> bytes:
     """A command as Redis reads it; a name of two words ("SCRIPT LOAD") is two arguments. Raises DataError for what cannot be sent."""
+    if isinstance(command, bytes):
+        return command
     name = command[0]
     parts = tuple(command) if " " not in name else (*name.split(), *command[1:])
     try:
@@ -40,7 +43,7 @@ class LeanConnection(AbstractConnection):
     def pack_command(self, *args: Any) -> list[bytes]:
         """As in redis-py; bytearrays and memoryviews are left to it."""
         try:
-            return [_packed(args)]
+            return [packed(args)]
         except DataError:
             return super().pack_command(*args)
 
@@ -55,14 +58,14 @@ class LeanConnection(AbstractConnection):
             # What was never sent can be asked again by whoever reads; redis-py reconnects and asks for a PONG.
             await self.connect_check_health()
             await self.check_health()
-        packed = b"".join(map(_packed, commands))
+        sent = b"".join(map(packed, commands))
         writer, parser = self._writer, cast("AsyncBaseParser", self._parser)
         assert writer is not None
         try:
             if isinstance(parser, _AsyncHiredisParser) and not await parser.can_read():
-                replies = await self._taken(parser, writer, packed, len(commands))
+                replies = await self._taken(parser, writer, sent, len(commands))
             else:
-                replies = await self._read_one_by_one(parser, writer, packed, len(commands))
+                replies = await self._read_one_by_one(parser, writer, sent, len(commands))
         except builtins.TimeoutError:
             await self.disconnect(nowait=True)
             raise TimeoutError("Timeout reading from Redis") from None
@@ -76,23 +79,23 @@ class LeanConnection(AbstractConnection):
         self.next_health_check = loop.time() + self.health_check_interval
         return replies
 
-    async def _taken(self, parser: _AsyncHiredisParser, writer: asyncio.StreamWriter, packed: bytes, count: int) -> list[Any]:
+    async def _taken(self, parser: _AsyncHiredisParser, writer: asyncio.StreamWriter, sent: bytes, count: int) -> list[Any]:
         """Sends commands and takes their replies as they come."""
         reader = parser._reader  # pyright: ignore[reportPrivateUsage]
         if reader is None or writer.transport.is_closing():
             raise ConnectionError("Connection closed by server.")
         replies = Replies(cast("asyncio.Transport", writer.transport), reader, NOT_ENOUGH_DATA, count, self.socket_timeout)
-        writer.write(packed)
+        writer.write(sent)
         found = await replies.all()
         for pushed in replies.pushed:
             await parser.handle_push_response(pushed)
         return found
 
-    async def _read_one_by_one(self, parser: AsyncBaseParser, writer: asyncio.StreamWriter, packed: bytes, count: int) -> list[Any]:
+    async def _read_one_by_one(self, parser: AsyncBaseParser, writer: asyncio.StreamWriter, sent: bytes, count: int) -> list[Any]:
         """As redis-py does it: with its own parser, and where something has come that nobody asked for."""
         replies: list[Any] = []
         async with asyncio.timeout(self.socket_timeout) as deadline:
-            writer.write(packed)
+            writer.write(sent)
             await writer.drain()
             while len(replies) < count:
                 if replies and self.socket_timeout is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis.asyncio.connection import AbstractConnection
 
-from agent_memory.storage.wire import Command, LeanConnection
+from agent_memory.storage.wire import Command, LeanConnection, packed
 from tests.support.rig import Rig
 
 
@@ -19,17 +19,17 @@ def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     own = rig.settings.redis.key_prefix.encode()
 
     async def noted(self: Any, command: Any, **more: Any) -> None:
-        packed = command if isinstance(command, bytes) else b"".join(command)
-        if own in packed:
-            sent.append(packed)
+        whole = command if isinstance(command, bytes) else b"".join(command)
+        if own in whole:
+            sent.append(whole)
         await send(self, command, **more)
 
     exchanged = LeanConnection.exchanged
 
     async def noted_at_once(self: LeanConnection, commands: Sequence[Command]) -> list[Any]:
-        packed = b"".join(self.pack_commands(commands))
-        if own in packed:
-            sent.append(packed)
+        whole = b"".join(map(packed, commands))
+        if own in whole:
+            sent.append(whole)
         return await exchanged(self, commands)
 
     monkeypatch.setattr(AbstractConnection, "send_packed_command", noted)
