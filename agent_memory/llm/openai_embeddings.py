@@ -123,9 +123,10 @@ class OpenAIEmbedder:
     async def _once(self, texts: list[str], way: dict[str, Any], deadline: Deadline) -> list[Any]:
         # The SDK's models of request and answer cost more than all that we do with them: the answer is read as it came.
         body = {"model": self._model, "input": texts, **way}
+        address = self._server.address("/embeddings")
 
         async def ask(client: openai.AsyncOpenAI) -> list[Any]:
-            answer = await client.post("/embeddings", body=body, cast_to=httpx2.Response)
+            answer = await client.post(address, body=body, cast_to=httpx2.Response)
             return [_row(item["embedding"]) for item in _in_order(json.loads(answer.content)["data"])]
 
         return await self._server.call(self._what, ask, timeout=deadline.left)

@@ -75,8 +75,8 @@ class ModelServer:
         self._urgent = asyncio.Semaphore(max_concurrent_calls)
         # No retries of the SDK: it waits up to a minute on 429 and holds our place in the pool meanwhile.
         # Nor redirects: who answers there need not be whom the operator named.
-        transport = wire.PlainTransport() if wire.suits(self.url) else None
-        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout, transport=transport)
+        plain = wire.suits(self.url)
+        http = wire.PlainClient(timeout=timeout) if plain else openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
@@ -101,6 +101,10 @@ class ModelServer:
             return await self._guarded(what, request, deadline.left or 0.0)
         finally:
             self._urgent.release()
+
+    def address(self, path: str) -> str:
+        """A path of the server as the SDK reads it soonest, which is with all before it."""
+        return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def close(self) -> None:
         """Closes the connections."""

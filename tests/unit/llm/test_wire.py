@@ -13,7 +13,7 @@ import pytest
 
 from agent_memory.errors import ModelUnavailable
 from agent_memory.llm.openai_embeddings import OpenAIEmbedder
-from agent_memory.llm.wire import PlainTransport, suits
+from agent_memory.llm.wire import PlainClient, PlainTransport, suits
 from agent_memory.settings import Settings
 from tests.support.lookalike import Lookalike
 from tests.support.waiting import wait_until
@@ -52,12 +52,22 @@ class Server:
             writer.close()
 
 
+@pytest.fixture(params=["a client of httpx2", "the SDK's"], autouse=True)
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test is made with both."""
+    if request.param != "the SDK's":
+        monkeypatch.setitem(_CLIENTS, "made", lambda: httpx2.AsyncClient(transport=PlainTransport()))
+
+
+_CLIENTS: dict[str, Callable[[], httpx2.AsyncClient]] = {"made": lambda: PlainClient(timeout=30.0)}
+
+
 @asynccontextmanager
 async def talking(*answers: bytes | None, closing: tuple[bytes | None, ...] = ()) -> AsyncGenerator[tuple[Server, httpx2.AsyncClient]]:
     server = Server(list(answers), frozenset(closing))
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1/x"
-    async with httpx2.AsyncClient(transport=PlainTransport()) as client:
+    async with _CLIENTS["made"]() as client:
         yield server, client
     await until(lambda: server.ended == server.connections, "every connection is closed with its client")
     listening.close()
@@ -153,7 +163,7 @@ async def test_nobody_there_and_line_breaks_in_headers() -> None:
         with pytest.raises(httpx2.LocalProtocolError):
             await client.post(server.url, headers={"x-key": "a\r\nx-admin: yes"})
         assert server.heard == []
-    async with httpx2.AsyncClient(transport=PlainTransport()) as client:
+    async with _CLIENTS["made"]() as client:
         with pytest.raises(httpx2.ConnectError):
             await client.post(server.url, content=b"x")
 
@@ -178,3 +188,17 @@ def test_tls_and_proxies_stay_with_the_sdk(monkeypatch: pytest.MonkeyPatch) -> N
         with monkeypatch.context() as patched:
             patched.setenv(name, "http://proxy:3128")
             assert not suits("http://models/v1")
+
+
+async def test_a_redirect_is_an_answer_and_a_closed_client_sends_nothing() -> None:
+    elsewhere = b"HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+    async with talking(elsewhere) as (server, client):
+        assert (await client.post(server.url, content=b"x")).status_code == 307
+    with pytest.raises(RuntimeError, match="closed"):
+        await client.post(server.url, content=b"x")
+
+
+async def test_a_request_that_is_more_than_a_body_is_made_whole() -> None:
+    async with talking() as (server, client):
+        await client.get(server.url, params={"a": "b c"})
+        assert server.heard[0].startswith(b"GET /v1/x?a=b+c HTTP/1.1\r\n") or server.heard[0].startswith(b"GET /v1/x?a=b%20c HTTP/1.1\r\n")
