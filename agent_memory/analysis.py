@@ -62,6 +62,12 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", decomposed)
 
 
+@lru_cache(maxsize=64)
+def chunks(text: str) -> Sequence[str]:
+    """What stands between the blanks of a folded text. Who writes a memory asks for it more than once."""
+    return fold(text).split()
+
+
 @lru_cache(maxsize=65536)
 def _term(word: str) -> str:
     """The index term of one folded word."""
@@ -132,7 +138,7 @@ def terms(text: str) -> list[str]:
     """The index terms of a text in order, with repetitions and without stop words, those of whole chunks last; at most 4,096."""
     found: list[str] = []
     wholes: list[str] = []
-    for some, whole in map(_terms_of_chunk, fold(text).split()):
+    for some, whole in map(_terms_of_chunk, chunks(text)):
         found += some
         if whole is not None:
             wholes.append(whole)
@@ -144,7 +150,11 @@ def query_terms(text: str, limit: int = 64) -> list[str]:
     return list(_query_terms(text))[:limit]
 
 
-@lru_cache(maxsize=64)
+# The embeddings of queries that come again are remembered, too.
+_KNOWN_QUERIES = 512
+
+
+@lru_cache(maxsize=_KNOWN_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
     """A query is asked for its terms several times on its way."""
     return tuple(dict.fromkeys(terms(text)))
@@ -169,7 +179,8 @@ def loose_terms(text: str, limit: int = 64) -> list[str]:
     return query_terms(_QUOTED.sub(" ", text), limit)
 
 
-def without(text: str, dropped: frozenset[str] | set[str]) -> str:
+@lru_cache(maxsize=_KNOWN_QUERIES)
+def without(text: str, dropped: frozenset[str]) -> str:
     """The words of a query in order, as they are written, but for those whose term is in `dropped`."""
     if not dropped:
         return " ".join(_WORD.findall(text))

@@ -6,6 +6,7 @@ import unicodedata
 from datetime import datetime
 from functools import lru_cache
 
+from agent_memory.analysis import chunks
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _EDGES = " .!…\"'“”‘’"
@@ -15,7 +16,7 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 def normal_text(text: str) -> str:
     """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
-    words = " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).casefold().split())
+    words = " ".join(chunks(text) if text.isascii() else unicodedata.normalize("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
 
@@ -30,7 +31,7 @@ def kin(record: MemoryRecord, words: str | None = None) -> Kin:
 
 def kin_name(record: MemoryRecord, words: str) -> str:
     """`repr(kin(record, words))`, in less time: `words` are the record's normal text."""
-    return f"({words!r}, {_whose(record.namespace, record.user_id, record.agent_id, record.memory_type.value)}, {record.event_date!r})"
+    return f"({words!r}, {_whose(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
 
 
 @lru_cache(maxsize=8192)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from re import Match
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -40,13 +41,18 @@ def zone_of(name: str | None) -> tzinfo:
         raise ValueError(f"{name} is no IANA time zone, such as Europe/Berlin") from error
 
 
+@lru_cache(maxsize=512)
+def _may_name_one(text: str) -> bool:
+    """False for nearly all queries: the patterns would take ten times as long to find nothing."""
+    return not text.isascii() or not _HINTS.isdisjoint(_TOKEN.findall(text.lower()))
+
+
 def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     """The first time that a text names, read in `zone` and relative to `now`; None when it names none.
 
     "Before", "after", "until" and "since" open the interval, "between" and "from" with a second time stretch it.
     """
-    if text.isascii() and _HINTS.isdisjoint(_TOKEN.findall(text.lower())):
-        # Nearly all queries: the patterns would take ten times as long to find nothing.
+    if not _may_name_one(text):
         return None
     today = now.astimezone(zone).date()
     found = _between(text, today) or _one_time(text, today)

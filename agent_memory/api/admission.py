@@ -106,6 +106,7 @@ class Admission:
         self._room = min(most, _IN_LINE)
         self._turns = Turns[asyncio.Future[bool]](fair=fair)
         self._turns.contested = self._contested.requests
+        REQUESTS_IN_FLIGHT.set_function(lambda: self._turns.working + self._turns.waiting)
         self._arriving: dict[str, int] = {}
         self._due: float | None = None
 
@@ -127,7 +128,6 @@ class Admission:
             self._wait()
         if turns.may_begin(sharer, limit, now):
             turns.begins(sharer)
-            REQUESTS_IN_FLIGHT.set(turns.working + turns.waiting)
         elif not await self._turn(sharer):
             await self._refuse(scope, receive, send)
             return
@@ -136,7 +136,6 @@ class Admission:
         finally:
             turns.ends(sharer)
             self._next()
-            REQUESTS_IN_FLIGHT.set(turns.working + turns.waiting)
 
     async def _arrives(self, sharer: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request in whose body is still coming, if its tenant has not too many of them."""
@@ -172,7 +171,6 @@ class Admission:
         """Waits in line; whoever ends its work hands its place over. False when the place in line was needed for another tenant."""
         place = asyncio.get_running_loop().create_future()
         self._turns.waits(sharer, place)
-        REQUESTS_IN_FLIGHT.set(self._turns.working + self._turns.waiting)
         try:
             return await place
         except asyncio.CancelledError:

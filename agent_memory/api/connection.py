@@ -7,6 +7,9 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+# Up to so many bytes, uvloop sends one piece sooner than two.
+_COPIED = 64 * 1024
+
 
 class _Joined:
     """A transport that keeps a write until the next one, which goes out with it, but not beyond this turn of the event loop."""
@@ -23,7 +26,10 @@ class _Joined:
     def write(self, data: bytes) -> None:
         if self._kept:
             kept, self._kept = self._kept, b""
-            self._transport.writelines((kept, data))
+            if len(data) <= _COPIED:
+                self._transport.write(kept + data)
+            else:
+                self._transport.writelines((kept, data))
         else:
             self._kept = data
             self._loop.call_soon(self._flush)

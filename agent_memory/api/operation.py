@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from fastapi import APIRouter, Request, Response, params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import SchemaValidator, from_json
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path, get_name
@@ -135,6 +135,7 @@ class _Plan:
                 raise TypeError(f"{endpoint.__name__}: parameter {name} does not say where it comes from")
         model = create_model(f"{endpoint.__name__}_inputs", __config__=ConfigDict(validate_by_name=True, validate_by_alias=False), **fields)
         self._inputs = model if fields else None
+        self._defaults = _defaults_of(model)
         # What was read must not be kept where an erasure would not know of it: the same read under its key is read again.
         reads = any(provide is scope_of for _, provide, _ in self._providers)
         self._keeps = not reads and endpoint.__name__ not in _COMPUTED
@@ -172,6 +173,8 @@ class _Plan:
             self._restore_slash(scope, values)
         if scope["query_string"]:
             self._read_query(scope["query_string"], values)
+        elif self._defaults is not None and not values and not self._headers:
+            return self._defaults.copy()
         if self._headers:
             for name, value in scope["headers"]:
                 if name in self._headers:
@@ -215,6 +218,15 @@ class _Plan:
             unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
             raise BadInput("must be percent-encoded UTF-8", field=name, where=place) from None
+
+
+def _defaults_of(model: type[BaseModel]) -> dict[str, Any] | None:
+    """What arguments are when none is given; None where one must be, or where they cannot be shared by all who give none."""
+    try:
+        values = vars(model.model_validate({}))
+    except ValidationError:
+        return None
+    return None if any(isinstance(value, list | dict | set) for value in values.values()) else values
 
 
 def _validator(hint: Any) -> SchemaValidator:

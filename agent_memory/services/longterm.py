@@ -22,6 +22,7 @@ from agent_memory.settings import Settings
 from agent_memory.storage.codec import StoredMessage, changed, set_fields
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.erasure import Erasure, ErasureStore
+from agent_memory.storage.keys import new_mid
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.neighbours import NeighbourStore
 from agent_memory.storage.operations import Mark
@@ -45,7 +46,7 @@ _PLACE = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "v
 def content_hash(record: MemoryRecord) -> str:
     """The contract's `memory_hash`: sha256 over text, scope and type."""
     # As `json.dumps` has it with its keys sorted, which needs three times as long.
-    head, tail = _around_text(record.memory_type.value, record.namespace, record.session_id, record.user_id)
+    head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
     return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
 
 
@@ -56,9 +57,9 @@ def _around_text(*names: str | None) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=8192)
-def _known_memory_id(session_id: str, namespace: str | None, user_id: str | None, message_id: str) -> str:
-    """As `message_memory_id`; turn after turn a prompt asks for those of nearly the same messages."""
-    return message_memory_id(SessionRef(session_id, namespace, user_id), message_id)
+def _message_mid(tenant: str, session_id: str, namespace: str | None, user_id: str | None, message_id: str) -> str:
+    """Turn after turn a prompt asks for those of nearly the same messages."""
+    return new_mid(tenant, message_memory_id(SessionRef(session_id, namespace, user_id), message_id))
 
 
 def message_memory(ref: SessionRef, stored: StoredMessage, text: str) -> MemoryRecord:
@@ -120,7 +121,7 @@ class LongTermService:
 
     def message_mid(self, scope: Scope, ref: SessionRef, message_id: str) -> str:
         """The name in keys of the memory that a session's message was promoted to."""
-        return self._store.mid(scope, _known_memory_id(ref.session_id, ref.namespace, ref.user_id, message_id))
+        return _message_mid(scope.tenant, ref.session_id, ref.namespace, ref.user_id, message_id)
 
     def require(self) -> None:
         """Raises Refused when long-term memory is switched off."""
@@ -136,7 +137,7 @@ class LongTermService:
         return AckResponse(status="ok")
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
-        """Stores records as they are, with their hash; of records with the same id the last one wins.
+        """Stores records as they are, with their hash, which they are given here; of records with the same id the last one wins.
 
         One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
         """
@@ -148,8 +149,10 @@ class LongTermService:
                 records = [record if text == record.text else changed(record, text=text) for record, text in pairs]
         rules = rules_of(self._settings, records)
         unique = {record.id: given(self._settings, record, rules) for record in records}
-        prepared = [changed(record, memory_hash=record.memory_hash or content_hash(record)) for record in unique.values()]
+        prepared = list(unique.values())
         for record in prepared:
+            if not record.memory_hash:
+                set_fields(record, memory_hash=content_hash(record))
             if record.persisted_at is not None:
                 set_fields(record, persisted_at=None)
         await store_settled(self._store, self._neighbours, self._decisions, scope, prepared, dedupe=dedupe)

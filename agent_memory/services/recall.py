@@ -22,7 +22,7 @@ from agent_memory.services.search import SearchService, answer_explanation
 from agent_memory.services.working import fitting
 from agent_memory.settings import Settings
 from agent_memory.storage.cards import Card
-from agent_memory.storage.codec import SessionTurns, StoredMessage, Turn
+from agent_memory.storage.codec import SessionTurns, StoredMessage, Turn, changed
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.working import SessionStore
@@ -150,7 +150,7 @@ class RecallService:
         session = body.session
         within = {} if session is None else _within(request, session.user_id, session.namespace)
         # What is in quarantine is shown to no model, whoever asks.
-        return request.model_copy(update={"text": body.query, "quarantined": False, **within})
+        return changed(request, text=body.query, quarantined=False, **within)
 
     async def _fetch(
         self, scope: Scope, session: WorkingMemoryRequest | None, plan: Plan | None, user: str | None

@@ -151,7 +151,8 @@ def cleaned(text: str, terms: Sequence[str], known: Known, subject: Sequence[str
     query that names a time, either: what only quotes that time would be nearest)."""
     if known.total < _ENOUGH or not known.words:
         return text, ()
-    common = {term for term in terms if known.words[term][0] >= COMMON_SHARE * known.total}
+    most, words = COMMON_SHARE * known.total, known.words
+    common = frozenset([term for term in terms if words[term][0] >= most])
     nothing = common.issuperset(subject) if subject else len(common) == len(terms)
     cleaned = "" if nothing else analysis.without(text, common)
     return (cleaned, sorted(common)) if cleaned else (text, ())

@@ -30,6 +30,7 @@ _TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
 FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
 _FOLDED = {"topics", "entities"}
 _MOST_VALUES = 1000
+_EQUAL = {"eq"}
 _QUARANTINED = "@tr:[-inf (0]"
 
 
@@ -51,6 +52,9 @@ def _tag_clause(name: str, wanted: Any) -> str:
         text = value.value if hasattr(value, "value") else str(value)  # pyright: ignore[reportAttributeAccessIssue]
         return tag(text.casefold() if name in _FOLDED else text)
 
+    if getattr(wanted, "model_fields_set", None) == _EQUAL:
+        # Nearly all filters, and one or two in each search.
+        return _any_of(field, (spell(wanted.eq),))
     parts: list[str] = []
     for operator in ("eq", "any", "in_"):
         value = getattr(wanted, operator, None)

@@ -94,6 +94,11 @@ def _before_ids(tenant: str) -> bytes:
 _mid = lru_cache(maxsize=8192)(new_mid)
 
 
+@lru_cache(maxsize=8192)
+def _sid(tenant: str, namespace: str | None, user_id: str | None, session_id: str) -> str:
+    return digest("session", tenant, namespace, user_id, session_id)
+
+
 def tag(value: str) -> str:
     """A string as an index tag: hexadecimal of its UTF-8 bytes, so that no two strings share a tag and none can carry syntax."""
     return value.encode("utf-8").hex()
@@ -120,6 +125,28 @@ class SessionKeys:
     order: str
 
 
+def _order(root: str, sid: str) -> str:
+    return f"{root}mo:{sid}"
+
+
+# Turn after turn it is the same sessions.
+@lru_cache(maxsize=2048)
+def _session(root: str, sid: str) -> SessionKeys:
+    session, journal = f"{root}w:{sid}", f"{root}j:{sid}"
+    return SessionKeys(
+        sid=sid,
+        meta=session,
+        messages=f"{session}:m",
+        ids=f"{session}:i",
+        doc=f"{root}wd:{sid}",
+        journal=journal,
+        journal_list=f"{journal}:l",
+        journal_own=f"{journal}:o",
+        aside=f"{root}jx:{sid}",
+        order=_order(root, sid),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """All keys of one bucket under one prefix."""
@@ -133,23 +160,10 @@ class Keys:
 
     def sid(self, tenant: str, ref: SessionRef) -> str:
         """The name of a session in keys: digest of (tenant, namespace, user, session)."""
-        return digest("session", tenant, ref.namespace, ref.user_id, ref.session_id)
+        return _sid(tenant, ref.namespace, ref.user_id, ref.session_id)
 
     def session(self, sid: str) -> SessionKeys:
-        r = self.root
-        session, journal = f"{r}w:{sid}", f"{r}j:{sid}"
-        return SessionKeys(
-            sid=sid,
-            meta=session,
-            messages=f"{session}:m",
-            ids=f"{session}:i",
-            doc=f"{r}wd:{sid}",
-            journal=journal,
-            journal_list=f"{journal}:l",
-            journal_own=f"{journal}:o",
-            aside=f"{r}jx:{sid}",
-            order=self.order(sid),
-        )
+        return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
         """The sessions of a user with messages or memories that wait for background work."""
@@ -182,7 +196,7 @@ class Keys:
         return f"{self.root}wd:"
 
     def order(self, sid: str) -> str:
-        return f"{self.root}mo:{sid}"
+        return _order(self.root, sid)
 
     @property
     def usage(self) -> str:

@@ -31,6 +31,7 @@ _FIELDS = {name: place for place, name in enumerate(MemoryRecord.model_fields)}
 _NOTHING: set[str] = set()
 # Left out of JSON when they are None.
 _ABSENT = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.exclude_if is not None)
+_STRINGS = {"id", "text", "session_id", "user_id", "namespace", "agent_id", "memory_hash"}
 # Made for each record that is not given them.
 _TIMES = ("last_accessed", "created_at", "updated_at")
 # What a stored record says otherwise than its writer.
@@ -146,6 +147,8 @@ class _Layout(NamedTuple):
     """All others, as JSON without its first brace, by the record's source."""
     plain: bool
     """Whether what is given is plain data, without models in it."""
+    strings: bool
+    """Whether it is strings and nothing else."""
     as_given: bool
     """Whether it is stored as it was given."""
     marked: bool
@@ -161,7 +164,9 @@ def _given(record: MemoryRecord, layout: _Layout) -> bytes:
     if layout.plain:
         # Plain data is JSON sooner than a model that leaves out most of its fields.
         values = record.__dict__
-        return to_json({name: values[name] for name in layout.given if values[name] is not None or name not in _ABSENT})
+        # Of strings both write the same; of what they write otherwise, digests of former versions are in the store.
+        write = plain_json if layout.strings else to_json
+        return write({name: values[name] for name in layout.given if values[name] is not None or name not in _ABSENT})
     leave_out = None if _SERVERS_OWN.isdisjoint(record.model_fields_set) else _SERVERS_OWN
     return record.__pydantic_serializer__.to_json(record, exclude_unset=True, exclude=leave_out)
 
@@ -179,7 +184,8 @@ def _layout(kind: type[MemoryRecord], given: frozenset[str]) -> _Layout:
         for one in sources.values():
             del one["source_class"]
     parts = {source: to_json({**rest, **one})[1:] for source, one in sources.items()}
-    return _Layout(said, own, parts, plain, plain and given.isdisjoint(_NOT_AS_GIVEN), not given.isdisjoint(_MARKS))
+    strings = plain and _STRINGS.issuperset(said)
+    return _Layout(said, own, parts, plain, strings, plain and given.isdisjoint(_NOT_AS_GIVEN), not given.isdisjoint(_MARKS))
 
 
 class Fields(NamedTuple):
@@ -218,7 +224,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
         names, marks = _marks(record, trust)
         values += marks
     whose = (record.namespace, record.user_id, record.agent_id)
-    alike = _alike(tenant, record.memory_type.value, record.extraction_strategy, source, record.category, *whose)
+    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source, record.category, *whose)
     return Fields(names, values, alike, _digest(given))
 
 

@@ -61,7 +61,7 @@ return written
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
     """Asks for the usage of some memories (at least one), in one command; `with_usage` reads each value of the reply."""
-    pipe.hmget(keys.usage, list(mids))
+    pipe.execute_command("HMGET", keys.usage, *mids)
 
 
 def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:

@@ -165,8 +165,8 @@ class SessionStore:
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef) -> None:
         """Puts the read of what a prompt shows of a session on a pipeline; `parse_turns` takes the 2 replies."""
         k = self._keys.session(self._sid(scope, ref))
-        pipe.hmget(k.meta, _SHOWN)
-        pipe.lrange(k.messages, 0, -1)
+        pipe.execute_command("HMGET", k.meta, *_SHOWN)
+        pipe.execute_command("LRANGE", k.messages, 0, -1)
 
     @staticmethod
     def parse_turns(replies: Sequence[Any]) -> SessionTurns | None:

@@ -97,9 +97,9 @@ def test_long_texts_and_long_words_are_bounded() -> None:
 
 
 def test_words_can_be_left_out_of_a_query() -> None:
-    assert without("Where does Melanie's café open?", {*terms("Melanie")}) == "Where does s café open"
-    assert without("figs and plums", {*terms("fig"), *terms("plum")}) == "and"
-    assert without("", {"x"}) == ""
+    assert without("Where does Melanie's café open?", frozenset({*terms("Melanie")})) == "Where does s café open"
+    assert without("figs and plums", frozenset({*terms("fig"), *terms("plum")})) == "and"
+    assert without("", frozenset({"x"})) == ""
     assert words("Café, OK") == ["cafe", "ok"]
 
 

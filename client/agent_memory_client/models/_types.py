@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
@@ -48,9 +49,8 @@ _NO_CONTROLS_AT_ALL = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _NOT_BLANK = r"\S"
 
 
-def now() -> datetime:
-    """The current instant, aware, in UTC."""
-    return datetime.now(UTC)
+now = partial(datetime.now, UTC)
+"""The current instant, aware, in UTC. No function of ours: each record that says nothing of its times asks three times."""
 
 
 def no_object() -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Filter(BaseModel):
 
     @model_validator(mode="after")
     def _check_operators(self) -> Self:
-        given = [name for name in type(self).model_fields if name not in self.not_operators and getattr(self, name) is not None]
+        given = [name for name in self.model_fields_set if name not in self.not_operators and getattr(self, name) is not None]
         if not given:
             known = ", ".join(name for name in type(self).model_fields if name not in self.not_operators)
             raise PydanticCustomError("filter_empty", "must have an operator: give one of {operators}", {"operators": known})
