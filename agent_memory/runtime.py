@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
 
@@ -35,6 +34,7 @@ from agent_memory.services.ordering import Ordering
 from agent_memory.services.purging import PurgeService
 from agent_memory.services.quarantine import QuarantineService
 from agent_memory.services.queries import QueryReader
+from agent_memory.services.query_vectors import QueryVectors
 from agent_memory.services.recall import RecallService
 from agent_memory.services.rewriting import Rewriter
 from agent_memory.services.search import SearchService
@@ -49,7 +49,7 @@ from agent_memory.storage.carrier import CarrierGuard
 from agent_memory.storage.change_dossiers import ChangeDossiers
 from agent_memory.storage.changes import ChangeStore
 from agent_memory.storage.cluster import Bucket, Place, ensure_buckets, find_places, following
-from agent_memory.storage.connection import Reader, SearchReader, answers_in_lists, check_engine, fsync_always, redis_errors
+from agent_memory.storage.connection import Reader, SearchReader, answers_in_lists, check_engine, fsync_always, redis_errors, shown_url
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.dossiers import DossierReader
 from agent_memory.storage.erasure import ErasureStore
@@ -75,6 +75,7 @@ from agent_memory.storage.operations import OperationStore
 from agent_memory.storage.orders import OrderStore
 from agent_memory.storage.outbox import Backlog, Outbox, summed
 from agent_memory.storage.quarantine import QuarantineStore
+from agent_memory.storage.query_vectors import QueryVectorStore
 from agent_memory.storage.recent import RecentMessages
 from agent_memory.storage.reindex import Reindexer
 from agent_memory.storage.restoring import Restorer
@@ -239,13 +240,6 @@ class Runtime:
         return summed([await one.outbox.backlog() for one in self.all])
 
 
-def shown_url(url: str) -> str:
-    """A Redis URL without its credentials."""
-    parts = urlsplit(url)
-    place = parts.hostname or parts.path
-    return f"{parts.scheme}://{place}{f':{parts.port}' if parts.port else ''}"
-
-
 @asynccontextmanager
 async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Runtime]:
     """Opens everything: the runtime of the first bucket, which has those of the others.
@@ -259,12 +253,13 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         places = await find_places(redis_url, buckets, shown=shown_url(redis_url), command_timeout=timeout)
         models = await open_models(settings)
         stack.push_async_callback(models.close)
-        shared = replace(models, embedder=CachingEmbedder(models.embedder, entries=_CACHED_VECTORS))
+        cache = CachingEmbedder(models.embedder, entries=_CACHED_VECTORS)
+        shared = replace(models, embedder=cache)
         longterm = settings.longterm
         spec = VectorSpec(models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type)
         # The first says whether the number of buckets is right, before anything is made.
         home, *others = [
-            await stack.enter_async_context(_opened(settings, place, keys, shared, spec))
+            await stack.enter_async_context(_opened(settings, place, keys, shared, cache, spec))
             for place, keys in zip(places, buckets, strict=True)
         ]
         if home.place.clustered:
@@ -294,8 +289,10 @@ async def _prepare(settings: Settings, keys: Keys, spec: VectorSpec, client: Red
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, spec: VectorSpec) -> AsyncGenerator[Runtime]:
-    """One bucket."""
+async def _opened(
+    settings: Settings, place: Place, keys: Keys, models: Models, cache: CachingEmbedder, spec: VectorSpec
+) -> AsyncGenerator[Runtime]:
+    """One bucket. `cache` is the embedder of `models`."""
     async with AsyncExitStack() as stack:
         connecting = partial(place.connect, pool_size=settings.redis.pool_size, command_timeout=settings.redis.command_timeout_seconds)
         client = connecting()
@@ -341,7 +338,10 @@ async def _opened(settings: Settings, place: Place, keys: Keys, models: Models, 
         if lists is not None:
             stack.push_async_callback(lists.aclose)
         reader = SearchReader(client, lists)
-        queries = QueryReader(settings, reader, memories, embeddings.of, Rewriter(settings, chat_of))
+        vector_store = QueryVectorStore(client, keys, spec, seconds=settings.models.embedding_cache_seconds)
+        vectors = QueryVectors(vector_store, cache, embeddings.of)
+        stack.push_async_callback(vectors.close)
+        queries = QueryReader(settings, reader, memories, vectors, Rewriter(settings, chat_of))
         ordering = Ordering(settings, memories, models.reranker)
         search = SearchService(settings, reader, memories, CardReader(client, keys), queries, ordering, usage)
         recall = RecallService(settings, reader, sessions, search, long_term, models.counter, RecentMessages(keys))

@@ -80,6 +80,7 @@ class ModelSettings(_Group):
     default_context_window: int = _env(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
     timeout_seconds: float = _env(60.0, "MODEL_TIMEOUT_SECONDS", gt=0)
     query_embedding_timeout_seconds: float = _env(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
+    embedding_cache_seconds: int = _env(3600, "EMBEDDING_CACHE_SECONDS", ge=0)
     max_concurrent_calls: int = _env(16, "MODEL_MAX_CONCURRENT_CALLS", ge=1)
     local_model_dir: Path | None = _env(None, "LOCAL_MODEL_DIR")
     local_threads: int = _env(1, "LOCAL_MODEL_THREADS", ge=1)

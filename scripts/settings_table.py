@@ -67,6 +67,7 @@ MEANINGS = {
     "MODEL_CONTEXT_WINDOWS": "JSON object: model name to context window in tokens, over the built-in table",
     "DEFAULT_CONTEXT_WINDOW": "context window (tokens) of models that nobody knows, and of sessions that name none",
     "MODEL_TIMEOUT_SECONDS": "how long a call of a model may take",
+    "EMBEDDING_CACHE_SECONDS": "how long the vector of a query is kept in Redis for other processes (4,096 of them at most); 0 keeps none",
     "QUERY_EMBEDDING_TIMEOUT_SECONDS": "how long a search waits for its query's embedding before it goes by words alone",
     "MODEL_MAX_CONCURRENT_CALLS": "calls of the model server at one time",
     "LOCAL_MODEL_DIR": "directory of another local sentence encoder",

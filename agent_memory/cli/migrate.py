@@ -18,10 +18,11 @@ from agent_memory.cli.run import check_redis_url
 from agent_memory.embedded_redis import embedded_redis
 from agent_memory.errors import RedisUnavailable, StartupError
 from agent_memory.logs import configure_logging
-from agent_memory.runtime import Runtime, open_runtime, shown_url
+from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.migration import MigrationService, MoveOptions, Report, Told
 from agent_memory.settings import Settings, load_settings
+from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.moving import MoveStore
 from agent_memory.storage.old_layout import OldKind, OldPrefixes, open_old

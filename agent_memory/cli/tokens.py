@@ -18,10 +18,10 @@ from pydantic import BaseModel, ValidationError
 from agent_memory.cli.run import check_redis_url
 from agent_memory.embedded_redis import embedded_redis
 from agent_memory.errors import AgentMemoryError, StartupError
-from agent_memory.runtime import shown_url
 from agent_memory.services.tokens import OPERATOR, TokenGate, TokenService
 from agent_memory.settings import Settings, load_settings
 from agent_memory.storage.cluster import find_places
+from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.tokens import TokenStore
 from agent_memory_client.models import CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList

@@ -72,7 +72,16 @@ class CachingEmbedder(EmbedderAround):
 
     def missing(self, texts: Sequence[str]) -> list[str]:
         """Which of the texts the inner embedder would be asked for, each once: those that are neither remembered nor on their way."""
-        return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._asked]
+        return [text for text in dict.fromkeys(texts) if not self.knows(text)]
+
+    def knows(self, text: str) -> bool:
+        """Whether the inner embedder need not be asked for a text: it is remembered, or on its way."""
+        return (key := _key(text)) in self._cache or key in self._asked
+
+    def offer(self, text: str, vector: Vectors) -> None:
+        """Remembers a text's vector (one row) that somebody else had made; what is here already stays."""
+        if not self.knows(text):
+            self._remember(_key(text), vector)
 
     async def close(self) -> None:
         """Ends what is in flight (its callers get ModelUnavailable) and closes the inner embedder."""

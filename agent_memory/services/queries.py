@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory import analysis
 from agent_memory.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable, Refused
-from agent_memory.llm.base import Embedder
 from agent_memory.scope import Scope
 from agent_memory.services import shares
 from agent_memory.services.again import Asked
 from agent_memory.services.plans import Plan, depth_of, mode_of, recency_of, span_of, subject_of
+from agent_memory.services.query_vectors import QueryVectors
 from agent_memory.services.rewriting import Rewriter
 from agent_memory.services.shares import NOTHING_KNOWN, Shares
 from agent_memory.settings import Settings
@@ -29,12 +30,10 @@ log = logging.getLogger(__name__)
 class QueryReader:
     """Makes plans."""
 
-    def __init__(
-        self, settings: Settings, reader: Reader, store: MemoryStore, embedder_of: Callable[[str], Embedder], rewriter: Rewriter
-    ) -> None:
+    def __init__(self, settings: Settings, reader: Reader, store: MemoryStore, vectors: QueryVectors, rewriter: Rewriter) -> None:
         self._settings = settings
         self._shares = Shares(settings, reader, store)
-        self._embedder_of = embedder_of
+        self._vectors = vectors
         self._rewriter = rewriter
 
     async def plan(self, scope: Scope, request: SearchRequest, *, optimize: bool = False, anew: bool = False, paged: bool = True) -> Plan:
@@ -69,13 +68,15 @@ class QueryReader:
                 rewritten = notice is None
                 notices += [notice] if notice else []
             asked = analysis.query_terms(spoken) if rewritten else terms
-            known = await self._shares.known(around, [*dict.fromkeys([*terms, *asked])], settle=True, anew=anew)
-            spoken, left_out = shares.cleaned(spoken, asked, known, subject)
-            vector, why = await self._query_vector(scope.tenant, spoken)
+            also = self._vectors.asking(scope.tenant, spoken)
+            said = spoken
+            known, kept = await self._shares.known(around, [*dict.fromkeys([*terms, *asked])], settle=True, anew=anew, also=also)
+            spoken, left_out = shares.cleaned(said, asked, known, subject)
+            vector, why = await self._query_vector(scope.tenant, said, spoken, kept)
             if why is not None:
                 notices.append(f"{why}: searched by words alone")
         elif len(terms) > 1:
-            known = await self._shares.known(around, terms, anew=anew)
+            known, _ = await self._shares.known(around, terms, anew=anew)
         # A search that names no mode is one by meaning in the contract, where quotes say nothing.
         quoted = mode is not SearchModeEnum.SEMANTIC and "search_mode" in request.model_fields_set
         degraded = vector is None and mode is not SearchModeEnum.KEYWORD
@@ -111,11 +112,11 @@ class QueryReader:
         """Whether there are so many more or fewer memories by now, `total` of them, that the plan must be made anew."""
         return self._shares.outrun(plan.known, total)
 
-    async def _query_vector(self, tenant: str, text: str) -> tuple[NDArray[np.float32] | None, str | None]:
+    async def _query_vector(self, tenant: str, query: str, spoken: str, kept: Any) -> tuple[NDArray[np.float32] | None, str | None]:
         """The query's vector, or why there is none: the model does not give one in time, or the tenant's tokens are spent."""
         try:
-            embedder = self._embedder_of(tenant)
-            return (await embedder.embed([text], timeout=self._settings.models.query_embedding_timeout_seconds))[0], None
+            timeout = self._settings.models.query_embedding_timeout_seconds
+            return await self._vectors.vector(tenant, query, spoken, kept, timeout=timeout), None
         except BudgetSpent:
             return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from types import SimpleNamespace
@@ -69,17 +69,26 @@ class Shares:
         self._no_wait_until = 0.0
         self._looked: dict[str, _Looked] = {}
 
-    async def known(self, clause: str, terms: Sequence[str], *, settle: bool = False, anew: bool = False) -> Known:
+    async def known(
+        self,
+        clause: str,
+        terms: Sequence[str],
+        *,
+        settle: bool = False,
+        anew: bool = False,
+        also: Callable[[Pipe], None] | None = None,
+    ) -> tuple[Known, Any]:
         """What is known of some words among the memories of a clause of `around`, in one round trip at most.
 
-        With `settle` it waits a moment for a bulk of memories that were just written; `anew` remembers nothing.
+        With `settle` it waits a moment for a bulk of memories that were just written; `anew` remembers nothing. If there is a round trip,
+        one command of `also` goes with it: the second value is its reply, else None.
         """
         asked = terms if len(terms) > 1 else ()
         looked = None if anew else self._looked.get(clause)
         if looked is not None and (looked.at + _TRUST_SECONDS < monotonic() or len(looked.words) > _MOST_WORDS):
             looked = None
         if looked is not None and looked.words.keys() >= set(asked):
-            return Known(looked.total, looked.embedded, {term: looked.words[term] for term in asked}, remembered=True)
+            return Known(looked.total, looked.embedded, {term: looked.words[term] for term in asked}, remembered=True), None
         begun = monotonic()
         current = filters.current(clause)
         new = [term for term in asked if looked is None or term not in looked.words]
@@ -89,8 +98,12 @@ class Shares:
             self._store.queue_count(pipe, current, embedded=True)
             for term in new:
                 self._store.queue_words(pipe, current, [term], 1)
+            if also is not None:
+                also(pipe)
 
-        total, embedded, *found = (parse_hits(reply) for reply in await self._read(build))
+        replies = await self._read(build)
+        beside = replies.pop() if also is not None else None
+        total, embedded, *found = map(parse_hits, replies)
         words = {term: (hits.total, max(hits.values, default=0.0)) for term, hits in zip(new, found, strict=True)}
         missing = total.total - embedded.total
         if settle and missing > _many(total.total):
@@ -100,7 +113,7 @@ class Shares:
         if len(self._looked) >= _MOST_SCOPES:
             self._looked.clear()
         self._looked[clause] = _Looked(begun if looked is None else looked.at, total.total, embedded.total, words)
-        return Known(total.total, embedded.total, {term: words[term] for term in asked})
+        return Known(total.total, embedded.total, {term: words[term] for term in asked}), beside
 
     def outrun(self, known: Known, total: int) -> bool:
         """Whether so many memories were written or deleted since, of which there are `total` now, that what is known of them must be

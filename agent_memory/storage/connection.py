@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from time import monotonic
 from types import TracebackType
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import redis.asyncio as aioredis
 from redis.asyncio.client import Pipeline
@@ -118,6 +119,13 @@ _TRANSLATING = _RedisErrors()
 def redis_errors() -> AbstractContextManager[None, None]:
     """Turns redis-py's "not now" errors into RedisUnavailable; a wrong command stays an error of its own (a defect of ours)."""
     return _TRANSLATING
+
+
+def shown_url(url: str) -> str:
+    """A Redis URL without its credentials."""
+    parts = urlsplit(url)
+    place = parts.hostname or parts.path
+    return f"{parts.scheme}://{place}{f':{parts.port}' if parts.port else ''}"
 
 
 async def _set_search_options(client: aioredis.Redis, shown: str) -> None:

@@ -45,6 +45,7 @@ am:{0}:apart:<pair> string  a model said that these two memories differ         
 am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
 am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
 am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
+am:{0}:qv:<place>   string  the vector of a query that was embedded lately, after its digest   EMBEDDING_CACHE_SECONDS
 am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
 am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
 am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
@@ -197,6 +198,9 @@ class Keys:
 
     def order(self, sid: str) -> str:
         return _order(self.root, sid)
+
+    def query_vector(self, place: int) -> str:
+        return f"{self.root}qv:{place}"
 
     @property
     def usage(self) -> str:
