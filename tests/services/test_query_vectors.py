@@ -24,7 +24,8 @@ async def search(rig: Rig, query: str = QUERY, tenant: str = "default") -> Memor
 
 
 async def places(rig: Rig) -> set[str]:
-    return {key for key in await rig.raw_keys() if key.startswith("qv:")}
+    found = [key.decode() async for key in rig.rt.client.scan_iter(match=f"{rig.keys.root}qv:*", count=1000)]
+    return {key.removeprefix(rig.keys.root) for key in found}
 
 
 async def left_in_redis(rig: Rig) -> None:

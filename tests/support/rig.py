@@ -111,9 +111,9 @@ class Rig:
         return [record for record in await self.rt.memories.fetch(SCOPE, mids) if record is not None]
 
     async def raw_keys(self) -> set[str]:
-        """The keys of this runtime without their common prefix; docket's own are left out."""
+        """The keys of this runtime without their common prefix; docket's own are left out, and vectors of queries, which come by and by."""
         found = [key.decode() async for key in self.rt.client.scan_iter(match=self.keys.root + "*", count=1000)]
-        return {key.removeprefix(self.keys.root) for key in found}
+        return {key.removeprefix(self.keys.root) for key in found if not key.startswith(f"{self.keys.root}qv:")}
 
     async def marks(self, kind: DueKind) -> dict[str, float]:
         """The marks of a kind and the times (ms) they are due."""
