@@ -60,7 +60,7 @@ class _Looked:
 
 
 class Shares:
-    """Asks the index, at most every few seconds about the same words of the same users and namespaces."""
+    """Asks the index, about the same words of the same users and namespaces once a minute unless their memories are many more or fewer."""
 
     def __init__(self, settings: Settings, reader: Reader, store: MemoryStore) -> None:
         self._settings = settings

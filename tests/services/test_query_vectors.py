@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import redis.asyncio as aioredis
 
 from agent_memory.services.access import scope_of_work
 from agent_memory.storage import query_vectors
@@ -11,7 +12,7 @@ from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.query_vectors import QueryVectorStore
 from agent_memory_client.models import MemoryRecordResultsResponse, SearchRequest
 from tests.support.commands import commands_of
-from tests.support.rig import SCOPE, MakeRig, Rig, record
+from tests.support.rig import MakeRig, Rig, record
 from tests.support.waiting import wait_until
 
 QUERY = "Where does the ferry go?"
@@ -71,12 +72,18 @@ async def test_vectors_end_and_have_their_places(ferry: Rig, monkeypatch: pytest
     assert 0 < await ferry.rt.client.ttl(ferry.keys.query_vector(0)) <= 3600
 
 
-async def test_none_are_kept_when_they_are_not_to_be(make_rig: MakeRig) -> None:
-    async with make_rig(EMBEDDING_CACHE_SECONDS=0) as rig:
+@pytest.mark.parametrize("seconds", [60, 0])
+async def test_they_are_kept_for_as_long_as_they_are_to_be(make_rig: MakeRig, redis_url: str, seconds: int) -> None:
+    async with make_rig(EMBEDDING_CACHE_SECONDS=seconds) as rig:
         await rig.remember(record("The boat sails to Bergen"))
         assert not (await search(rig)).notices
-        await rig.rt.search.search(SCOPE, SearchRequest(text="another question"))
-        assert await places(rig) == set()
+    # What waits is written when the runtime ends.
+    async with aioredis.Redis.from_url(redis_url) as client:
+        left = [key async for key in client.scan_iter(match=f"{rig.keys.root}qv:*", count=1000)]
+        assert len(left) == (1 if seconds else 0)
+        assert all([0 < await client.ttl(key) <= seconds for key in left])
+        for key in left:
+            await client.delete(key)
 
 
 def test_what_is_in_a_place_must_be_the_query_s_own(rig: Rig) -> None:
