@@ -15,8 +15,8 @@ from string import ascii_letters, digits
 
 import Stemmer
 
-# Underscores alone are no word: a query cannot ask for them.
-_WORD = re.compile(r"_*[^\W_]\w*", re.UNICODE)
+# Underscores alone are no word: a query cannot ask for them. A run of them is looked at once, where it begins.
+_WORD = re.compile(r"\b_*+[^\W_]\w*", re.UNICODE)
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
 _INNER = re.compile(r"[^\w\s'’]")
 # The same for ASCII.
@@ -33,6 +33,8 @@ _MAX_TERMS = 4096
 # Longer chunks, such as a line of Chinese, do not come again.
 _KNOWN_CHUNK = 24
 _MOST_CHUNKS = 32768
+# What is longer is no memory of a caller's, and remembering a few of them would take much memory.
+_KNOWN_TEXT = 65536
 
 _STOP = """
 a about am an and any are as at be been being but by can could did do does doing for from had has have having he her hers him his how i
@@ -62,9 +64,13 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", decomposed)
 
 
-@lru_cache(maxsize=64)
 def chunks(text: str) -> Sequence[str]:
     """What stands between the blanks of a folded text. Who writes a memory asks for it more than once."""
+    return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
+
+
+@lru_cache(maxsize=64)
+def _known_chunks(text: str) -> Sequence[str]:
     return fold(text).split()
 
 
@@ -148,6 +154,26 @@ def terms(text: str) -> list[str]:
 def query_terms(text: str, limit: int = 64) -> list[str]:
     """The different index terms that a query asks for, in order; empty for stop words and punctuation alone."""
     return list(_query_terms(text))[:limit]
+
+
+@lru_cache(maxsize=512)
+def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
+    """What each of a query's different words begins with in whatever form it is written, as it is spelled in the query and without accents;
+    in lower case and UTF-8. For a quick look at texts whose terms nobody has made: most that do not hold them need not be read."""
+    found: dict[str, Sequence[bytes]] = {}
+    for word in _WORD.finditer(text.lower()):
+        spelled, folded = word[0], fold(word[0])
+        for piece in _pieces(folded) if folded not in STOP_WORDS else ():
+            begins = piece
+            if piece.isascii() and not piece.isdigit():
+                stem = _stemmer.stemWord(piece)
+                # The end of a stem may be another one than the word has: "hope" of "hoping", "happi" of "happy".
+                begins = stem[: max(len(stem) - 2, 3)]
+            also = {begins} if piece != folded or spelled == folded else {begins, spelled[: len(begins)]}
+            found.setdefault(begins, tuple(one.encode() for one in also))
+        if len(found) >= limit:
+            break
+    return list(found.values())[:limit]
 
 
 # The embeddings of queries that come again are remembered, too.

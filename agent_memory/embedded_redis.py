@@ -85,7 +85,29 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
             await stop(server.process, seconds=stop_seconds)
 
 
+def running_redis(data_dir: Path) -> str | None:
+    """The URL of the server that another process of this machine runs on a data directory; None when there is none."""
+    folder = data_dir.expanduser().absolute()
+    try:
+        handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        password, port = _read_conf(folder / "redis.conf")
+        return f"redis://:{password}@127.0.0.1:{port}/0" if password and port else None
+    finally:
+        os.close(handle)
+    return None
+
+
 # ------------------------------------------------------------------------------------------------------- directory and locks
+
+
+def has_data(data_dir: Path) -> bool:
+    """Whether an embedded Redis has kept its data in a directory, or a copy of such data lies there."""
+    return (data_dir / "appendonlydir").is_dir()
 
 
 def _make_data_dir(data_dir: Path) -> Path:

@@ -8,6 +8,8 @@ AgentMemoryError            500  internal_error
 ├── NotFound                404  not_found
 ├── MethodRefused           405  method_not_allowed
 ├── Conflict                409  conflict
+│   ├── IdTaken             409  conflict             an id belongs to another owner of the tenant
+│   └── RequestUnderWay     409  request_under_way    the first request of an Idempotency-Key has not ended; carries retry_after
 ├── VersionMismatch         412  version_mismatch     If-Match named another version
 ├── RequestLate             408  request_timeout      a request did not come in whole in time
 ├── Misdirected             421  misdirected          the Host header names somebody else
@@ -15,16 +17,20 @@ AgentMemoryError            500  internal_error
 ├── TooMany                 429  too_many             a limit of the tenant's is reached; carries retry_after
 ├── Unavailable             503  unavailable          an engine is away; carries retry_after
 │   ├── RedisUnavailable    503  redis_unavailable
+│   │   ├── StoreLost       503  store_lost           Redis came back without the store that was in it
+│   │   └── StoreChanged    503  store_changed        Redis holds another store than before
 │   ├── ModelUnavailable    503  model_unavailable
 │   │   └── BudgetSpent     429  model_tokens_spent   the tenant's model tokens of the day are used up
 │   └── Overloaded          503  overloaded           as many requests are under way as are taken
 ├── UnknownWork             -    unknown_work         only a newer version's worker can do it
 ├── ModelAnswerInvalid      502  model_answer_invalid the model answered, but not usably
+│   └── ContextExceeded     502  context_exceeded     the request is larger than the model's context
 └── StartupError            -    startup_error        one clear line and exit code 1
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 
@@ -94,6 +100,29 @@ class Conflict(AgentMemoryError):
     status = 409
 
 
+class IdTaken(Conflict):
+    """Ids of memories (`ids`) belong to others: nothing was written. The text is the same whoever they are."""
+
+    def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
+        super().__init__("this id is taken: give another one, or none", field=field)
+        self.ids = ids
+
+    def of(self, ids: Sequence[str]) -> IdTaken:
+        """The same error, naming the first of them among `memories` with these ids."""
+        place = next(place for place, name in enumerate(ids) if name in self.ids)
+        return IdTaken(self.ids, field=f"memories.{place}.id")
+
+
+class RequestUnderWay(Conflict):
+    """The first request under an Idempotency-Key is being carried out; try again after `retry_after` seconds at the latest."""
+
+    code = "request_under_way"
+
+    def __init__(self, message: str, *, retry_after: int, **data: Any) -> None:
+        super().__init__(message, **data)
+        self.retry_after = retry_after
+
+
 class VersionMismatch(AgentMemoryError):
     """`If-Match` named another version than the stored one (`data["current"]`)."""
 
@@ -150,6 +179,18 @@ class RedisUnavailable(Unavailable):
     code = "redis_unavailable"
 
 
+class StoreLost(RedisUnavailable):
+    """Redis is empty although it held a store: nothing is read or written until an operator accepts that."""
+
+    code = "store_lost"
+
+
+class StoreChanged(RedisUnavailable):
+    """Redis holds another store than before: nothing is read or written until an operator accepts that."""
+
+    code = "store_changed"
+
+
 class ModelUnavailable(Unavailable):
     """The model server cannot be reached, refuses us, or took longer than its budget."""
 
@@ -180,6 +221,12 @@ class ModelAnswerInvalid(AgentMemoryError):
 
     code = "model_answer_invalid"
     status = 502
+
+
+class ContextExceeded(ModelAnswerInvalid):
+    """The request, or its answer, has no room in the model's context: less may be asked, the same never again."""
+
+    code = "context_exceeded"
 
 
 class StartupError(AgentMemoryError):

@@ -1,4 +1,7 @@
-"""The one place that configures logging: every record, ours or a library's, goes through structlog to stderr, without secrets."""
+"""The one place that configures logging: every record, ours or a library's, goes through structlog to stderr, without secrets.
+
+Only the line of a request is written as it is, since it holds nothing but words and numbers of ours.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Protocol, cast
+from datetime import UTC, datetime
+from typing import Any, Protocol, TextIO, cast
 
 import structlog
 
@@ -14,10 +18,16 @@ HIDDEN = "[hidden]"
 _SECRET_KEY = re.compile(r"password|passwd|secret|api[_-]?key|token$|authorization|cookie|credential", re.IGNORECASE)
 # Secrets inside a text: the user part of a URL, an authorization header, a key of a model server.
 _SECRET_TEXT = re.compile(
-    r"(?P<url>[a-z][a-z0-9+.-]*://)[^\s/@]*@|(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}|\bsk-[\w-]{8,}", re.IGNORECASE
+    r"(?<=[a-z0-9+.-]://)(?P<user>[^\s/@]*+@)|(?P<scheme>\b(?:bearer|basic)\s++)[\w.~+/=-]{8,}|\bsk-[\w-]{8,}", re.IGNORECASE
 )
 # What pydantic tells of an input that does not fit: somebody's text, in the traceback of whoever did not expect it.
-_INPUT = re.compile(r"input_value=.*?, input_type=", re.DOTALL)
+_INPUT, _INPUT_END = "input_value=", ", input_type="
+# The line of a request, without its time; a request that is `quiet` is told on DEBUG only.
+_REQUEST_JSON = (
+    '{{"method": "{method}", "path": "{path}", "status": {status}, "ms": {ms:.1f}, "request_id": "{request_id}", '
+    '"event": "request", "level": "{level}", "logger": "access", "timestamp": "{timestamp}"}}\n'
+)
+_REQUEST_TEXT = "{timestamp} [{level:9}] request [access] method={method} path={path} status={status} ms={ms:.1f} request_id={request_id}\n"
 _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
 
 
@@ -33,9 +43,19 @@ class LogSettings(Protocol):
 
 def without_secrets(text: str) -> str:
     """The text with passwords in URLs, authorization headers, API keys and the inputs of validation errors blanked."""
-    if "input_value=" in text:
-        text = _INPUT.sub(f"input_value={HIDDEN}, input_type=", text)
-    return _SECRET_TEXT.sub(lambda m: f"{m['url']}{HIDDEN}@" if m["url"] else f"{m['scheme'] or ''}{HIDDEN}", text)
+    if _INPUT in text:
+        text = _without_inputs(text)
+    return _SECRET_TEXT.sub(lambda m: f"{HIDDEN}@" if m["user"] else f"{m['scheme'] or ''}{HIDDEN}", text)
+
+
+def _without_inputs(text: str) -> str:
+    """The text without what stands between the two marks; an input whose end is missing was cut off, and nothing is left of it."""
+    first, *rest = text.split(_INPUT)
+    parts = [first]
+    for part in rest:
+        _, end, after = part.partition(_INPUT_END)
+        parts.append(f"{_INPUT}{HIDDEN}{end}{after}")
+    return "".join(parts)
 
 
 def _clean(value: object, depth: int = 0) -> object:
@@ -56,11 +76,39 @@ def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mu
     return event
 
 
+class _AccessLog:
+    """How requests are told: not at all until logging is configured for it. `level` is the least of what is told."""
+
+    line: str = ""
+    stream: TextIO | None = None
+    level: int = logging.INFO
+
+
+def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
+    """Writes the line of a request. All that is given must be plain words: nothing of it is escaped or looked at for secrets."""
+    stream = _AccessLog.stream
+    if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
+        return
+    told = _AccessLog.line.format(
+        method=method,
+        path=path,
+        status=status,
+        ms=seconds * 1000,
+        request_id=request_id,
+        level="debug" if quiet else "info",
+        timestamp=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+    )
+    try:
+        stream.write(told)
+    except (OSError, ValueError):  # Whoever read our log is gone: requests are answered all the same, as logging has it, too.
+        _AccessLog.stream = None
+
+
 def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
     """Sets up logging for the process; a second call replaces the first.
 
-    Ours are logged from `log_level` on. Libraries are logged from WARNING on (INFO when `log_level` is DEBUG), and uvicorn's line per
-    request only with `access_log`.
+    Ours are logged from `log_level` on, a line for each request only with `access_log`. Libraries are logged from WARNING on (INFO when
+    `log_level` is DEBUG).
     """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -99,9 +147,10 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
     for name in _OURS:
         logging.getLogger(name).setLevel(level)
     logging.getLogger("audit").setLevel(logging.INFO)  # switched on by itself, whatever else is logged
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi"):
+    _AccessLog.line = _REQUEST_JSON if settings.log_format == "json" else _REQUEST_TEXT
+    _AccessLog.level, _AccessLog.stream = level, sys.stderr if access_log else None
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi", "uvicorn.access"):
         _hand_over(name, libraries)
-    _hand_over("uvicorn.access", logging.INFO if access_log else logging.WARNING)
     logging.captureWarnings(True)
 
 

@@ -24,7 +24,7 @@ _TYPES = "episodic|semantic|message|procedural"
 _ID = r"\(ID: [^()\n]{1,600}\)"
 # "- [8 May 2023, 2 weeks ago; semantic] text (ID: 01H…)", whole or either half of it, anywhere in a line.
 _LINE = re.compile(rf"-? ?\[[^\[\]\n]{{3,80}}; (?:{_TYPES})\][^\n]*?(?:{_ID}|$)", re.MULTILINE)
-_OLD_LINE = re.compile(rf"^[\s>*-]*[^\n]*{_ID}[\"'”»]?\s*$")
+_OLD_LINE = re.compile(rf"^[^\n]*{_ID}[\"'”»]?\s*$")
 
 
 def own_words(text: str, role: str = "user") -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redis.asyncio import Redis
@@ -18,6 +19,7 @@ from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import Models, open_models
 from agent_memory.services.access import scope_of_work
 from agent_memory.services.compaction import CompactionService
+from agent_memory.services.context_limits import ContextLimits
 from agent_memory.services.credentials import Gate, jwt_gate
 from agent_memory.services.embedding_budget import EmbeddingBudget
 from agent_memory.services.explain import ExplainService
@@ -50,20 +52,24 @@ from agent_memory.storage.change_dossiers import ChangeDossiers
 from agent_memory.storage.changes import ChangeStore
 from agent_memory.storage.cluster import Bucket, Place, ensure_buckets, find_places, following
 from agent_memory.storage.connection import Reader, SearchReader, answers_in_lists, check_engine, fsync_always, redis_errors, shown_url
+from agent_memory.storage.context_limits import ContextLimitStore
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.dossiers import DossierReader
 from agent_memory.storage.erasure import ErasureStore
 from agent_memory.storage.exports import ExportStore
 from agent_memory.storage.idempotency import IdempotencyStore
+from agent_memory.storage.identities import IdentityRepair
 from agent_memory.storage.indexes import (
     VectorSpec,
     change_schema,
     ensure_index,
     history_schema,
     memory_schema,
+    note_built,
     session_schema,
     vector_schema,
 )
+from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.storage.keys import Keys, bucket_of
 from agent_memory.storage.limits import LimitStore
 from agent_memory.storage.lineage import LineageStore
@@ -81,17 +87,20 @@ from agent_memory.storage.reindex import Reindexer
 from agent_memory.storage.restoring import Restorer
 from agent_memory.storage.rules import RuleStore
 from agent_memory.storage.session_dossiers import SessionDossierReader
+from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.survey import Selection, Survey
 from agent_memory.storage.timetable import Timetable
 from agent_memory.storage.tokens import TokenStore
 from agent_memory.storage.traces import TraceStore
 from agent_memory.storage.usage import UsageStore
 from agent_memory.storage.views import ViewStore
+from agent_memory.storage.watch import Problem, StoreWatch
 from agent_memory.storage.working import SessionStore
 from agent_memory.tasks import DueKind
 
 if TYPE_CHECKING:
     from docket import Docket
+    from redisvl.schema import IndexSchema
 
 # About 1.5 kB each at 384 dimensions.
 _CACHED_VECTORS = 20_000
@@ -99,10 +108,11 @@ _CACHED_VECTORS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether requests can be served, and what was looked at."""
+    """Whether requests can be served, what was looked at, and what is wrong."""
 
     ok: bool
     checks: dict[str, Any]
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +125,16 @@ class Runtime:
     settings: Settings
     keys: Keys
     place: Place
+    watch: StoreWatch
     redis_description: str
     models_description: str
     client: Redis
     outbox: Outbox
     sessions: SessionStore
     memories: MemoryStore
+    ids: KeyedIds
     reindexer: Reindexer
+    identities: IdentityRepair
     embedder: Embedder
     chat: ChatModel | None
     counter: TokenCounter
@@ -158,6 +171,7 @@ class Runtime:
     request_limit: RequestLimit
     memory_limit: MemoryLimit
     budget: ModelBudget
+    context_limits: ContextLimits
     embeddings: EmbeddingBudget
     exports: ExportService
     imports: ImportService
@@ -183,6 +197,11 @@ class Runtime:
         """Whether a model is asked for facts."""
         longterm = self.settings.longterm
         return longterm.enabled and longterm.extract_facts and self.chat is not None
+
+    @property
+    def promotes(self) -> bool:
+        """Whether messages become long-term memories."""
+        return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def chat_of(self, tenant: str) -> ChatModel | None:
         """The language model as a tenant may use it, None without one."""
@@ -210,30 +229,40 @@ class Runtime:
             return int(await self.client.xlen(docket.stream_key))
 
     async def ready(self) -> Readiness:
-        """Asks Redis what is pending; not ready when Redis does not answer.
+        """What the watch last saw, at most a second ago, and what is pending; not ready while anything is wrong with `home`.
 
-        With several buckets it is `home` that must answer: whose tenants' bucket is away get 503, and all others are served.
+        With several buckets it is `home` that counts: whose tenants' bucket is away get 503, and all others are served.
         """
+        looks = await asyncio.gather(*(one.watch.look() for one in self.all))
         asked = await asyncio.gather(*(one.outbox.backlog() for one in self.all), return_exceptions=True)
         checks: dict[str, Any] = {"redis": "ok", "models": self.models_description}
-        away: dict[str, str] = {}
+        if self.chat is not None:
+            limit = self.chat.context.limit
+            checks["context"] = {"tokens": limit.tokens, "source": limit.source}
+        away: dict[str, tuple[Problem, ...]] = {}
         found: list[dict[DueKind, Backlog]] = []
-        for one, answer in zip(self.all, asked, strict=True):
+        for one, problems, answer in zip(self.all, looks, asked, strict=True):
             if isinstance(answer, RedisUnavailable):
-                away[str(one.keys.bucket)] = answer.message
-            elif isinstance(answer, BaseException):
+                away[str(one.keys.bucket)] = problems or (Problem(answer.code, answer.message),)
+                continue
+            if isinstance(answer, BaseException):
                 raise answer
-            else:
-                found.append(answer)
-        if "0" in away:
-            return Readiness(False, {**checks, "redis": away["0"]})
-        # What recurs is never done: only the rest is work that waits.
-        checks["work"] = {
-            kind.value: {"pending": b.pending, "dead": b.dead, "oldest_seconds": round(b.oldest_seconds, 3)}
-            for kind, b in summed(found).items()
-            if kind is not DueKind.PERIODIC
-        }
-        return Readiness(True, {**checks, "buckets_away": away} if away else checks)
+            found.append(answer)
+            if problems:
+                away[str(one.keys.bucket)] = problems
+        if found:
+            # What recurs is never done: only the rest is work that waits.
+            checks["work"] = {
+                kind.value: {"pending": b.pending, "dead": b.dead, "oldest_seconds": round(b.oldest_seconds, 3)}
+                for kind, b in summed(found).items()
+                if kind is not DueKind.PERIODIC
+            }
+        problems = away.pop("0", ())
+        if problems:
+            checks["redis"] = problems[0].message
+        if away:
+            checks["buckets_away"] = {bucket: wrong[0].message for bucket, wrong in away.items()}
+        return Readiness(not problems, checks, problems)
 
     async def backlog(self) -> dict[DueKind, Backlog]:
         """What is due in all buckets together. Raises RedisUnavailable."""
@@ -241,8 +270,11 @@ class Runtime:
 
 
 @asynccontextmanager
-async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Runtime]:
+async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
     """Opens everything: the runtime of the first bucket, which has those of the others.
+
+    `data_dir` is where an embedded Redis keeps its data: beside them stands which store it is. A store that is not there yet is begun,
+    unless `begin` is false: then nothing can be found in it.
 
     Raises StartupError in one line when Redis or the models cannot be used.
     """
@@ -258,8 +290,9 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         longterm = settings.longterm
         spec = VectorSpec(models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type)
         # The first says whether the number of buckets is right, before anything is made.
+        file = None if data_dir is None else StoreFile(data_dir)
         home, *others = [
-            await stack.enter_async_context(_opened(settings, place, keys, shared, cache, spec))
+            await stack.enter_async_context(_opened(settings, place, keys, shared, cache, spec, file, begin=begin))
             for place, keys in zip(places, buckets, strict=True)
         ]
         if home.place.clustered:
@@ -268,36 +301,62 @@ async def open_runtime(settings: Settings, redis_url: str) -> AsyncGenerator[Run
         yield replace(home, others=tuple(others)) if others else home
 
 
-async def _prepare(settings: Settings, keys: Keys, spec: VectorSpec, client: Redis, url: str) -> str:
-    """Makes what a bucket needs of its Redis, options and indexes; returns the version of Redis. Raises StartupError."""
+def _schemas(keys: Keys, spec: VectorSpec) -> tuple[IndexSchema, ...]:
+    """The indexes of a bucket."""
+    return (session_schema(keys), memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec), change_schema(keys))
+
+
+async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
+    """Sets what a bucket needs of its Redis; returns the version of Redis. Raises StartupError."""
     shown = shown_url(url)
     version = await check_engine(client, shown)
     if keys.bucket == 0:
         await ensure_buckets(client, keys, settings.redis.buckets)
     if settings.redis.durability == "strict":
         await fsync_always(client, shown)
-    with redis_errors():
-        for schema in (
-            session_schema(keys),
-            memory_schema(keys),
-            vector_schema(keys, spec),
-            history_schema(keys, spec),
-            change_schema(keys),
-        ):
-            await ensure_index(client, schema)
     return version
+
+
+async def _prepare(settings: Settings, keys: Keys, spec: VectorSpec, client: Redis, url: str) -> None:
+    """Makes what a bucket needs of its Redis, options and indexes. Raises StartupError."""
+    await _check(settings, keys, client, url)
+    await _index(keys, spec, client)
+
+
+async def _index(keys: Keys, spec: VectorSpec, client: Redis) -> None:
+    for schema in _schemas(keys, spec):
+        await ensure_index(client, keys, schema)
+    await note_built(client, keys)
 
 
 @asynccontextmanager
 async def _opened(
-    settings: Settings, place: Place, keys: Keys, models: Models, cache: CachingEmbedder, spec: VectorSpec
+    settings: Settings,
+    place: Place,
+    keys: Keys,
+    models: Models,
+    cache: CachingEmbedder,
+    spec: VectorSpec,
+    file: StoreFile | None,
+    *,
+    begin: bool,
 ) -> AsyncGenerator[Runtime]:
     """One bucket. `cache` is the embedder of `models`."""
     async with AsyncExitStack() as stack:
-        connecting = partial(place.connect, pool_size=settings.redis.pool_size, command_timeout=settings.redis.command_timeout_seconds)
+        timeout = settings.redis.command_timeout_seconds
+        # Of the watch, which must see what nobody else may use, and prepares it.
+        plain = place.connect(pool_size=4, command_timeout=timeout)
+        stack.push_async_callback(plain.aclose)
+        version = await (_check(settings, keys, plain, place.url) if begin else check_engine(plain, shown_url(place.url)))
+        watch = StoreWatch(plain, keys, file, schemas=_schemas(keys, spec) if begin else (), makes=begin)
+        await watch.open()
+        if watch.intact and begin:
+            await _index(keys, spec, plain)
+        watch.on_renewal(place.renew)
+        await stack.enter_async_context(watch.running())
+        connecting = partial(place.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)
         client = connecting()
         stack.push_async_callback(client.aclose)
-        version = await _prepare(settings, keys, spec, client, place.url)
         embedder, longterm = models.embedder, settings.longterm
         neighbours_ms = round(longterm.neighbours_after_seconds * 1000)
         scripts = Scripts(client, fsync=settings.redis.durability == "strict", neighbours_ms=neighbours_ms)
@@ -314,6 +373,7 @@ async def _opened(
         view_store = ViewStore(client, keys)
         limit_store = LimitStore(client, keys)
         budget = ModelBudget(settings.limits, limit_store)
+        context_limits = ContextLimits(ContextLimitStore(client, keys))
         embeddings = EmbeddingBudget(settings.limits, limit_store, embedder, paid=settings.models.use_openai_embeddings)
         stack.push_async_callback(embeddings.close)
         memory_limit = MemoryLimit(settings.limits, lambda tenant: survey.count(scope_of_work(tenant), Selection()))
@@ -321,20 +381,25 @@ async def _opened(
         summarizer = ViewSummarizer(survey, chat_of, models.counter)
         token_store = TokenStore(client, keys)
         token_gate = TokenGate(settings.auth, token_store)
+        watch.on_renewal(token_gate.renew)
         gate = jwt_gate(settings.auth) if settings.auth.mode == "oauth2" else token_gate
         dossiers = DossierReader(client, keys, spec)
         restorer = Restorer(client, keys, scripts, spec, fsync=settings.redis.durability == "strict")
         change_dossiers = ChangeDossiers(client, keys, changes, dossiers, restorer)
         rules = RuleStore(client, keys)
         sources = Sources(dossiers, change_dossiers, SessionDossierReader(client, keys, sessions), rules, view_store, spec)
-        targets = Targets(restorer, decisions, memories, dossiers, change_dossiers, sessions, rules, view_store, models.counter)
+        ids = KeyedIds()
+        if watch.intact and begin:
+            await ids.load(plain, keys)
+        watch.on_renewal(partial(ids.load, plain, keys))
+        targets = Targets(restorer, decisions, memories, dossiers, change_dossiers, sessions, rules, view_store, models.counter, ids)
         extracts = longterm.enabled and longterm.extract_facts and models.chat is not None
-        working = WorkingMemoryService(settings, sessions, models.counter, memory_limit, extracts=extracts)
+        working = WorkingMemoryService(settings, sessions, models.counter, memory_limit, ids, extracts=extracts)
         usage = UsageLog(usage_store := UsageStore(client, keys))
         stack.push_async_callback(usage.close)
         neighbours = NeighbourStore(client, keys, memories)
         long_term = LongTermService(settings, memories, neighbours, decisions, erasures, usage, memory_limit)
-        lists = connecting(protocol=2) if await answers_in_lists(client) else None
+        lists = connecting(protocol=2) if await answers_in_lists(plain) else None
         if lists is not None:
             stack.push_async_callback(lists.aclose)
         reader = SearchReader(client, lists)
@@ -349,13 +414,16 @@ async def _opened(
             settings=settings,
             keys=keys,
             place=place,
+            watch=watch,
             redis_description=f"Redis {version} at {shown_url(place.url)}" + place.remark(settings.redis.buckets),
             models_description=models.description,
             client=client,
             outbox=outbox,
             sessions=sessions,
             memories=memories,
+            ids=ids,
             reindexer=Reindexer(client, keys, outbox, spec),
+            identities=IdentityRepair(client, keys, fsync=settings.redis.durability == "strict"),
             embedder=embedder,
             chat=models.chat,
             counter=models.counter,
@@ -364,7 +432,7 @@ async def _opened(
             search=search,
             explains=ExplainService(search, recall, memories, Reader(client)),
             recall=recall,
-            idempotency=IdempotencyService(IdempotencyStore(client, keys, deadline=settings.server.request_timeout_seconds)),
+            idempotency=IdempotencyService(IdempotencyStore(client, keys)),
             operations=operations,
             erasures=erasures,
             survey=survey,
@@ -392,6 +460,7 @@ async def _opened(
             request_limit=RequestLimit(settings.limits, limit_store),
             memory_limit=memory_limit,
             budget=budget,
+            context_limits=context_limits,
             embeddings=embeddings,
             exports=ExportService(sources, exports, audits=settings.server.audit_log),
             quarantine=QuarantineService(QuarantineStore(client, keys, spec), memories),

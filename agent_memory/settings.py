@@ -36,8 +36,11 @@ class ServerSettings(_Group):
     head_timeout_seconds: float = _env(10.0, "HEAD_TIMEOUT_SECONDS", gt=0)
     body_timeout_seconds: float = _env(0.7, "BODY_TIMEOUT_SECONDS", gt=0)
     max_concurrent_requests: int = _env(256, "MAX_CONCURRENT_REQUESTS", ge=1)
+    shutdown_drain_seconds: float = _env(2.0, "SHUTDOWN_DRAIN_SECONDS", ge=0)
     shutdown_grace_seconds: int = _env(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
     docs: bool = _env(True, "DOCS_ENABLED")
+    strict_fields: bool = _env(False, "STRICT_FIELDS")
+    access_log: bool = _env(True, "ACCESS_LOG")
     audit_log: bool = _env(False, "AUDIT_LOG")
     cors_allowed_origins: str = _env("", "CORS_ALLOWED_ORIGINS")
     allowed_hosts: str = _env("", "ALLOWED_HOSTS")
@@ -147,6 +150,7 @@ class SearchSettings(_Group):
     rerank_candidates: int = _env(50, "RERANK_CANDIDATES", ge=1, le=200)
     prompt_memories: int = _env(20, "PROMPT_MEMORIES", ge=1, le=100)
     prompt_memory_tokens: int = _env(2000, "PROMPT_MEMORY_TOKENS", ge=64)
+    prompt_all_users: bool = _env(False, "PROMPT_WITHOUT_USER_SEES_ALL_USERS")
 
 
 class WorkerSettings(_Group):
@@ -257,6 +261,7 @@ class LimitSettings(_Group):
     memories: int = _env(0, "LIMIT_MEMORIES", ge=0)
     model_tokens_per_day: int = _env(0, "LIMIT_MODEL_TOKENS_PER_DAY", ge=0)
     tenants: dict[str, TenantLimits] = _env({}, "LIMIT_TENANTS")
+    query_bytes: int = _env(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
     message_bytes: int = _env(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
     session_messages: int = _env(0, "MAX_SESSION_MESSAGES", ge=0)
     memory_bytes: int = _env(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)

@@ -18,7 +18,9 @@ _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _MONTH = r"(?P<month>" + "|".join(f"{m}|{m[:3]}" for m in _MONTHS) + r"|sept)\.?"
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
-_BEFORE = r"(?:(?:in|on|during|since|of|from|last|this|the|early|late|mid) |mid-)*"
+# Bounded, like all repetitions here: a text is read once, and not once more from each of its words.
+_BEFORE = r"(?:(?:in|on|during|since|of|from|last|this|the|early|late|mid) |mid-){0,6}"
+_MOST_CHARS = 32_768  # some twenty patterns look through them
 _COUNT = r"(?P<count>\d{1,3}|" + "|".join(_NUMBERS) + r"|(?:a )?couple of|(?:a )?few)"
 
 
@@ -50,8 +52,10 @@ def _may_name_one(text: str) -> bool:
 def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     """The first time that a text names, read in `zone` and relative to `now`; None when it names none.
 
-    "Before", "after", "until" and "since" open the interval, "between" and "from" with a second time stretch it.
+    "Before", "after", "until" and "since" open the interval, "between" and "from" with a second time stretch it. Of a longer text the first
+    32,768 characters are read.
     """
+    text = text[:_MOST_CHARS]
     if not _may_name_one(text):
         return None
     today = now.astimezone(zone).date()
@@ -135,7 +139,7 @@ def _related(m: Match[str], days: Days) -> Days:
 
 
 _BETWEEN = re.compile(
-    r"\b(?:between|from) (?:the )?(?P<first>\S.{1,28}?),? (?:and|to|until|till|through) (?:the )?(?P<second>\S.*)", re.IGNORECASE
+    r"\b(?:between|from) (?:the )?(?P<first>\S.{1,28}?),? (?:and|to|until|till|through) (?:the )?(?P<second>\S.{0,120})", re.IGNORECASE
 )
 
 

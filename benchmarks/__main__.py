@@ -1,4 +1,4 @@
-"""`python -m benchmarks run|cluster|compare|show`. A run takes minutes and wants a machine that does nothing else."""
+"""`python -m benchmarks run|versions|cluster|compare|show`. A run takes minutes and wants a machine that does nothing else."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import sys
 import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from benchmarks import cluster, document, goals, plot, report
+from benchmarks import cluster, document, goals, plot, report, versions
 from benchmarks.runner import PARTS, Plan, run
 
 _USUAL = Plan()
@@ -48,6 +49,14 @@ def main() -> None:
     showing.add_argument("result", type=Path)
     writing = commands.add_parser("document", help="write results (figures of later ones beside the first's) into docs/performance.md")
     writing.add_argument("results", type=Path, nargs="+")
+    beside = commands.add_parser("versions", help="two checkouts in turns on one machine: is the later one slower?")
+    beside.add_argument("before", type=Path)
+    beside.add_argument("after", type=Path, nargs="?", default=Path())
+    beside.add_argument("--pairs", type=int, default=versions.Plan.pairs)
+    beside.add_argument("--requests", type=int, default=versions.Plan.requests, help="of each series")
+    beside.add_argument("--memories", type=int, default=versions.Plan.memories)
+    beside.add_argument("--concurrency", type=_numbers, default=versions.Plan.concurrency)
+    beside.add_argument("--operations", type=_operations, default=versions.OPERATIONS, help=f"some of {'; '.join(versions.OPERATIONS)}")
     clustering = commands.add_parser("cluster", help="the server on a Redis Cluster of loopback processes: are all reads whole?")
     for name, default in asdict(cluster.Plan()).items():
         clustering.add_argument(f"--{name}", type=int, default=default)
@@ -58,6 +67,11 @@ def main() -> None:
         print(_tables(json.loads(given.result.read_text())))
     elif given.command == "document":
         document.write([json.loads(path.read_text()) for path in given.results])
+    elif given.command == "versions":
+        plan = versions.Plan(given.memories, given.pairs, given.requests, given.concurrency, given.operations)
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+        say = partial(print, file=sys.stderr, flush=True)
+        print(versions.markdown(asyncio.run(versions.compare(given.before, given.after, plan, say))))
     elif given.command == "cluster":
         sys.exit(_cluster(cluster.Plan(**{name: getattr(given, name) for name in asdict(cluster.Plan())})))
     else:
@@ -69,6 +83,13 @@ def _parts(text: str) -> frozenset[str]:
     if not parts <= PARTS:
         raise argparse.ArgumentTypeError(f"there are {','.join(sorted(PARTS))}")
     return parts
+
+
+def _operations(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(";"))
+    if not set(names) <= set(versions.OPERATIONS):
+        raise argparse.ArgumentTypeError(f"there are {'; '.join(versions.OPERATIONS)}")
+    return names
 
 
 def _cluster(plan: cluster.Plan) -> int:

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,9 +96,19 @@ def settings_of(model: str, *, local: bool) -> dict[str, str]:
 
 @asynccontextmanager
 async def running(
-    folder: Path, *, local: bool = False, apis: int = 1, workers: int = 1, settings: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    local: bool = False,
+    apis: int = 1,
+    workers: int = 1,
+    settings: Mapping[str, str] | None = None,
+    command: Sequence[str] | None = None,
+    fill: Callable[[str], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[Stack, None]:
-    """Everything, ready for requests, with these settings beside the usual ones; all of it is stopped at the end."""
+    """Everything, ready for requests, with these settings beside the usual ones; all of it is stopped at the end.
+
+    `command` is that of another checkout. `fill` is given the API's address while a worker runs that is stopped afterwards.
+    """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
 
@@ -107,22 +117,30 @@ async def running(
             stack.callback(process.end)
             return process
 
+        # Another checkout imports what stands in its own environment.
+        child = child_environment if command is None else clean_environment
+        command = COMMAND if command is None else command
         port = free_port()
         model = f"http://127.0.0.1:{port}"
         embedder = start("model", [sys.executable, "-m", "benchmarks.model", str(port)], child_environment())
-        engine = start("redis", [*COMMAND, "redis"], child_environment(DATA_DIR=str(folder / "data")))
+        engine = start("redis", [*command, "redis"], child(DATA_DIR=str(folder / "data")))
         url = await engine.said(r"REDIS_URL=(\S+)")
         client = redis.asyncio.Redis.from_url(url)
         redis_pid = int((await client.info("server"))["process_id"])
         await client.aclose()
-        environment = child_environment(REDIS_URL=url, **settings_of(model, local=local), **(settings or {}))
+        environment = child(REDIS_URL=url, **settings_of(model, local=local), **(settings or {}))
         made = Stack(url, environment, folder, model=model, pids={"redis": [redis_pid], "model": [embedder.pid]})
         for number in range(apis):
-            process = start(f"api-{number}", [*COMMAND, "api", "--port", "0"], environment)
+            process = start(f"api-{number}", [*command, "api", "--port", "0"], environment)
             made.pids.setdefault("api", []).append(process.pid)
             made.apis.append(await process.said(r"agent-memory listens on (\S+)"))
         for number in range(workers):
-            process = start(f"worker-{number}", [*COMMAND, "worker"], {**environment, "LOG_LEVEL": "INFO"})
+            process = start(f"worker-{number}", [*command, "worker"], {**environment, "LOG_LEVEL": "INFO"})
             made.pids.setdefault("worker", []).append(process.pid)
             await process.said(r"(worker)")
+        if fill is not None:
+            process = start("filling", [*command, "worker"], {**environment, "LOG_LEVEL": "INFO"})
+            await process.said(r"(worker)")
+            await fill(made.apis[0])
+            process.end()
         yield made

@@ -82,7 +82,10 @@ class Report:
 def main() -> int:
     """Replays the file of the command line; returns the exit code."""
     options = parser().parse_args()
-    samples = json.loads(Path(options.file).read_text(encoding="utf-8"))[: options.conversations]
+    try:
+        samples = json.loads(Path(options.file).read_text(encoding="utf-8"))[: options.conversations]
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{options.file} cannot be read: {error}") from error
     console = Console()
     try:
         reports = asyncio.run(replay(options, samples, console))

@@ -45,6 +45,8 @@ MEANINGS = {
     "BODY_TIMEOUT_SECONDS": "how long a body may take to come in after its head, a second more per 16 KiB that came; then: 408; "
     "raise it for callers who pause within a body or whose network does for longer",
     "MAX_CONCURRENT_REQUESTS": "requests under way at most, fewer while the process is late; more are refused with 503 and `Retry-After`",
+    "SHUTDOWN_DRAIN_SECONDS": "how long a process that was told to stop (SIGTERM) still answers new requests, while `/v1/ready` says 503: "
+    "as long as a balancer in front takes to notice; 0 with none",
     "SHUTDOWN_GRACE_SECONDS": "how long running requests, and then running tasks, have when the process is stopped",
     "REDIS_URL": "a Redis with the query engine; without it `serve` runs its own",
     "DATA_DIR": "where the embedded Redis keeps its data",
@@ -90,10 +92,11 @@ MEANINGS = {
     "QUARANTINE": "puts memories aside that read like instructions to a model, until somebody approves them",
     "VECTOR_ALGORITHM": "`FLAT` is exact and best with filters by user; `HNSW` for millions of memories searched without filter",
     "VECTOR_TYPE": "how vectors are stored",
-    "SEARCH_MIN_SIMILARITY": "cosine similarity below which a memory that shares no word with the query is no answer",
+    "SEARCH_MIN_SIMILARITY": "cosine similarity below which a memory that shares no word with the query stays out of a prompt",
     "SEARCH_SETTLE_SECONDS": "seconds a search waits at most while many memories that it searches are still to get their vectors",
     "PROMPT_MEMORIES": "memories in a prompt whose `long_term_search` is `true`",
     "PROMPT_MEMORY_TOKENS": "tokens that the memories of a prompt may have together",
+    "PROMPT_WITHOUT_USER_SEES_ALL_USERS": "prompts whose session has no user see the memories of all users, as in the archived server",
     "DOCKET_NAME": "name of the task queue in Redis",
     "WORKER_CONCURRENCY": "tasks of a worker at one time",
     "WORKER_REDELIVERY_TIMEOUT_SECONDS": "after how long the task of a dead worker is given to another",
@@ -130,7 +133,9 @@ MEANINGS = {
     "MCP_TOKEN": "credential of the one who speaks over stdio; needed when `AUTH_MODE` asks for credentials",
     "MCP_ALLOWED_HOSTS": "host names, with commas between, under which MCP may be reached; none given: those of this machine, or any when "
     "listening on more than this machine",
-    "DOCS_ENABLED": "whether `/docs`, `/redoc` and `/openapi.json` are served",
+    "DOCS_ENABLED": "whether `/docs` and `/openapi.json` are served",
+    "STRICT_FIELDS": "refuse requests with fields that are not known, instead of naming them in `X-Ignored-Fields`",
+    "ACCESS_LOG": "whether the log has a line for each request: method, path without ids, status, ms and request id",
     "AUDIT_LOG": "whether the log says of each request and MCP call who made it and which ids it named, never what was said",
     "CORS_ALLOWED_ORIGINS": "origins, as `https://app.example.com`, with commas between, whose pages may call the API; none if not given",
     "PUBLIC_URL": "the address that clients reach the server by, for the metadata of OAuth; not given: the one they sent to",
@@ -144,7 +149,8 @@ MEANINGS = {
     "LIMIT_MODEL_TOKENS_PER_DAY": "models' tokens that a tenant may use in a day (UTC), embeddings too; then background work with one "
     "waits for the next day; 0: any number",
     "LIMIT_TENANTS": "JSON object: tenant to its own `requests_per_minute`, `requests_burst`, `memories`, `model_tokens_per_day`",
-    "MAX_MESSAGE_BYTES": "largest content of a message, in UTF-8",
+    "MAX_QUERY_BYTES": "so much of a query, in UTF-8, is read for its words, its time and its meaning; the rest is not looked at",
+    "MAX_MESSAGE_BYTES": "largest message, in UTF-8, with its parts, tool calls and other fields",
     "MAX_SESSION_MESSAGES": "messages that a session may hold at one time; 0: any number",
     "MAX_MEMORY_BYTES": "largest text of a memory that a caller writes, in UTF-8",
     "MAX_TAGS": "topics, and entities, of a memory that a caller writes",

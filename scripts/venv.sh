@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes or completes a virtual environment from a pinned, hashed lock: `venv.sh run` .venv for the server, `venv.sh dev` .venv for tests
-# and checks as well, `venv.sh oldclient` .venv-oldclient with the archived project's Python client, which the tests run against our server.
+# and checks as well, `venv.sh oldclient` .venv-oldclient with the archived project's Python client, which the tests run against our
+# server, and with other versions of that client, each in a folder of its own (.venv-oldclient/clients/<version>).
 # Does nothing when a stamp says that the lock and the projects are installed already.
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,12 +9,12 @@ kind=$1
 case $kind in
 run) lock=requirements.lock venv=.venv ;;
 dev) lock=requirements-dev.lock venv=.venv ;;
-oldclient) lock=requirements-oldclient.lock venv=.venv-oldclient ;;
+oldclient) lock=requirements-oldclient.lock others=requirements-oldclient-others.lock venv=.venv-oldclient ;;
 *) echo "usage: venv.sh run|dev|oldclient" >&2; exit 2 ;;
 esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.
-stamp="$(pwd) $(if [ $kind = oldclient ]; then cat "$lock"; else cat "$lock" pyproject.toml client/pyproject.toml; fi | cksum)"
+stamp="$(pwd) $(if [ $kind = oldclient ]; then cat "$lock" "$others"; else cat "$lock" pyproject.toml client/pyproject.toml; fi | cksum)"
 stamp_file=$venv/.installed-$kind
 if [ -f "$stamp_file" ] && [ "$(cat "$stamp_file")" = "$stamp" ]; then
     exit 0
@@ -41,12 +42,63 @@ if [ ! -x $venv/bin/python ] || ! $venv/bin/python -m pip --version >/dev/null 2
     pwd >$home
 fi
 
-pip() {
-    $venv/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps "$@"
+# One place on a terminal, lines elsewhere.
+show() {
+    if [ -t 1 ]; then printf '\r  %s\033[K' "$1"; else echo "  $1"; fi
 }
+
+# How far it has come, from what pip says on standard input: it takes half a minute, and minutes where the network is slow. $1: how many
+# packages there are at most, for all systems. Fails when the last line says so.
+progress() {
+    fetched=0 ticker='' code=0
+    while read -r word rest; do
+        case $word in
+        Collecting | Processing | Requirement)
+            fetched=$((fetched + 1))
+            if [ -t 1 ] || [ $((fetched % 25)) = 0 ]; then show "fetched $fetched of at most $1 packages"; fi
+            ;;
+        Installing)
+            # "collected packages: one, two, three"
+            named=$(($(echo "$rest" | wc -w) - 2))
+            show "installing $named packages"
+            installed "$named" "$(count)" &
+            ticker=$!
+            ;;
+        failed) code=$rest ;;
+        esac
+    done
+    if [ -n "$ticker" ]; then kill "$ticker" 2>/dev/null || true; fi
+    if [ -t 1 ]; then printf '\r\033[K'; fi
+    return "$code"
+}
+
+count() {
+    find $venv/lib -maxdepth 4 -name '*.dist-info' 2>/dev/null | wc -l
+}
+
+# $1: how many are to come, $2: how many were there.
+installed() {
+    # Whoever reads our output must not wait for the last pause.
+    while sleep 3 >/dev/null 2>&1; do
+        show "installed $(($(count) - $2)) of $1 packages"
+    done
+}
+
+pip() {
+    PYTHONUNBUFFERED=1 $venv/bin/python -m pip --disable-pip-version-check --no-input install --progress-bar off --no-deps "$@"
+}
+packages=$(grep -c '^[A-Za-z0-9]' "$lock")
 echo "Installing $lock into $venv"
-pip --require-hashes -r "$lock"
+{ pip --require-hashes -r "$lock" || echo "failed $?"; } | progress "$packages"
 if [ "$kind" != oldclient ]; then
-    pip --no-build-isolation --no-index -e client -e .
+    pip --quiet --no-build-isolation --no-index -e client -e .
+else
+    rm -rf $venv/clients
+    grep -v '^#' "$others" | while read -r requirement; do
+        version=$(echo "$requirement" | sed 's/^.*==\([^ ]*\) .*$/\1/')
+        mkdir -p $venv/clients
+        echo "$requirement" >$venv/clients/$version.txt
+        pip --quiet --only-binary :all: --target $venv/clients/$version --require-hashes -r $venv/clients/$version.txt
+    done
 fi
 echo "$stamp" >"$stamp_file"

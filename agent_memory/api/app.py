@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from agent_memory.mcp.http import McpHttp, Transport
 
 # What a page of another origin may read of an answer, beside its body.
-_EXPOSED = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending")
+_EXPOSED = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending", "X-Ignored-Fields")
 
 
 class _App(FastAPI):
-    """FastAPI, whose document also says who must send credentials, and whose operations are run by a `Lane` before its router."""
+    """FastAPI, whose document also says who must send credentials, what fields mean, and what to send.
+
+    Its operations are run by a `Lane` before its router.
+    """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As Starlette's: FastAPI's asks at each request whether there is telemetry, and a layer of it listens for errors."""
@@ -66,7 +69,13 @@ class _App(FastAPI):
         made = self.openapi_schema is not None
         document = super().openapi()
         if not made:
+            # Of use to nobody but a reader of the document: a start does not wait for them.
+            from agent_memory.api.descriptions import describe_fields
+            from agent_memory.api.examples import add_examples
+
             describe(document, required=self.state.settings.auth.required)
+            describe_fields(document)
+            add_examples(document)
         return document
 
 
@@ -145,7 +154,8 @@ def _assembled(
     if settings.server.audit_log:
         app.add_middleware(Auditing, required=settings.auth.required)
     origins = [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
-    if (names := allowed_names(settings, host)) is not None:
+    names = allowed_names(settings, host)
+    if names is not None or not settings.auth.required:
         app.add_middleware(HostCheck, names=names, origins=frozenset(origins))
     if origins:
         # Before credentials are asked for: browsers send none with the question whether they may ask.

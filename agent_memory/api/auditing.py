@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent_memory.api import documentation
 from agent_memory.api.errors import template_of
 from agent_memory.api.operation import ANSWER, ARGUMENTS
 from agent_memory.scope import Principal
 from agent_memory.services import audit
 from agent_memory.services.access import EVERYBODY, PRINCIPAL
 
-_UNTOLD = frozenset({"/v1/health", "/v1/ready", "/metrics", "/docs", "/redoc", "/openapi.json"})
+_UNTOLD = frozenset({"/v1/health", "/v1/ready", "/metrics", *documentation.PATHS})
 
 
 class Auditing:

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agent_memory.api import documentation
 from agent_memory.api.errors import render
 from agent_memory.api.resource import METADATA_PATH
 from agent_memory.errors import AgentMemoryError, Unauthenticated, Unavailable
@@ -14,7 +15,7 @@ from agent_memory.services.access import PRINCIPAL
 from agent_memory.services.credentials import Gate, credential_of
 
 # Open to everybody: that the process answers, who may let one in, and the documentation (which DOCS_ENABLED=false takes away).
-OPEN_PATHS = frozenset({"/v1/health", "/docs", "/redoc", "/openapi.json", METADATA_PATH})
+OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *documentation.PATHS})
 # Answered without credentials too, but then in fewer words.
 TERSE_PATHS = frozenset({"/v1/ready"})
 

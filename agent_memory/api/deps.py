@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Header, Path, Query, Request
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
+from agent_memory.api.draining import STOPPING
 from agent_memory.errors import Refused, Unauthenticated, Unavailable, VersionMismatch
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Principal, Scope
 from agent_memory.services.access import administering, principal_of_request, scope_of_request, writing
-from agent_memory_client.models import Identifier, OptionalIdentifier, SessionIdentifier, WindowTokens
+from agent_memory.services.operations import MAX_WAIT_SECONDS
+from agent_memory_client.models import Identifier, MessageStage, OptionalIdentifier, SessionIdentifier, WindowTokens
 
 _WAIT_SECONDS = 10.0
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
@@ -93,6 +96,33 @@ def is_known(request: Request) -> bool:
     return True
 
 
+def is_stopping(request: Request) -> bool:
+    """Whether the process was told to stop."""
+    return request.scope.get(STOPPING, False)
+
+
+class MessageWait(NamedTuple):
+    """What an append waits for, and how long (s) at most."""
+
+    stage: MessageStage
+    seconds: float
+
+
+def _message_wait(value: object) -> object:
+    text = str(value).lower()
+    if text in ("promoted", "searchable"):
+        return MessageWait("promoted" if text == "promoted" else "searchable", _WAIT_SECONDS)
+    if text in ("true", "false"):
+        return MessageWait("searchable", _WAIT_SECONDS) if text == "true" else None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise ValueError(f"must be promoted, searchable, true, false, or seconds from 0 to {MAX_WAIT_SECONDS:g}")
+    return MessageWait("searchable", seconds) if seconds else None
+
+
 RuntimeDep = Annotated[Runtime, Depends(runtime_of)]
 HomeDep = Annotated[Runtime, Depends(home_of)]
 # Every operation takes one of these three: what it needs stands in its signature.
@@ -100,6 +130,7 @@ ScopeDep = Annotated[Scope, Depends(scope_of)]
 WriteScopeDep = Annotated[Scope, Depends(writing_scope_of)]
 AdminScopeDep = Annotated[Scope, Depends(admin_scope_of)]
 KnownDep = Annotated[bool, Depends(is_known)]
+StoppingDep = Annotated[bool, Depends(is_stopping)]
 CallerDep = Annotated[Principal, Depends(caller_of)]
 
 SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; without `/`.")]
@@ -114,6 +145,16 @@ WaitQuery = Annotated[
     float,
     BeforeValidator(lambda value: {"true": _WAIT_SECONDS, "false": 0.0}.get(str(value).lower(), value)),
     Query(ge=0, le=20, allow_inf_nan=False, description="Seconds to wait for background work; `true` waits up to 10, 0 does not wait."),
+]
+MessageWaitQuery = Annotated[
+    MessageWait | None,
+    BeforeValidator(_message_wait),
+    Query(
+        description="Wait until the messages are long-term memories (`promoted`), or found by meaning, too (`searchable`), "
+        "for at most 10 s. `true`, and a number of seconds (at most 20), wait for `searchable`. "
+        "`reached` in the answer says how far they have come."
+    ),
+    WithJsonSchema({"anyOf": [{"enum": ["promoted", "searchable"]}, {"type": "number", "minimum": 0, "maximum": 20}, {"type": "boolean"}]}),
 ]
 IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", max_length=64, description="`*`: only when the session does not exist yet.")

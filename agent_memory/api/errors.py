@@ -13,7 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from agent_memory.api.answers import JsonResponse
-from agent_memory.errors import AgentMemoryError, BadInput, Refused, TooLarge, TooMany, Unauthenticated, Unavailable
+from agent_memory.errors import AgentMemoryError, BadInput, Refused, RequestUnderWay, TooLarge, TooMany, Unauthenticated, Unavailable
+from agent_memory.known_fields import UnknownFields
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ MAX_LOC_CHARS = 64
 MAX_LOC_PARTS = 12
 MANY_ERRORS = 50_000
 CLIENT_GONE = 499
+UNMATCHED = "unmatched"
 
 _CODES = {400: "bad_request", 401: "unauthenticated", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
 
@@ -60,6 +62,15 @@ def invalid(error: ValidationError, place: str | Callable[[str], str]) -> Reques
         loc = found["loc"]
         prefix = place if isinstance(place, str) else place(str(loc[0]) if loc else "")
         problems.append(_problem(found["type"], (prefix, *loc), found["msg"]))
+    return RequestValidationError(problems)
+
+
+def unknown(refused: UnknownFields, place: str) -> RequestValidationError:
+    """The 422 for fields that are not known, and for what else does not fit."""
+    problems = [_problem("unknown_field", (place, *field.path), field.why) for field in refused.fields[:MAX_PROBLEMS]]
+    if refused.error is not None and len(problems) < MAX_PROBLEMS:
+        said = [problem["loc"] for problem in problems]
+        problems += [problem for problem in invalid(refused.error, place).errors() if problem["loc"] not in said]
     return RequestValidationError(problems)
 
 
@@ -101,7 +112,7 @@ def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonRespons
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in error.field.split(".")))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
     headers = None
-    if isinstance(error, Unavailable | TooMany):
+    if isinstance(error, Unavailable | TooMany | RequestUnderWay):
         headers = {"Retry-After": str(error.retry_after)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": challenge}
@@ -147,4 +158,4 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 def template_of(scope: Mapping[str, Any]) -> str:
     """The path's template of the route that a request was given to, for labels and logs: without ids."""
-    return getattr(scope.get("route"), "path_format", "unmatched")
+    return getattr(scope.get("route"), "path_format", UNMATCHED)

@@ -41,13 +41,14 @@ async def answered_once(
     if isinstance(found, KeptAnswer):
         return _replayed(found) if keeps else await answer()
     try:
-        with identity.repeatable(found.seed):
-            response = await answer()
+        async with service.held(who, key, found):
+            with identity.repeatable(found.seed):
+                response = await answer()
     except BaseException:
         try:
-            await service.abandon(who, key, request)
+            await service.abandon(who, key, found)
         except RedisUnavailable as error:
-            log.warning("an idempotency key stays taken for a minute: %s", error)
+            log.warning("an idempotency key stays taken until its lease ends: %s", error)
         raise
     if not keeps:
         await service.finish(who, key, request, KeptAnswer(response.status_code, b"", b""))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent_memory.api import documentation
 from agent_memory.api.errors import render
 from agent_memory.errors import AgentMemoryError
 from agent_memory.scope import Principal
@@ -18,7 +19,7 @@ from agent_memory.services.limits import RequestLimit
 COUNTED = "agent_memory.counted"
 """The name under which an ASGI scope says that the request was counted at the door (`turnstile.py`)."""
 # Whoever watches the server is no tenant.
-UNCOUNTED = frozenset({"/v1/health", "/v1/ready", "/metrics", "/docs", "/redoc", "/openapi.json"})
+UNCOUNTED = frozenset({"/v1/health", "/v1/ready", "/metrics", *documentation.PATHS})
 # A request counts as one, and once more for so many bytes of its body: what it costs to read, count and remember grows with them.
 BODY_UNIT = 16 * 1024
 

@@ -1,4 +1,4 @@
-"""The outermost layer of every request: its id, its deadline, its metrics, and the last line of defence against a crash."""
+"""The outermost layer of every request: its id, its deadline, its metrics, its line in the log, and the last defence against a crash."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from time import perf_counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_memory.api.documentation import CONTENT_POLICY
-from agent_memory.api.errors import internal_error, render, template_of
+from agent_memory.api.errors import CLIENT_GONE, UNMATCHED, internal_error, render, template_of
 from agent_memory.errors import Unavailable
+from agent_memory.logs import log_request
 from agent_memory.mcp.paths import DEADLINE
 from agent_memory.metrics import RequestMeter
 
@@ -20,6 +21,9 @@ log = logging.getLogger(__name__)
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _METHODS = frozenset({"GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+# What is asked for every few seconds by those who watch.
+_QUIET = frozenset({"/v1/health", "/v1/ready", "/metrics"})
+_PREFIX = re.compile(r"/v1/[a-z-]{1,32}(?=/|\Z)")
 # No answer but the documentation's is a page: nothing in it is to be loaded, run, guessed at or framed.
 _POLICY = b"content-security-policy"
 _DATA_POLICY = (_POLICY, b"default-src 'none'; frame-ancestors 'none'")
@@ -65,8 +69,17 @@ class Edge:
             answer = render(Unavailable(f"the request took longer than {self._timeout:g} s: try again")) if late else internal_error()
             await answer(scope, receive, send_marked)
         finally:
-            method = scope["method"]
-            self._meter.observe(method if method in _METHODS else "other", template_of(scope), status, perf_counter() - begun)
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            template, seconds = template_of(scope), perf_counter() - begun
+            self._meter.observe(method, template, status, seconds)
+            path = _beginning(scope["path"]) if template == UNMATCHED else template
+            log_request(method, path, status or CLIENT_GONE, seconds, request_id.decode(), quiet=template in _QUIET)
+
+
+def _beginning(path: str) -> str:
+    """What may be logged of a path that no operation was found for, as when the request was refused before."""
+    found = _PREFIX.match(path)
+    return f"{found[0]}/*" if found else UNMATCHED
 
 
 def _request_id(scope: Scope) -> bytes:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from inspect import Parameter, iscoroutinefunction, signature
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from fastapi import APIRouter, Request, Response, params
@@ -25,10 +25,11 @@ from starlette.routing import compile_path, get_name
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.api.deps import scope_of
-from agent_memory.api.errors import MAX_PROBLEMS, BodyTooLarge, UnsupportedMedia, broken_json, invalid
+from agent_memory.api.errors import MAX_PROBLEMS, BodyTooLarge, UnsupportedMedia, broken_json, invalid, unknown
 from agent_memory.api.idempotency import answered_once, key_of
 from agent_memory.bounds import MAX_LIST_ITEMS, check_lists
 from agent_memory.errors import BadInput
+from agent_memory.known_fields import SCOPE_FIELDS, FieldCheck, Unknown, UnknownFields, narrowing_nothing, narrows, nearest, shown
 
 
 class RawBody(bytes):
@@ -39,11 +40,18 @@ ARGUMENTS = "agent_memory.arguments"
 """Where an ASGI scope holds the arguments of the operation that runs."""
 ANSWER = "agent_memory.answer"
 """Where it holds the operation's response."""
+IGNORED = "agent_memory.ignored_fields"
+"""Where it holds the fields of the request that nobody knows."""
 MAX_QUERY_FIELDS = 2000
 MAX_EXPLAINED_BYTES = 256 * 1024
 # Computes a summary anew, whose text must not be kept beside the summary itself.
 _COMPUTED = frozenset({"run_summary_view_partition"})
 _MARKS = (params.Param, params.Body, params.Depends)
+_DELETING: set[Callable[..., Any]] = set()
+# What clients of the archived server send with what deletes, where it never meant anything: their namespace, beside the ids.
+_SENT_ALONG = {"delete_long_term_memory": frozenset({"namespace"})}
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class Operation(APIRoute):
@@ -60,7 +68,7 @@ class Operation(APIRoute):
         self.methods = {method.upper() for method in methods or ("GET",)}
         _, self.path_format, self.param_convertors = compile_path(path)
         self.path_regex, last = _either_slash(path)
-        self._plan = _Plan(endpoint, last)
+        self._plan = _Plan(endpoint, last, deletes="DELETE" in (methods or ()) or endpoint in _DELETING)
         self.app = self._serve
 
     def __getattr__(self, name: str) -> Any:
@@ -81,10 +89,18 @@ class Operation(APIRoute):
     async def answer(self, request: Request) -> Response:
         """The response to a request whose scope has the path's parameters. Raises what `respond` does, and the endpoint's errors."""
         response = request.scope[ANSWER] = await self._plan.respond(request)
+        if (ignored := request.scope.get(IGNORED)) is not None:
+            response.raw_headers = [*response.raw_headers, (b"x-ignored-fields", shown(ignored).encode())]
         return response
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         await (await self.answer(Request(scope, receive)))(scope, receive, send)
+
+
+def deleting(endpoint: Endpoint) -> Endpoint:
+    """Marks an endpoint that deletes though its method is not DELETE: a parameter that would narrow what goes must mean something."""
+    _DELETING.add(endpoint)
+    return endpoint
 
 
 def operations(tag: str) -> APIRouter:
@@ -109,13 +125,15 @@ def _either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
 class _Plan:
     """How one endpoint's arguments are read."""
 
-    def __init__(self, endpoint: Callable[..., Awaitable[Response]], last: str | None) -> None:
+    def __init__(self, endpoint: Callable[..., Awaitable[Response]], last: str | None, *, deletes: bool) -> None:
         self._endpoint = endpoint
         self._last = last
+        self._deletes = deletes
+        self._elsewhere: frozenset[str] = frozenset()
         self._places: dict[str, str] = {}
         self._headers: dict[bytes, str] = {}
         self._lists: set[str] = set()
-        self._body: tuple[str, SchemaValidator] | None = None
+        self._body: tuple[str, SchemaValidator, FieldCheck] | None = None
         self._providers: list[tuple[str, Callable[[Request], Any], bool]] = []
         fields: dict[str, Any] = {}
         hints = get_type_hints(endpoint, include_extras=True)
@@ -127,7 +145,8 @@ class _Plan:
                 assert source.dependency is not None
                 self._providers.append((name, source.dependency, iscoroutinefunction(source.dependency)))
             elif isinstance(source, params.Body):
-                self._body = name, _validator(hint)
+                self._body = name, _validator(hint), FieldCheck(hint)
+                self._elsewhere = SCOPE_FIELDS & getattr(get_args(hint)[0], "model_fields", {}).keys()
             elif isinstance(source, params.Param):
                 fields[name] = (hint, ... if parameter.default is Parameter.empty else parameter.default)
                 self._declare(name, hint, source)
@@ -156,9 +175,9 @@ class _Plan:
             arguments[name] = await provide(request) if is_async else provide(request)
         raw = b""
         if self._body is not None:
-            name, validator = self._body
+            name, validator, fields = self._body
             raw = await read_body(scope, request.receive)
-            arguments[name] = parse_body(validator, raw)
+            arguments[name] = self._read_body(scope, validator, fields, raw)
         scope[ARGUMENTS] = arguments
         key = key_of(scope)
         if key is None or "runtime" not in arguments:
@@ -167,12 +186,33 @@ class _Plan:
         runtime, who, keeps = arguments["runtime"], arguments["scope"], self._keeps
         return await answered_once(runtime, who, key, scope, raw, lambda: self._endpoint(**arguments), keeps=keeps)
 
+    def _read_body(self, scope: Scope, validator: SchemaValidator, fields: FieldCheck, raw: bytes) -> Any:
+        """The body; its fields that are not known are noted. Raises RequestValidationError."""
+        if len(raw) > MAX_LIST_ITEMS and raw.count(b",") >= MAX_LIST_ITEMS:
+            _check_lists(raw)
+        try:
+            value, ignored = fields.read(lambda check: check.validate_json(raw), strict=_is_strict(scope))
+        except UnknownFields as refused:
+            raise unknown(refused, "body") from None
+        except ValidationError as error:
+            raise _refusal(validator, raw, error) from None
+        if ignored:
+            self._note(scope, ignored, "body")
+        return value
+
+    def _note(self, scope: Scope, ignored: Sequence[Unknown], place: str) -> None:
+        """Keeps what is ignored for the answer. Raises RequestValidationError for what would have narrowed what is deleted."""
+        sent_along = _SENT_ALONG.get(self._endpoint.__name__, ())
+        if self._deletes and (lost := [narrowing_nothing(one) for one in ignored if narrows(one) and one.path[-1] not in sent_along]):
+            raise unknown(UnknownFields(lost), place)
+        scope.setdefault(IGNORED, []).extend(ignored)
+
     def _read_inputs(self, scope: Scope) -> dict[str, Any]:
         values: dict[str, Any] = dict(scope["path_params"])
         if values and scope["path"].endswith("/"):
             self._restore_slash(scope, values)
         if scope["query_string"]:
-            self._read_query(scope["query_string"], values)
+            self._read_query(scope, values)
         elif self._defaults is not None and not values and not self._headers:
             return self._defaults.copy()
         if self._headers:
@@ -196,19 +236,39 @@ class _Plan:
         if self._last in values and scope.get("raw_path", b"").lower().endswith(b"%2f"):
             values[self._last] += "/"
 
-    def _read_query(self, query: bytes, values: dict[str, Any]) -> None:
+    def _read_query(self, scope: Scope, values: dict[str, Any]) -> None:
         try:
-            pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
+            pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
         except ValueError:
             message = f"must have at most {MAX_QUERY_FIELDS} parameters: send several requests"
             raise BadInput(message, field="query", where="query") from None
+        others: list[str] = []
         for name, value in pairs:
             if self._places.get(name) != "query":
-                continue
-            if name in self._lists:
+                others.append(name)
+            elif self._deletes and not value and name in SCOPE_FIELDS:
+                raise BadInput(
+                    "must not be empty: that would not narrow what is deleted; name one, or leave it out", field=name, where="query"
+                )
+            elif name in self._lists:
                 values.setdefault(name, []).append(value)
             else:
                 values[name] = value
+        if others:
+            self._check_others(scope, others)
+
+    def _check_others(self, scope: Scope, names: Sequence[str]) -> None:
+        """Parameters that the operation does not know. Raises RequestValidationError for those that nearly say whose data is meant."""
+        here = frozenset(name for name, place in self._places.items() if place == "query")
+        found = [Unknown((name,), nearest(name, here | self._elsewhere) if name not in self._places else None) for name in names]
+        refused = [
+            Unknown(one.path, f"{one.meant} in the body") if one.meant in self._elsewhere - here else one
+            for one in found
+            if one.meant is not None or _is_strict(scope)
+        ]
+        if refused:
+            raise unknown(UnknownFields(refused), "query")
+        self._note(scope, found, "query")
 
     def _check_utf8(self, scope: Scope, name: str) -> None:
         """Percent-decoding replaces bad bytes by U+FFFD: two different ids must not become one."""
@@ -218,6 +278,10 @@ class _Plan:
             unquote_to_bytes(raw).decode()
         except UnicodeDecodeError:
             raise BadInput("must be percent-encoded UTF-8", field=name, where=place) from None
+
+
+def _is_strict(scope: Scope) -> bool:
+    return scope["app"].state.settings.server.strict_fields
 
 
 def _defaults_of(model: type[BaseModel]) -> dict[str, Any] | None:
@@ -236,16 +300,11 @@ def _validator(hint: Any) -> SchemaValidator:
     return validator
 
 
-def parse_body(validator: SchemaValidator, body: bytes) -> Any:
-    """The model that a JSON body holds. Raises RequestValidationError that names the field, and never echoes the input."""
-    if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
-        _check_lists(body)
-    try:
-        return validator.validate_json(body)
-    except ValidationError as error:
-        if error.error_count() == 1 and (only := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
-            raise _explained(validator, body, str(only["msg"]).removeprefix("Invalid JSON: ")) from None
-        raise invalid(error, "body") from None
+def _refusal(validator: SchemaValidator, body: bytes, error: ValidationError) -> RequestValidationError:
+    """What is answered to a body that does not fit: it names the field, and never echoes the input."""
+    if error.error_count() == 1 and (only := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
+        return _explained(validator, body, str(only["msg"]).removeprefix("Invalid JSON: "))
+    return invalid(error, "body")
 
 
 def _check_lists(body: bytes) -> None:

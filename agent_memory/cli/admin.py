@@ -40,6 +40,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="import")(import_user)
     app.command()(purge)
     app.command(name="rebuild-index")(rebuild_index)
+    app.command(name="accept-store")(accept_store)
     app.command(name="schedule-task")(schedule_task)
     app.command(name="task-worker")(task_worker)
 
@@ -71,7 +72,7 @@ def migrate(
 
     options = moving.MoveOptions(dry_run=not yes, vectors=vectors, extract=extract, restart=restart)
     prefixes = moving.OldPrefixes(memory_prefix, session_prefix)
-    moving.migrate({"DATA_DIR": data_dir} if data_dir else {}, moving.Wanted(source, target, tenant, prefixes, options, form))
+    moving.migrate(data_dir or None, moving.Wanted(source, target, tenant, prefixes, options, form))
 
 
 def migrate_memories(
@@ -95,7 +96,7 @@ def _migrate_as_before(yes: bool, page: int | None) -> None:
     typer.echo("all data moves together: this is `agent-memory migrate`, which first says what would happen", err=True)
     old = [os.environ.get(name) or default for name, default in (_MEMORY_PREFIX, _SESSION_PREFIX)]
     options = moving.MoveOptions(dry_run=not yes, page=page)
-    moving.migrate({}, moving.Wanted(None, None, "default", moving.OldPrefixes(*old), options, "text"))
+    moving.migrate(None, moving.Wanted(None, None, "default", moving.OldPrefixes(*old), options, "text"))
 
 
 def search(
@@ -107,7 +108,9 @@ def search(
     entities: Annotated[str | None, typer.Option("--entities", "-e", metavar="A,B", help="any of these entities")] = None,
     limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="most memories")] = 10,
     offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="memories to skip")] = 0,
-    search_mode: Annotated[Literal["semantic", "keyword", "hybrid"], typer.Option(help="by meaning, by words, by both")] = "semantic",
+    search_mode: Annotated[
+        Literal["semantic", "keyword", "hybrid"] | None, typer.Option(help="by meaning, by words, by both (as the server searches)")
+    ] = None,
     hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of the meaning")] = None,
     text_scorer: Annotated[str | None, typer.Option(metavar="NAME", help="scorer of words, BM25STD for one")] = None,
     distance_threshold: Annotated[
@@ -125,8 +128,8 @@ def search(
     for name, values in (("topics", topics), ("entities", entities)):
         if wanted := [value.strip() for value in (values or "").split(",") if value.strip()]:
             body[name] = {"any": wanted}
-    body |= {"text": query, "limit": limit, "offset": offset, "search_mode": search_mode}
-    given = {"hybrid_alpha": hybrid_alpha, "text_scorer": text_scorer, "distance_threshold": distance_threshold}
+    body |= {"text": query, "limit": limit, "offset": offset}
+    given = {"search_mode": search_mode, "hybrid_alpha": hybrid_alpha, "text_scorer": text_scorer, "distance_threshold": distance_threshold}
     body |= {name: value for name, value in given.items() if value is not None}
     memories.search(memories.Place(url, api_key), body, form)
 
@@ -189,7 +192,10 @@ def import_user(
     api_key: ApiKey = None,
     form: Format = "text",
 ) -> None:
-    """Bring an export in; what is here stays as it is. Exit code 4 when some lines were not taken or the file is not whole."""
+    """Bring an export in, for another user or namespace as a copy; what is here stays as it is.
+
+    Exit code 4 when some lines were not taken or the file is not whole.
+    """
     from agent_memory.cli import transfer
 
     raise typer.Exit(
@@ -226,13 +232,14 @@ def purge(
 
 def rebuild_index(
     redis_url: Annotated[str | None, typer.Option("--redis-url", metavar="URL", help="our Redis [env: REDIS_URL]")] = None,
+    data_dir: Annotated[str | None, typer.Option("--data-dir", metavar="DIR", help="of the embedded Redis [env: DATA_DIR]")] = None,
     embed: Annotated[bool, typer.Option("--embed", help="also let workers make every vector anew")] = False,
     form: Format = "text",
 ) -> None:
     """Build the search indexes anew from what is stored. Stop the servers and workers first."""
     from agent_memory.cli import rebuild
 
-    rebuild.rebuild({"REDIS_URL": redis_url} if redis_url else {}, embed=embed, form=form)
+    rebuild.rebuild(redis_url or None, data_dir or None, embed=embed, form=form)
 
 
 def schedule_task(
@@ -258,3 +265,14 @@ def task_worker(
 
     given = {"WORKER_CONCURRENCY": concurrency, "WORKER_REDELIVERY_TIMEOUT_SECONDS": redelivery_timeout}
     run.worker({name: str(value) for name, value in given.items() if value is not None})
+
+
+def accept_store(
+    redis_url: Annotated[str | None, typer.Option(metavar="URL", help="the Redis that holds the store [env: REDIS_URL]")] = None,
+    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="where the embedded Redis keeps its data [env: DATA_DIR]")] = None,
+) -> None:
+    """Say that the store that Redis holds now is the right one, though it is empty or another than before: servers go on with it."""
+    from agent_memory.cli import accept_store as accepting
+
+    given = {"REDIS_URL": redis_url, "DATA_DIR": data_dir}
+    accepting.accept({name: value for name, value in given.items() if value})

@@ -13,7 +13,9 @@ import typer
 
 from agent_memory import __version__, collector
 from agent_memory.cli import admin, token_commands
-from agent_memory.errors import StartupError
+from agent_memory.errors import AgentMemoryError, NotFound
+
+_NOT_THERE = 3
 
 app = typer.Typer(
     name="agent-memory",
@@ -50,7 +52,9 @@ Generation = Annotated[str | None, _option("--generation-model", "MODEL", "write
 Embedding = Annotated[str | None, _option("--embedding-model", "MODEL", "embeds memories and queries", "EMBEDDING_MODEL")]
 Concurrency = Annotated[str | None, _option("--concurrency", "N", "tasks of a worker at one time (40)", "WORKER_CONCURRENCY")]
 Grace = Annotated[str | None, _option("--grace", "SECONDS", "for what runs when we are stopped (20)", "SHUTDOWN_GRACE_SECONDS")]
-AccessLog = Annotated[bool, typer.Option("--access-log/--no-access-log", envvar="ACCESS_LOG", help="log one line per request")]
+AccessLog = Annotated[
+    bool | None, typer.Option("--access-log/--no-access-log", help="a line in the log for each request (yes) [env: ACCESS_LOG]")
+]
 
 
 @app.command()
@@ -69,7 +73,7 @@ def serve(
     grace: Grace = None,
     log_level: LogLevel = None,
     log_format: LogFormat = None,
-    access_log: AccessLog = False,
+    access_log: AccessLog = None,
 ) -> None:
     """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
     collector.starting()
@@ -91,8 +95,8 @@ def serve(
             SHUTDOWN_GRACE_SECONDS=grace,
             LOG_LEVEL=log_level,
             LOG_FORMAT=log_format,
+            ACCESS_LOG=None if access_log is None else str(access_log),
         ),
-        access_log=access_log,
     )
 
 
@@ -109,7 +113,7 @@ def api(
     grace: Grace = None,
     log_level: LogLevel = None,
     log_format: LogFormat = None,
-    access_log: AccessLog = False,
+    access_log: AccessLog = None,
     task_backend: Annotated[
         Literal["docket", "asyncio"], typer.Option(help="docket: workers are other processes; asyncio: a worker runs in this one")
     ] = "docket",
@@ -132,8 +136,8 @@ def api(
             SHUTDOWN_GRACE_SECONDS=grace,
             LOG_LEVEL=log_level,
             LOG_FORMAT=log_format,
+            ACCESS_LOG=None if access_log is None else str(access_log),
         ),
-        access_log=access_log,
         with_worker=task_backend == "asyncio" and not no_worker,
     )
 
@@ -242,13 +246,11 @@ def doctor(host: Host = None, port: Port = None, data_dir: DataDir = None, redis
 
 
 @app.command()
-def health(
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="where the API listens (http://127.0.0.1:PORT)")] = None,
-) -> None:
+def health(url: ServerUrl = None) -> None:
     """Ask a running API whether it lives; exit code 0 if it does. For health checks of containers."""
-    from agent_memory.cli.health import healthy
+    from agent_memory.cli.health import check_health
 
-    raise typer.Exit(0 if healthy(url) else 1)
+    check_health(url)
 
 
 @app.command()
@@ -320,7 +322,7 @@ def evaluate(
     if compare is not None:
         raise typer.Exit(evaluation.compare(*compare, unit, form))
     if file is None:
-        raise StartupError("eval needs a FILE of conversations, or --compare A B")
+        raise typer.BadParameter("eval needs a FILE of conversations, or --compare A B")
     wanted = evaluation.Wanted(
         file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
     )
@@ -343,13 +345,13 @@ def _given(**values: str | None) -> dict[str, str]:
 
 
 def main() -> None:
-    """The entry point of `agent-memory`: a StartupError is one line on stderr and exit code 1."""
+    """The entry point of `agent-memory`: an error of ours is one line on stderr and exit code 1, or 3 when something is not there."""
     try:
         app()
-    except StartupError as error:
+    except AgentMemoryError as error:
         line = " ".join(error.message.split())
         print(f"agent-memory: {line}", file=sys.stderr)
-        raise SystemExit(1) from None
+        raise SystemExit(_NOT_THERE if isinstance(error, NotFound) else 1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

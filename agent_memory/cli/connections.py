@@ -166,6 +166,21 @@ class Connection(HttpProtocol):
         if self._held is not None:
             self._look(0)
 
+    def shutdown(self) -> None:
+        """See uvicorn: we stop. What is on its way to us is answered; the answer says that it is the last."""
+        self._close_when_idle(_TURNS)
+
+    def _close_when_idle(self, turns: int) -> None:
+        """Closes a connection on which nothing is asked, after so many turns of the loop in which that could have come in."""
+        if self.transport.is_closing():
+            return
+        if bool(self.cycle) and not self.cycle.response_complete:
+            super().shutdown()
+        elif turns and not self._within:
+            self.loop.call_soon(self._close_when_idle, turns - 1)
+        elif not self._within:
+            self.transport.close()
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if cycle.more_body:
             self._held = cycle, app

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from ulid import ULID
 
+from agent_memory.cli.target import say_server
 from agent_memory.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Conversation, load
@@ -157,6 +158,7 @@ def _server(url: str | None) -> Generator[str, None, None]:
     It has the settings of the environment, but for those that say where data lies.
     """
     if url is not None:
+        say_server(url)
         yield url
         return
     with tempfile.TemporaryDirectory(prefix="agent-memory-eval-") as folder, (Path(folder) / "log").open("w+", encoding="utf-8") as log:
@@ -179,7 +181,9 @@ def _server(url: str | None) -> Generator[str, None, None]:
             command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
         try:
-            yield _announced(process)
+            own = _announced(process)
+            say_server(own)
+            yield own
         except StartupError as error:
             if process.poll() is not None:  # then this is why it does not answer
                 raise StartupError(f"the server for the evaluation ended: {_last_words(log.name)}") from error

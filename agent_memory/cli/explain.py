@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from agent_memory.cli.jobs import Server, call
+from agent_memory.cli.target import base_of, say_server
 
 _WORDS = {
     "returned": "it is in the answer, at place {rank}",
@@ -33,6 +34,7 @@ def explain(memory_id: str, search: dict[str, Any], prompt: bool, max_tokens: in
     else:
         body["search"] = {"text": text, **search}
     answer: dict[str, Any] = call("POST", server, "/v1/long-term-memory/explain", body=body)
+    say_server(base_of(server.url))
     if form == "json":
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return answer["returned"]

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import httpx
 import typer
 
-from agent_memory.errors import StartupError
-from agent_memory.settings import load_settings
+from agent_memory.cli.target import base_of, say_server, sentence, shown_server
+from agent_memory.errors import NotFound, StartupError
 
 _PAGE = 100
 
@@ -25,19 +25,23 @@ class Server:
 
 
 def jobs(action: str, operation: str | None, server: Server, state: str | None, limit: int, form: str) -> None:
-    """Does what `agent-memory jobs ACTION` says. Raises StartupError in one line."""
+    """Does what `agent-memory jobs ACTION` says. Raises StartupError in one line, NotFound for an operation that is not there."""
     if action == "list":
-        _print(_listed(server, state, limit), form)
+        found = _listed(server, state, limit)
+        say_server(base_of(server.url))
+        _print(found, form)
         return
     if operation is None:
-        raise StartupError(f"jobs {action} needs an operation's id, as `agent-memory jobs list` shows it")
+        raise typer.BadParameter(f"jobs {action} needs an operation's id, as `agent-memory jobs list` shows it")
     path = f"/v1/operations/{quote(operation, safe='')}"
     if action == "show":
-        typer.echo(json.dumps(call("GET", server, path), ensure_ascii=False, indent=2))
+        said = json.dumps(call("GET", server, path), ensure_ascii=False, indent=2)
     elif action == "replay":
-        typer.echo(call("POST", server, f"{path}/replay")["state"])
+        said = call("POST", server, f"{path}/replay")["state"]
     else:
-        typer.echo(call("DELETE", server, path)["status"])
+        said = call("DELETE", server, path)["status"]
+    say_server(base_of(server.url))
+    typer.echo(said)
 
 
 def _listed(server: Server, state: str | None, limit: int) -> list[dict[str, Any]]:
@@ -63,18 +67,21 @@ def _print(found: list[dict[str, Any]], form: str) -> None:
 
 
 def call(method: str, server: Server, path: str, query: dict[str, Any] | None = None, *, body: dict[str, Any] | None = None) -> Any:
-    """The answer's JSON. Raises StartupError in one line when the server is away or refuses."""
-    base = server.url.rstrip("/") if server.url else f"http://127.0.0.1:{load_settings().server.port}"
+    """The answer's JSON. Raises NotFound for a 404, and StartupError in one line when the server is away or refuses."""
+    base = base_of(server.url)
+    shown = shown_server(base)
     headers = {"X-API-Key": server.api_key} if server.api_key else {}
     try:
         answer = httpx.request(method, base + path, params=query, json=body, headers=headers, timeout=30, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise StartupError(f"no server answers at {base}: {error}") from error
+        raise StartupError(f"no server answers at {shown}: {error}") from error
     try:
         said = answer.json()
     except ValueError as error:
-        raise StartupError(f"{base} is not a memory server: status {answer.status_code}, no JSON") from error
+        raise StartupError(f"{shown} is not a memory server: status {answer.status_code}, no JSON") from error
+    if answer.status_code == 404:
+        raise NotFound(f"{shown}: {sentence(said)}")
     if answer.status_code != 200:
         hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if answer.status_code == 401 else ""
-        raise StartupError(f"the server refuses: {said.get('detail', said)}{hint}")
+        raise StartupError(f"{shown} refuses: {sentence(said)}{hint}")
     return said

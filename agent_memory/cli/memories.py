@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,9 @@ from urllib.parse import quote
 
 import typer
 
+from agent_memory.cli.asking import ask
 from agent_memory.cli.reach import Api, Place, reach
-from agent_memory.errors import NotFound, StartupError
+from agent_memory.errors import NotFound
 
 OK, USAGE, NOT_FOUND = 0, 2, 3
 _PAGE = 100
@@ -76,7 +76,7 @@ async def _delete_memories(place: Place, wanted: Doomed, *, dry_run: bool, force
         if found and dry_run:
             typer.echo(f"{len(found)} would be deleted")
         elif found:
-            _ask(f"Delete {len(found)} memories for good?", force=force)
+            ask(f"Delete {len(found)} memories for good?", force=force)
             deleted = 0
             names = list(found)
             for start in range(0, len(names), _PAGE):
@@ -124,21 +124,10 @@ async def _delete_session(place: Place, session_id: str, scope: dict[str, str | 
             return NOT_FOUND
         owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
         about = " ".join(f"{name}={value}" for name, value in owner.items() if value)
-        _ask(f"Delete session {session_id} ({about + ', ' if about else ''}{len(session['messages'])} messages)?", force=force)
+        ask(f"Delete session {session_id} ({about + ', ' if about else ''}{len(session['messages'])} messages)?", force=force)
         await api.call("DELETE", path, owner)
         typer.echo(f"deleted session {session_id}")
         return OK
-
-
-def _ask(question: str, *, force: bool) -> None:
-    """Returns when it may be done. Raises typer.Exit otherwise: 2 where nobody can be asked."""
-    if force:
-        return
-    if not sys.stdin.isatty():
-        typer.echo("nobody can be asked here: give --force to delete without a question", err=True)
-        raise typer.Exit(USAGE)
-    if not typer.confirm(question):
-        raise typer.Exit(1)
 
 
 def schedule(place: Place, task: str, arguments: Sequence[str]) -> int:
@@ -206,7 +195,7 @@ _TASKS: dict[str, set[str]] = {
 def _argument(text: str, option: str = "--args") -> tuple[str, Any]:
     name, joint, value = text.partition("=")
     if not joint or not name:
-        raise StartupError(f"{option} {text}: write name=value")
+        raise typer.BadParameter(f"{option} {text}: write name=value")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -221,7 +210,7 @@ async def _order(api: Api, name: str, given: dict[str, Any]) -> Any:
         return await api.call("POST", "/v1/long-term-memory/forget", given, body={"policy": {}, **body})
     if name == "refresh_summary_view":
         if "view_id" not in given:
-            raise StartupError("refresh_summary_view needs --args view_id=…")
+            raise typer.BadParameter("refresh_summary_view needs --args view_id=…")
         return await _run_view(api, given["view_id"], given.get("task_id"))
     return [await _run_view(api, view["id"], None) for view in await api.call("GET", "/v1/summary-views")]
 

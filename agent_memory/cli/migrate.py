@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -15,7 +17,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from agent_memory.cli.run import check_redis_url
-from agent_memory.embedded_redis import embedded_redis
+from agent_memory.cli.store import check_store_meant, is_begun, settings_with
+from agent_memory.cli.target import say_store
+from agent_memory.embedded_redis import embedded_redis, has_data
 from agent_memory.errors import RedisUnavailable, StartupError
 from agent_memory.logs import configure_logging
 from agent_memory.runtime import Runtime, open_runtime
@@ -43,13 +47,14 @@ class Wanted:
     form: Literal["text", "json"]
 
 
-def migrate(given: dict[str, str], wanted: Wanted) -> None:
+def migrate(data_dir: str | None, wanted: Wanted) -> None:
     """Moves, or says what would be moved. Raises StartupError in one line."""
-    settings = load_settings(**given, **({"REDIS_URL": wanted.target} if wanted.target else {}))
+    check_store_meant("migrate", "--to or --data-dir", bool(wanted.target or data_dir))
+    settings = settings_with(wanted.target, data_dir)
     # The report is what is asked for here: what a start has to say goes without the chatter.
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     check_redis_url(settings)
-    source = wanted.source or _own_url(load_settings(**given))
+    source = wanted.source or _own_url(load_settings())
     if urlsplit(source).scheme not in ("redis", "rediss", "unix"):
         raise StartupError(
             "--from: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://); of a cluster, move each node"
@@ -77,7 +82,7 @@ async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> 
     shown = shown_url(source) + (parts.path if parts.hostname else "")
     async with (
         open_old(source, shown, wanted.prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
-        opened(settings) as home,
+        _opened(settings, begin=not wanted.options.dry_run) as home,
     ):
         runtime = home.of(wanted.tenant)
         service = MigrationService(
@@ -96,16 +101,23 @@ async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> 
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncGenerator[Runtime]:
-    """Our own Redis: that of REDIS_URL, else the embedded one, which must not be in use by a server."""
-    if settings.redis.url is not None:
-        async with open_runtime(settings, settings.redis.url.get_secret_value()) as runtime:
-            yield runtime
-        return
-    async with (
-        embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port) as engine,
-        open_runtime(settings, engine.url) as runtime,
-    ):
+async def _opened(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
+    """The store that gets the data, which no server may be using when it is an embedded one. Without `begin` none is made.
+
+    A look at what would be moved into a store that is not there is a look at an empty one.
+    """
+    async with AsyncExitStack() as stack:
+        folder: Path | None = None
+        if settings.redis.url is not None:
+            url = settings.redis.url.get_secret_value()
+            begun, shown = begin or await is_begun(settings, url), shown_url(url)
+        else:
+            meant = settings.redis.data_dir.expanduser().absolute()
+            begun, shown = begin or has_data(meant), f"in {meant} (embedded Redis)"
+            folder = meant if begun else Path(stack.enter_context(TemporaryDirectory(prefix="am-")))
+            url = (await stack.enter_async_context(embedded_redis(folder, port=settings.redis.embedded_port))).url
+        runtime = await stack.enter_async_context(open_runtime(settings, url, data_dir=folder, begin=begun))
+        say_store(f"{shown}, keys {runtime.keys.prefix}:" + ("" if begun else " (not made yet)"))
         yield runtime
 
 
@@ -128,6 +140,7 @@ def _print(report: Report) -> None:
     for kind, plural in _PLURALS.items():
         counts = report.counts[kind.value]
         parts = [f"{counts.written} {would}written", f"{counts.there} already there"]
+        parts[1:1] = [f"{counts.merged} {would}merged into what says the same"] if counts.merged else []
         parts += [f"{counts.deleted_here} deleted here since"] if counts.deleted_here else []
         parts += [f"{counts.other} left (other content stands here)"] if counts.other else []
         parts += [f"{counts.skipped} skipped"] if counts.skipped else []

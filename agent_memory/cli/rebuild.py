@@ -9,24 +9,28 @@ from collections import Counter
 
 from rich.console import Console
 
-from agent_memory.cli.migrate import opened
-from agent_memory.cli.run import check_redis_url
+from agent_memory.cli.store import check_store_meant, existing_store, settings_with
+from agent_memory.cli.target import say_store
 from agent_memory.logs import configure_logging
-from agent_memory.settings import load_settings
+from agent_memory.runtime import open_runtime
 
 
-def rebuild(given: dict[str, str], *, embed: bool, form: str) -> None:
-    """Drops and builds the indexes, and with `embed` lets workers make every vector anew."""
-    settings = load_settings(**given)
+def rebuild(redis_url: str | None, data_dir: str | None, *, embed: bool, form: str) -> None:
+    """Drops and builds the indexes, and with `embed` lets workers make every vector anew. Raises StartupError in one line."""
+    check_store_meant("rebuild-index", "--redis-url or --data-dir", bool(redis_url or data_dir))
+    settings = settings_with(redis_url, data_dir)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
-    check_redis_url(settings)
 
     async def run() -> dict[str, int]:
         done: Counter[str] = Counter()
-        async with opened(settings) as home:
+        async with (
+            existing_store(settings, must_rest=True) as store,
+            open_runtime(settings, store.url, data_dir=store.data_dir) as home,
+        ):
             for runtime in home.all:
                 done.update(await runtime.reindexer.rebuild())
                 done["to_embed"] += await runtime.reindexer.mark_all() if embed else 0
+        say_store(store.shown)
         return done
 
     with Console(stderr=True, quiet=not sys.stderr.isatty()).status("building the indexes"):

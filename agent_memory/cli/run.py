@@ -17,6 +17,7 @@ import uvicorn
 
 from agent_memory import collector
 from agent_memory.api.app import create_app, create_mcp_app
+from agent_memory.api.draining import Draining
 from agent_memory.cli.connections import KEEP_ALIVE_SECONDS, bounded
 from agent_memory.cli.signals import Shutdown, run_until_stopped
 from agent_memory.cli.sockets import listening, shown_address
@@ -27,6 +28,9 @@ from agent_memory.retired import unread_variables
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.services.access import check_exposure, warn_of_exposure
 from agent_memory.settings import Settings, load_settings
+from agent_memory.storage.keys import Keys
+from agent_memory.storage.store_marker import StoreFile
+from agent_memory.storage.watch import watching
 
 log = logging.getLogger(__name__)
 
@@ -38,17 +42,17 @@ _ACCEPTS_PER_TURN = 32
 _EVERY_ADDRESS = {"0.0.0.0", "::", ""}
 
 
-def serve(given: dict[str, str], *, access_log: bool) -> None:
+def serve(given: dict[str, str]) -> None:
     """API, worker and, without REDIS_URL, the embedded Redis; returns when they were stopped in order."""
-    settings = _settings(given, access_log=access_log)
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=True, access_log=access_log))
+    settings = _settings(given)
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=True))
 
 
-def api(given: dict[str, str], *, access_log: bool, with_worker: bool = False) -> None:
+def api(given: dict[str, str], *, with_worker: bool = False) -> None:
     """Only the API, or with a worker in the same process."""
-    settings = _settings(given, access_log=access_log)
+    settings = _settings(given)
     _require_redis(settings, "api")
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=with_worker, access_log=access_log))
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=with_worker))
 
 
 def worker(given: dict[str, str]) -> None:
@@ -57,7 +61,7 @@ def worker(given: dict[str, str]) -> None:
     _require_redis(settings, "worker")
     # Who waits for an answer goes first. Priorities only ever sink: one that was given to us from outside counts as well.
     os.nice(settings.worker.niceness)
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True, access_log=False))
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True))
 
 
 def mcp(given: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
@@ -73,7 +77,12 @@ def redis(given: dict[str, str]) -> None:
     settings = _settings(given)
 
     async def run(shutdown: Shutdown) -> None:
-        async with embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port) as running:
+        options = settings.redis
+        buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
+        async with (
+            embedded_redis(options.data_dir, port=options.embedded_port) as running,
+            watching(running.url, buckets, StoreFile(running.data_dir), command_timeout=options.command_timeout_seconds),
+        ):
             shutdown.started()
             print(f"Redis: {running.description}\nREDIS_URL={running.url}", flush=True)
             await shutdown.requested.wait()
@@ -81,9 +90,9 @@ def redis(given: dict[str, str]) -> None:
     run_until_stopped(run)
 
 
-def _settings(given: dict[str, str], *, access_log: bool = False) -> Settings:
+def _settings(given: dict[str, str]) -> Settings:
     settings = load_settings(**given)
-    configure_logging(settings.server, access_log=access_log)
+    configure_logging(settings.server, access_log=settings.server.access_log)
     for one in unread_variables(Path(".env")):
         if not one.common:
             log.warning(one.advice, extra={"setting": one.name})
@@ -112,7 +121,7 @@ def _require_redis(settings: Settings, command: str) -> None:
         )
 
 
-async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_worker: bool, access_log: bool) -> None:
+async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_worker: bool) -> None:
     """Opens what is asked for in order (port, Redis, runtime, parts), waits for the end, closes in reverse."""
     async with AsyncExitStack() as stack:
         server = stack.enter_context(_bound(settings.server.host, settings.server.port)) if with_api else None
@@ -120,7 +129,7 @@ async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_w
             check_exposure(settings, settings.server.host)
         runtime, redis_description = await stack.enter_async_context(_opened(settings))
         if server is not None:
-            server.mount(create_app(settings, runtime), settings, access_log=access_log)
+            server.mount(create_app(settings, runtime), settings)
             lines = _api_lines(f"http://{server.address}", with_worker=with_worker)
             warn_of_exposure(settings, settings.server.host)
         else:
@@ -148,7 +157,7 @@ async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio"
             return
         warn_of_exposure(settings, settings.mcp.host)
         app = create_mcp_app(settings, runtime, mode)
-        server.mount(app, settings, access_log=False, on_stop=app.state.mcp.stop)
+        server.mount(app, settings, on_stop=app.state.mcp.stop)
         url = f"http://{server.address}/{'sse' if mode == 'sse' else 'mcp'}"
         lines = [f"agent-memory listens on {url}" + _worker_hint(with_worker), *engines]
         await _run_parts(settings, runtime, shutdown, server, lines, with_worker=with_worker, name="mcp")
@@ -159,12 +168,13 @@ async def _opened(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
     """The runtime over REDIS_URL or a Redis of our own, and what Redis it is."""
     async with AsyncExitStack() as stack:
         redis_description: str | None = None
+        data_dir: Path | None = None
         if settings.redis.url is None:
             engine = await stack.enter_async_context(embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port))
-            url, redis_description = engine.url, engine.description
+            url, redis_description, data_dir = engine.url, engine.description, engine.data_dir
         else:
             url = settings.redis.url.get_secret_value()
-        runtime = await stack.enter_async_context(open_runtime(settings, url))
+        runtime = await stack.enter_async_context(open_runtime(settings, url, data_dir=data_dir))
         yield runtime, redis_description or runtime.redis_description
 
 
@@ -194,19 +204,21 @@ class _HttpServer:
         self._listeners = listeners
         self.address = address
         self._uvicorn: _Uvicorn | None = None
+        self._draining: Draining | None = None
         self._on_stop: Callable[[], None] = lambda: None
 
-    def mount(self, app: Callable[..., Any], settings: Settings, *, access_log: bool, on_stop: Callable[[], None] | None = None) -> None:
+    def mount(self, app: Callable[..., Any], settings: Settings, *, on_stop: Callable[[], None] | None = None) -> None:
         """Sets the application that `run` serves, and what ends its requests that have no end of their own."""
         self._on_stop = on_stop or self._on_stop
+        self._draining = Draining(app)
         config = uvicorn.Config(
-            app,
+            self._draining,
             loop="none",
             http=bounded(settings),
             ws="none",
             lifespan="on",
             log_config=None,
-            access_log=access_log,
+            access_log=False,  # it would tell queries; our own line is written by the outermost middleware
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -226,8 +238,15 @@ class _HttpServer:
         assert self._uvicorn is not None
         await self._uvicorn.answers.wait()
 
+    def drain(self) -> bool:
+        """From now on each answer is the last on its connection, and readiness says that we stop; what comes is answered all the same."""
+        if self._draining is not None:
+            self._draining.begin()
+        return True
+
     def stop(self) -> None:
         """Stops accepting; `run` returns when the requests that run have been answered, or after the grace time."""
+        self.drain()
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
             self._on_stop()
@@ -249,6 +268,8 @@ class _Face(Protocol):
     async def run(self) -> None: ...
 
     async def started(self) -> None: ...
+
+    def drain(self) -> bool: ...
 
     def stop(self) -> None: ...
 
@@ -290,6 +311,9 @@ async def _run_parts(
         if not any(part.done() for part in parts.values()):
             print(*lines, sep="\n", end="\n" if lines else "", flush=True)
         await asyncio.wait({asked, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
+        if shutdown.requested.is_set() and not shutdown.at_once and server is not None and server.drain():
+            log.info("stopping: answering what comes for %g s, while readiness says 503", settings.server.shutdown_drain_seconds)
+            await asyncio.wait(parts.values(), timeout=settings.server.shutdown_drain_seconds, return_when=asyncio.FIRST_COMPLETED)
         broken = [each for each, part in parts.items() if part.done() and not (may_end and each == name and part.exception() is None)]
         if not broken:
             log.info("stopping: answering what was asked, then ending the tasks that run")
@@ -326,9 +350,11 @@ def _worker_hint(with_worker: bool) -> str:
 
 def _api_lines(url: str, *, with_worker: bool) -> list[str]:
     """What is said on stdout when the API answers."""
-    body = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
+    said = '{"messages": [{"role": "user", "content": "My sister Ana lives in Lisbon."}]}'
+    asked = '{"query": "Where does Ana live?", "session": {"session_id": "next"}, "long_term_search": {"limit": 3}}'
     return [
         f"agent-memory listens on {url}" + _worker_hint(with_worker),
         f"API:       {url}/docs",
-        f"Try:       curl {url}/v1/working-memory/hello/messages -H 'content-type: application/json' -d '{body}'",
+        f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{said}'",
+        f"And then:  curl {url}/v1/memory/prompt -H 'content-type: application/json' -d '{asked}'",
     ]

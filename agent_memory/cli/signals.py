@@ -20,6 +20,8 @@ class Shutdown:
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
+        self.at_once = False
+        """Somebody at a terminal waits for the end: nobody who asks now is to be sent elsewhere first."""
         self._starting: asyncio.Task[object] | None = asyncio.current_task()
 
     def install(self) -> None:
@@ -34,6 +36,7 @@ class Shutdown:
 
     def _on_signal(self, number: int) -> None:
         if not self.requested.is_set():
+            self.at_once = number == signal.SIGINT
             self.requested.set()
             if self._starting is not None:
                 self._starting.cancel()

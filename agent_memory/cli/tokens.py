@@ -1,11 +1,11 @@
-"""`agent-memory token`: API keys, in Redis directly, or (with --url) through a running server with the operator's AUTH_ADMIN_TOKEN."""
+"""`agent-memory token`: API keys, through a running server as an administrator, or in the store directly."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -15,13 +15,13 @@ import httpx
 import typer
 from pydantic import BaseModel, ValidationError
 
-from agent_memory.cli.run import check_redis_url
-from agent_memory.embedded_redis import embedded_redis
-from agent_memory.errors import AgentMemoryError, StartupError
+from agent_memory.cli.asking import ask
+from agent_memory.cli.store import existing_store, settings_with
+from agent_memory.cli.target import API_KEY_VARIABLE, say_server, say_store, sentence, shown_server
+from agent_memory.errors import NotFound, StartupError
 from agent_memory.services.tokens import OPERATOR, TokenGate, TokenService
-from agent_memory.settings import Settings, load_settings
+from agent_memory.settings import Settings
 from agent_memory.storage.cluster import find_places
-from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.tokens import TokenStore
 from agent_memory_client.models import CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList
@@ -32,10 +32,11 @@ Format = Literal["text", "json"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the keys are: behind a server's URL, else in the Redis of the settings."""
+    """Where the keys are: behind a server's URL, asked with `api_key`; else in the store of the settings or of a data directory."""
 
     url: str | None
     data_dir: Path | None = None
+    api_key: str | None = None
 
 
 def add(place: Place, request: dict[str, Any], form: Format) -> None:
@@ -44,7 +45,7 @@ def add(place: Place, request: dict[str, Any], form: Format) -> None:
         body = CreateTokenRequest.model_validate({name: value for name, value in request.items() if value is not None})
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise StartupError(f"{first['loc'][0] if first['loc'] else 'token'}: {first['msg']}") from None
+        raise typer.BadParameter(f"{first['loc'][0] if first['loc'] else 'token'}: {first['msg']}") from None
     made = _run(
         place,
         lambda service: service.create(OPERATOR, body),
@@ -81,8 +82,7 @@ def show(place: Place, name: str, form: Format) -> None:
 
 def remove(place: Place, name: str, *, force: bool) -> None:
     """Revokes a key: when this returns, no process accepts it."""
-    if not force and not typer.confirm(f"Revoke the API key {name}?"):
-        raise typer.Exit(1)
+    ask(f"Revoke the API key {name}?", force=force)
 
     async def own(service: TokenService) -> None:
         await service.remove(OPERATOR, name)
@@ -115,53 +115,54 @@ _Call = Callable[..., Awaitable[Any]]
 
 
 def _run(place: Place, own: Callable[[TokenService], Awaitable[_Made]], there: Callable[[_Call], Awaitable[_Made]]) -> _Made:
-    """Does it in Redis, or through the server. Raises StartupError in one line."""
-    settings = load_settings(**({"DATA_DIR": place.data_dir} if place.data_dir else {}))
-
-    async def work() -> _Made:
-        if place.url is not None:
-            return await there(_calling(settings, place.url))
-        async with _service(settings) as service:
-            return await own(service)
-
-    try:
-        return asyncio.run(work())
-    except StartupError:
-        raise
-    except AgentMemoryError as error:
-        raise StartupError(error.message) from error
+    """Does it through the server, or in the store, and says which. Raises errors of ours, in one line."""
+    settings = settings_with(None, place.data_dir)
+    return asyncio.run(_by_server(settings, place.url, place.api_key, there) if place.url else _in_store(settings, own))
 
 
-def _calling(settings: Settings, url: str) -> _Call:
-    key = settings.auth.admin_token
-    headers = {} if key is None else {"X-API-Key": key.get_secret_value()}
+async def _by_server(settings: Settings, url: str, api_key: str | None, there: Callable[[_Call], Awaitable[_Made]]) -> _Made:
+    operator = settings.auth.admin_token
+    key = api_key or (operator.get_secret_value() if operator else os.environ.get(API_KEY_VARIABLE))
+    made = await there(_calling(url, key))
+    say_server(url)
+    return made
+
+
+def _calling(url: str, key: str | None) -> _Call:
+    shown = shown_server(url)
 
     async def call(method: str, path: str, model: type[BaseModel], body: BaseModel | None = None) -> Any:
         sent = None if body is None else body.model_dump(mode="json", exclude_none=True)
+        headers = {"X-API-Key": key} if key else {}
         try:
             async with httpx.AsyncClient(base_url=url.rstrip("/"), timeout=30, headers=headers, trust_env=False) as client:
                 answer = await client.request(method, f"/v1/auth/tokens{path}", json=sent)
-                found = answer.json()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise StartupError(f"no memory server answers at {url}: {error}") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise StartupError(f"no server answers at {shown}: {error}") from error
+        try:
+            found = answer.json()
+        except ValueError as error:
+            raise StartupError(f"{shown} is not a memory server: status {answer.status_code}, no JSON") from error
+        if answer.status_code == 404:
+            raise NotFound(f"{shown}: {sentence(found)}")
         if answer.status_code != 200:
-            raise StartupError(f"the server refuses: {found.get('detail', found)}")
+            hint = " (AUTH_ADMIN_TOKEN, --api-key, or AGENT_MEMORY_API_KEY)" if answer.status_code in (401, 403) else ""
+            raise StartupError(f"{shown} refuses: {sentence(found)}{hint}")
         return model.model_validate(found)
 
     return call
 
 
-@asynccontextmanager
-async def _service(settings: Settings) -> AsyncGenerator[TokenService]:
-    check_redis_url(settings)
-    async with AsyncExitStack() as stack:
-        if settings.redis.url is None:
-            url = (await stack.enter_async_context(embedded_redis(settings.redis.data_dir))).url
-        else:
-            url = settings.redis.url.get_secret_value()
+async def _in_store(settings: Settings, own: Callable[[TokenService], Awaitable[_Made]]) -> _Made:
+    # A key may be made before the first start of a server: what is named by REDIS_URL is there already.
+    async with existing_store(settings, begun=False) as store:
         keys, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-        (place,) = await find_places(url, [keys], shown=shown_url(url), command_timeout=timeout)
+        (place,) = await find_places(store.url, [keys], shown=store.shown, command_timeout=timeout)
         client = place.connect(pool_size=4, command_timeout=timeout)
-        stack.push_async_callback(client.aclose)
-        store = TokenStore(client, keys)
-        yield TokenService(store, TokenGate(settings.auth, store))
+        try:
+            tokens = TokenStore(client, keys)
+            made = await own(TokenService(tokens, TokenGate(settings.auth, tokens)))
+        finally:
+            await client.aclose()
+    say_store(store.shown)
+    return made

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from agent_memory.llm.base import ChatModel, Embedder
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from agent_memory.llm.base import ChatMessage, ChatModel, Embedder
+from agent_memory.llm.context import ModelContext
 
 
 class ChatAround:
@@ -20,6 +25,19 @@ class ChatAround:
     def context_window(self) -> int:
         """The inner model's window."""
         return self._inner.context_window
+
+    @property
+    def context(self) -> ModelContext:
+        """The inner model's context."""
+        return self._inner.context
+
+    async def ask_context(self) -> None:
+        """See ChatModel.ask_context."""
+        await self._inner.ask_context()
+
+    def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
+        """See ChatModel.room."""
+        return self._inner.room(prompt, answer)
 
     async def close(self) -> None:
         """Closes the inner model."""

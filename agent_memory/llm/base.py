@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from agent_memory.llm.context import ModelContext
+
 Vectors = NDArray[np.float32]
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -72,7 +74,20 @@ class ChatModel(Protocol):
 
     @property
     def context_window(self) -> int:
-        """Tokens that prompt and answer may have together."""
+        """Tokens that prompt and answer may have together, as we count them and as far as it is known now."""
+        ...
+
+    @property
+    def context(self) -> ModelContext:
+        """What is known of the model's context."""
+        ...
+
+    async def ask_context(self) -> None:
+        """Asks the server how large its context is, if it is time to; raises nothing. Not for what somebody waits for."""
+        ...
+
+    def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
+        """Tokens that the window has left beside `prompt`, asked for an `answer`, for more text and the answer; may be negative."""
         ...
 
     def named(self, model: str) -> ChatModel:
@@ -80,7 +95,10 @@ class ChatModel(Protocol):
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Returns the answer's text, stripped and not empty. Raises ModelUnavailable or ModelAnswerInvalid."""
+        """Returns the answer's text, stripped and not empty.
+
+        Raises ModelUnavailable, ModelAnswerInvalid, or ContextExceeded (one of the latter) when it is too much for the model.
+        """
         ...
 
     async def structured(
@@ -88,7 +106,7 @@ class ChatModel(Protocol):
     ) -> Answer:
         """Returns a validated `answer`: json_schema, then json_object, then text, then one repair.
 
-        Raises ModelUnavailable or ModelAnswerInvalid.
+        Raises as `text`.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 
+from agent_memory.llm.context import ModelContext
 from agent_memory.settings import ModelSettings
 
 logger = logging.getLogger(__name__)
@@ -135,6 +136,12 @@ def context_window(model: str | None, settings: ModelSettings) -> int:
         _log_unknown(model, settings.default_context_window)
         return settings.default_context_window
     return known
+
+
+def model_context(where: str, model: str, settings: ModelSettings) -> ModelContext:
+    """What is known beforehand of the context of `model` at the server `where`."""
+    given = settings.context_windows.get(model)
+    return ModelContext(where, model, given=given, assumed=context_window(model, settings))
 
 
 def embedding_dimensions(model: str) -> int | None:

@@ -12,7 +12,9 @@ from importlib import resources
 
 import tiktoken
 
+from agent_memory.chat_messages import counted
 from agent_memory.llm.threads import giving_way
+from agent_memory_client.models import MemoryMessage
 
 _PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 # The same for ASCII, which Python's own expressions can say: they take a third of the time.
@@ -31,6 +33,7 @@ _AT_ONCE = 20_000  # characters that are counted where they are; a longer text w
 _RUN = 2_000  # a run without a space longer than this is cut anyway
 _KNOWN_PIECE = 24  # characters: longer words hardly come again
 _MOST_PIECES = 32768
+_GAP_TOKENS = 2  # of the mark between the beginning and the end of a text that is shortened
 
 
 class _Pieces(dict[str, int]):
@@ -70,9 +73,20 @@ class TokenCounter:
             return sum(map(self._tokens_of, _ASCII.findall(text))) if text.isascii() else len(self._encoding.encode_ordinary(text))
         return sum(len(self._encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
 
+    async def counted(self, text: str) -> int:
+        """As `count`; a long text is counted in a thread, while other requests go on."""
+        if len(text) <= _AT_ONCE:
+            return self.count(text)
+        return await asyncio.get_running_loop().run_in_executor(self._aside, self.count, text)
+
     def count_message(self, role: str, content: str) -> int:
         """The number of tokens of `role: content`, at least 1."""
         return max(1, self.count(f"{role}: {content}"))
+
+    def count_chat(self, message: MemoryMessage) -> int:
+        """As `count_message`, for a message with all that stands beside its text."""
+        text, more = counted(message)
+        return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
         """As `count_message`, for several roles and contents; long ones are counted in a thread, while other requests go on."""
@@ -112,6 +126,19 @@ class TokenCounter:
             left -= len(ids)
             kept += len(chunk)
         return text
+
+    def shorten(self, text: str, tokens: int) -> str:
+        """`text`, or two parts beginning and one part end around " … " when it has more than `tokens` tokens."""
+        total = self.count(text)
+        if total <= tokens:
+            return text
+        most = max(tokens - _GAP_TOKENS, 1)
+        head, last = self.truncate(text, most - most // 3), most // 3
+        # Where the end begins is known by the share of the text; a text whose end is denser than the rest takes another look or two.
+        size = len(text) * last // max(total, 1)
+        while size and self.count(text[-size:]) > last:
+            size = size * 4 // 5
+        return f"{head.rstrip()} … {text[-size:].lstrip()}" if size else head
 
 
 def load_encoding() -> tiktoken.Encoding:

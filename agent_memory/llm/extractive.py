@@ -17,7 +17,8 @@ _MAX_SENTENCE = 1000  # characters
 _RELEVANCE = 0.6  # against redundancy, in the choice
 
 _CLOSING = "\"'”’»)\\]」』）"
-_CANDIDATE = re.compile(rf"[.!?…]+[{_CLOSING}*_]*(?=\s)|[。！？｡]+[{_CLOSING}]*|\s*\n\s*")
+# A run of marks is looked at once, where it begins.
+_CANDIDATE = re.compile(rf"(?<![.!?…])[.!?…]++[{_CLOSING}*_]*+(?=\s)|[。！？｡]+[{_CLOSING}]*|\n\s*")
 # Never the end of a sentence; other abbreviations ("etc.", "p.m.", "Inc.") end one when a capital follows.
 _TITLES = frozenset(
     {"mr", "mrs", "ms", "dr", "prof", "st", "mt", "vs", "e.g", "i.e", "cf", "approx", "capt", "lt", "sgt", "gen", "rev", "hon"}
@@ -27,8 +28,9 @@ _COUNTED = frozenset(
     {"no", "nos", "vol", "fig", "ch", "sec", "p", "pp", "ca"}
     | {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
 )
-_WORD_BEFORE = re.compile(r"([^\W\d_](?:[\w.]*[^\W\d_])?)\.+$")
-_NUMBERED = re.compile(r"(?:^|\n)\s*\d{1,3}\.$")
+_WORD_BEFORE = re.compile(r"([^\W\d_](?:[\w.]{0,21}[^\W\d_])?)\.$")
+_BEFORE_CHARS = 23  # of them an abbreviation is told
+_NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -55,10 +57,10 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
         return not (mark.startswith(("...", "…")) and following[:1].islower())
     if following[:1].islower():
         return False
-    before = text[start : match.start() + 1]
+    before = text[max(start, match.start() - _BEFORE_CHARS) : match.start() + 1]
     if _NUMBERED.search(before[-6:]) and len(before.strip()) <= 4:  # "3. Buy milk"
         return False
-    word = _WORD_BEFORE.search(before[-24:])
+    word = _WORD_BEFORE.search(before)
     if word is None:
         return True
     initial = len(word[1]) == 1 and word[1].isupper() and word[1] != "I"  # "J. Smith", but "and I."
@@ -69,12 +71,13 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 def _pieces(sentence: str) -> list[str]:
     sentence = " ".join(sentence.split())
     pieces: list[str] = []
-    while len(sentence) > _MAX_SENTENCE:
-        space = sentence.rfind(" ", 1, _MAX_SENTENCE)
-        cut = space if space > 0 else _MAX_SENTENCE
-        pieces.append(sentence[:cut])
-        sentence = sentence[cut:].lstrip()
-    return [*pieces, sentence] if sentence else pieces
+    at = 0
+    while len(sentence) - at > _MAX_SENTENCE:
+        space = sentence.rfind(" ", at + 1, at + _MAX_SENTENCE)
+        cut = space if space > 0 else at + _MAX_SENTENCE
+        pieces.append(sentence[at:cut])
+        at = cut + (sentence[cut] == " ")
+    return [*pieces, sentence[at:]] if at < len(sentence) else pieces
 
 
 def central_sentences(vectors: Vectors, *, limit: int, lengths: Sequence[int] | None = None, budget: int | None = None) -> list[int]:

@@ -2,53 +2,74 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import openai
+from pydantic import BaseModel
 
-from agent_memory.errors import ModelAnswerInvalid
-from agent_memory.llm import ladder, usage
+from agent_memory.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.llm import ladder, served_context, usage
 from agent_memory.llm.base import Answer, ChatMessage
-from agent_memory.llm.catalog import context_window
+from agent_memory.llm.catalog import model_context
+from agent_memory.llm.context import ModelContext, fingerprint
+from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.remote import Deadline, ModelServer, RequestRefused
 from agent_memory.settings import Settings
 
+log = logging.getLogger(__name__)
+
 _REASONING = ("gpt-5", "o1", "o3", "o4")
 _THINKING_TOKENS = 4096  # reasoning counts as answer: without room for it a short answer is cut off before it begins
+# What a server's template adds to a message and to a request.
+_MESSAGE_TOKENS = 8
+_REQUEST_TOKENS = 16
+# An answer that was cut off with so much of the context in use was cut off by its end.
+_FULL = 0.98
+_MOST_MODELS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
+    """`full`: it was cut off because the context was full."""
+
     text: str
     cut_off: bool
+    full: bool = False
 
 
 class OpenAIChat:
     """A ChatModel at an OpenAI-compatible server."""
 
-    def __init__(self, server: ModelServer, model: str, *, window: int, windows: Callable[[str], int] | None = None) -> None:
-        """`windows` tells the context windows of other models; without it they have this one's."""
+    def __init__(
+        self, server: ModelServer, model: str, contexts: Callable[[str], ModelContext], counter: TokenCounter | None = None
+    ) -> None:
+        """`contexts` tells what is known beforehand of a model's context; without a `counter` tokens are estimated."""
         self._server = server
-        self._windows = windows
+        self._contexts = contexts
+        self._counter = counter or TokenCounter()
         self._model = model
-        self._window = window
+        if len(server.contexts) >= _MOST_MODELS:  # views name models as they like
+            server.contexts.clear()
+        self._context = server.contexts.setdefault(model, contexts(model))
         self._what = f"{model} at {server.shown_url}"
 
     @classmethod
-    async def open(cls, settings: Settings, *, server: ModelServer | None = None) -> OpenAIChat:
+    async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIChat:
         """Opens GENERATION_MODEL; no call is made. Raises StartupError for an address or key that cannot be sent."""
+        server = server or chat_server(settings)
+        where = server.shown_url
 
-        def windows(model: str) -> int:
-            return context_window(model, settings.models)
+        def contexts(model: str) -> ModelContext:
+            return model_context(where, model, settings.models)
 
-        return cls(server or chat_server(settings), settings.models.generation_model, window=chat_window(settings), windows=windows)
+        return cls(server, settings.models.generation_model, contexts, counter)
 
     def named(self, model: str) -> OpenAIChat:
         """Another model at the same server; close this one only."""
-        window = self._windows(model) if self._windows else self._window
-        return OpenAIChat(self._server, model, window=window, windows=self._windows)
+        return OpenAIChat(self._server, model, self._contexts, self._counter)
 
     @property
     def model(self) -> str:
@@ -57,8 +78,30 @@ class OpenAIChat:
 
     @property
     def context_window(self) -> int:
-        """Tokens that prompt and answer may have together."""
-        return self._window
+        """Tokens that prompt and answer may have together, as we count them."""
+        return self._context.window
+
+    @property
+    def context(self) -> ModelContext:
+        """What is known of the model's context."""
+        return self._context
+
+    async def ask_context(self) -> None:
+        """See ChatModel.ask_context."""
+        if not self._context.to_be_asked:
+            return
+        if not served_context.tells(self._server.url):
+            self._context.not_asked()
+            return
+        self._context.told(None)  # who asks meanwhile need not ask as well
+        served = await served_context.ask(self._server.look, self._server.url, self._model)
+        if served is not None:
+            self._context.told(served.tokens, guess=served.guess)
+
+    def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
+        """See ChatModel.room."""
+        rung = self._server.rungs.get(self._model, ladder.JSON_SCHEMA)
+        return self._context.window - self._tokens(prompt if answer is None else ladder.with_schema(prompt, rung, answer))
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
         """See ChatModel.text."""
@@ -66,6 +109,8 @@ class OpenAIChat:
             reply = await self._complete(messages, None, max_tokens, Deadline(timeout))
         except RequestRefused as refused:
             raise refused.as_error(self._what) from refused
+        if reply.full:
+            raise self._no_room()
         if reply.cut_off:
             raise ModelAnswerInvalid(f"{self._what}: the answer was cut off", reason="length")
         text = ladder.without_thinking(reply.text)
@@ -84,6 +129,8 @@ class OpenAIChat:
             try:
                 return _read(reply, answer)
             except ladder.Unusable as problem:
+                if reply.full:  # a repair is longer than what had no room
+                    raise self._no_room() from problem
                 repair = ladder.repair_messages(messages, answer, reply.text, problem)
                 longer = 2 * max_tokens if max_tokens and reply.cut_off else max_tokens
                 reply = await self._complete(repair, ladder.response_format(rung, answer), longer, deadline)
@@ -91,6 +138,8 @@ class OpenAIChat:
         except RequestRefused as refused:
             raise refused.as_error(self._what) from refused
         except ladder.Unusable as problem:
+            if reply.full:
+                raise self._no_room() from problem
             reason = "length" if reply.cut_off else "unusable"
             raise ModelAnswerInvalid(f"{self._what}: no usable answer even after a repair: {problem}", reason=reason) from problem
         if rung == ladder.JSON_SCHEMA:  # taken and not kept to: from now on the prompt carries the schema
@@ -130,7 +179,7 @@ class OpenAIChat:
             try:
                 reply = await self._once(messages, shape, name, max_tokens, deadline)
             except RequestRefused as refused:
-                if name is None or not ladder.about_token_limit(refused.detail):
+                if name is None or refused.overflow is not None or not ladder.about_token_limit(refused.detail):
                     raise
                 continue
             if max_tokens:
@@ -151,12 +200,36 @@ class OpenAIChat:
         if name is not None and max_tokens:
             body[name] = max_tokens + _THINKING_TOKENS if self._reasons else max_tokens
 
+        ours = self._tokens(messages)
+        request = fingerprint(self._model, str(body.get(name or "")), *(part for m in messages for part in (m.role, m.content)))
+        if self._context.was_refused(request):
+            raise ContextExceeded(f"{self._what}: it was refused as too large and is not sent again", reason="too_long")
+
         async def ask(client: openai.AsyncOpenAI) -> _Reply:
             completion: Any = await client.chat.completions.create(**body)
-            usage.note(getattr(getattr(completion, "usage", None), "total_tokens", None), chars=_chars(messages, completion))
-            return _reply(completion, self._what)
+            counted = getattr(completion, "usage", None)
+            usage.note(getattr(counted, "total_tokens", None), chars=_chars(messages, completion))
+            reply = _reply(completion, self._what)
+            self._context.took(_number(getattr(counted, "prompt_tokens", 0)), ours)
+            limit = self._context.limit
+            full = reply.cut_off and limit.certain and _number(getattr(counted, "total_tokens", 0)) >= _FULL * limit.tokens
+            return _Reply(reply.text, reply.cut_off, full)
 
-        return await self._server.call(self._what, ask, timeout=deadline.left)
+        try:
+            return await self._server.call(self._what, ask, timeout=deadline.left)
+        except RequestRefused as refused:
+            if refused.overflow is not None:
+                self._context.refused(refused.overflow, ours, answer=max_tokens or 0)
+                self._context.refuse_again(request)
+                log.info("%s takes less than thought: %d tokens (%s)", self._what, *astuple(self._context.limit))
+            raise
+
+    def _tokens(self, messages: Sequence[ChatMessage]) -> int:
+        return _REQUEST_TOKENS + sum(self._counter.count(m.content) + _MESSAGE_TOKENS for m in messages)
+
+    def _no_room(self) -> ContextExceeded:
+        limit = self._context.limit
+        return ContextExceeded(f"{self._what}: no room for the answer within {limit.tokens} tokens ({limit.source})", reason="length")
 
 
 def chat_server(settings: Settings) -> ModelServer:
@@ -167,17 +240,17 @@ def chat_server(settings: Settings) -> ModelServer:
     )
 
 
-def chat_window(settings: Settings) -> int:
-    """The context window of GENERATION_MODEL."""
-    return context_window(settings.models.generation_model, settings.models)
-
-
 def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
     """The length of what was asked and answered, whatever the answer looks like."""
     choices: Any = getattr(completion, "choices", None) or ()
     return sum(len(message.content) for message in messages) + sum(
         len(str(getattr(getattr(one, "message", None), "content", ""))) for one in choices
     )
+
+
+def _number(value: Any) -> int:
+    """A count as a server reports it, 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _sendable(text: str) -> str:

@@ -110,7 +110,7 @@ class OpenAIEmbedder:
             try:
                 rows = await self._once(sent, self._ways[way], deadline)
             except RequestRefused as refused:
-                if refused.too_long and self._shorten(sent, refused.detail):
+                if refused.too_long and self._shorten(sent, refused):
                     continue
                 way += 1
                 if refused.status == 404 or way == len(self._ways):
@@ -144,12 +144,14 @@ class OpenAIEmbedder:
         cut = self._counter.truncate(text, self._limit) if self._counter else text[: 3 * self._limit]
         return clean_text(cut)
 
-    def _shorten(self, sent: list[str], detail: str) -> bool:
+    def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
         """Takes the limit from the refusal, or halves it; the model may count otherwise than we do. False when nothing is left to cut."""
         longest = max(map(len, sent))
         limit = min(self._limit, longest)  # a token is seldom shorter than a character
-        stated = _STATED_LIMIT.search(detail)
-        wanted = int(int(stated[1]) * 0.85) if stated else 0
+        told = refused.overflow.limit if refused.overflow is not None else None
+        if told is None and (stated := _STATED_LIMIT.search(refused.detail)) is not None:
+            told = int(stated[1])
+        wanted = int(told * 0.85) if told else 0
         limit = wanted if MIN_INPUT_TOKENS <= wanted < limit else limit // 2
         if limit < MIN_INPUT_TOKENS:
             return False

@@ -57,7 +57,7 @@ async def _open_models(settings: Settings) -> Models:
     from agent_memory.llm import openai, openai_embeddings  # noqa: PLC0415
 
     chat_server = openai.chat_server(settings) if models.use_openai_chat else None
-    chat = await openai.OpenAIChat.open(settings, server=chat_server) if chat_server else None
+    chat = await openai.OpenAIChat.open(settings, server=chat_server, counter=counter) if chat_server else None
     about_chat = f"chat {chat.model} at {chat_server.shown_url}" if chat and chat_server else "summaries extractive (local)"
     discreet = settings.longterm.redact_secrets
     told = DiscreetChat(chat) if chat and discreet else chat

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import json
+import logging
 import math
 import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
+import httpx2
 import openai
 from pydantic import SecretStr
 
-from agent_memory.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.errors import AgentMemoryError, ContextExceeded, ModelAnswerInvalid, ModelUnavailable, StartupError
 from agent_memory.llm import wire
 from agent_memory.llm.breaker import Breaker
+from agent_memory.llm.context import ModelContext
+from agent_memory.llm.overflow import Overflow, overflow
+
+log = logging.getLogger(__name__)
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "not-needed"
 _RETRY_PAUSE = 0.5  # seconds before the one retry of a background call
 _MAX_RETRY_AFTER = 3600
-_KEY_LIKE = re.compile(r"\b(sk-|key-)[\w*-]{4,}")
+# What is shorter stands in words that are no secrets ("key-value", the "x" of "exceeds").
+_SHORTEST_SECRET = 8
+_KEY_LIKE = re.compile(rf"\b(sk-|key-)[\w*-]{{{_SHORTEST_SECRET},}}")
 _FAIR_CHANCE = 0.2  # seconds: a shorter wait says nothing about the server
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size)|too (long|large|many tokens)|maximum.{0,30}(token|length)|exceed", re.IGNORECASE
 )
+# What a server tells of itself is asked for beside the work, which waits no longer than that for it.
+_LOOK_SECONDS = 2.0
+_MOST_TOLD = 4_000_000  # bytes; the longest list of models of a provider has about one million
 
 Result = TypeVar("Result")
 
@@ -34,22 +46,26 @@ Result = TypeVar("Result")
 class RequestRefused(Exception):
     """The server understood us and said no (4xx that is neither a key nor a rate): the caller may ask in another way."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, overflow: Overflow | None = None) -> None:
+        """`overflow` is what it tells of the model's context, when that is what it is about."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
+        self.overflow = overflow
 
     @property
     def too_long(self) -> bool:
-        """Whether the input was too long for the model."""
-        return self.status == 413 or _TOO_LONG.search(self.detail) is not None
+        """Whether the input may have been too long for the model."""
+        return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
 
     def as_error(self, what: str) -> AgentMemoryError:
         """What the rest of the house is told when there is no other way to ask."""
         if self.status == 404:
             return ModelUnavailable(f"{what}: not found (HTTP 404): {self.detail}", retry_after=60, reason="not_found")
-        reason = "too_long" if self.too_long else "refused"
-        return ModelAnswerInvalid(f"{what}: refused (HTTP {self.status}): {self.detail}", reason=reason, status=self.status)
+        message = f"{what}: refused (HTTP {self.status}): {self.detail}"
+        if self.overflow is not None:
+            return ContextExceeded(message, reason="too_long", status=self.status)
+        return ModelAnswerInvalid(message, reason="too_long" if self.too_long else "refused", status=self.status)
 
 
 class ModelServer:
@@ -70,6 +86,8 @@ class ModelServer:
         """Model -> the rung of the structured ladder that its server accepts."""
         self.token_parameters: dict[str, str | None] = {}
         """Model -> what its server calls the bound of an answer's length."""
+        self.contexts: dict[str, ModelContext] = {}
+        """Model -> what is known of its context."""
         # Two pools, so that a query never waits behind background calls.
         self._background = asyncio.Semaphore(max_concurrent_calls)
         self._urgent = asyncio.Semaphore(max_concurrent_calls)
@@ -105,6 +123,18 @@ class ModelServer:
     def address(self, path: str) -> str:
         """A path of the server as the SDK reads it soonest, which is with all before it."""
         return path if "?" in self.url else self.url.rstrip("/") + path
+
+    async def look(self, url: str) -> Any:
+        """What an address of the server tells of it, as JSON; None when it tells nothing within a short time. Raises nothing."""
+        if self.breaker.is_open:
+            return None
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                answer = await self._client.get(url, cast_to=httpx2.Response)
+            return json.loads(answer.content) if len(answer.content) <= _MOST_TOLD else None
+        except Exception as error:  # noqa: BLE001 - a server that does not tell it, in whatever way, is as good as one that was not asked
+            log.debug("%s tells nothing there (%s)", self.shown_url, type(error).__name__)
+            return None
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -159,6 +189,9 @@ class ModelServer:
         if 300 <= status < 400:
             message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the address itself"
             return ModelUnavailable(message, retry_after=60, reason="redirect")
+        told = overflow(status, f"{error.message} {error.body}")
+        if told is not None:  # whatever its status: to send it again helps nobody
+            return RequestRefused(status, detail, told)
         if status == 429:
             wait = retry_after_seconds(error.response.headers.get("retry-after"))
             return ModelUnavailable(f"{what}: too many requests (HTTP 429): {detail}", retry_after=wait, reason="rate_limit")
@@ -168,7 +201,7 @@ class ModelServer:
         return RequestRefused(status, detail)
 
     def _without_secrets(self, text: str) -> str:
-        if self._key != NO_KEY:
+        if self._key != NO_KEY and len(self._key) >= _SHORTEST_SECRET:
             text = text.replace(self._key, "***")
         return _KEY_LIKE.sub("***", text)[:300]
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 # Enough that a core which is asked for by the event loop is given to it, and that two thirds of it remain where nobody asks.
 _NICENESS = 5
+
+
+# Characters that are looked through for patterns where they are: some milliseconds.
+_AT_ONCE = 50_000
+
+
+async def aside(work: Callable[[], Result], characters: int) -> Result:
+    """What some work on so many characters gives; when they are many, it is done in a thread, and others go on meanwhile."""
+    return work() if characters <= _AT_ONCE else await asyncio.to_thread(work)
 
 
 def giving_way(name: str) -> ThreadPoolExecutor:

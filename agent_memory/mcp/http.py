@@ -158,5 +158,7 @@ def _security(settings: Settings, host: str) -> TransportSecuritySettings:
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names += _THIS_MACHINE
     hosts = [entry for name in names for entry in (name, f"{name}:*")]
+    # Whether a page is of our own origin, the port included, `HostCheck` says before; others are let in by name.
     origins = [f"{scheme}://{entry}" for entry in hosts for scheme in ("http", "https")]
+    origins += [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

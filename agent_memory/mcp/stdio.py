@@ -54,6 +54,10 @@ class StdioServer:
         """Returns once calls are answered."""
         await self._answers.wait()
 
+    def drain(self) -> bool:
+        """Its only client is not sent elsewhere."""
+        return False
+
     def stop(self) -> None:
         """Lets `run` return."""
         self._serving.cancel()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from inspect import cleandoc
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from agent_memory.errors import NotFound, Refused
+from agent_memory.known_fields import FieldCheck, Unknown, UnknownFields, narrowing_nothing, narrows
 from agent_memory.mcp import arguments as takes
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
@@ -84,6 +85,17 @@ class Tool:
     run: Callable[[Runtime, Caller, Any], Awaitable[BaseModel]]
     writes: bool
     destroys: bool
+    check: FieldCheck
+
+    def read(self, arguments: dict[str, Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
+        """What the arguments say, and those that are ignored. Raises InvalidArguments, and UnknownFields for those that are refused."""
+        try:
+            given, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
+        except ValidationError as error:
+            raise InvalidArguments(error) from error
+        if self.name in _DELETING and (lost := [narrowing_nothing(one) for one in ignored if narrows(one)]):
+            raise UnknownFields(lost)
+        return given, ignored
 
     @property
     def description(self) -> str:
@@ -92,13 +104,14 @@ class Tool:
 
 
 TOOLS: dict[str, Tool] = {}
+_DELETING = frozenset({"delete_long_term_memories"})
 
 _Run = TypeVar("_Run", bound=Callable[[Runtime, Caller, Any], Awaitable[BaseModel]])
 
 
 def _tool(expected: type[BaseModel], answer: type[BaseModel], *, writes: bool = False, destroys: bool = False) -> Callable[[_Run], _Run]:
     def register(run: _Run) -> _Run:
-        TOOLS[run.__name__] = Tool(run.__name__, expected, answer, run, writes, destroys)
+        TOOLS[run.__name__] = Tool(run.__name__, expected, answer, run, writes, destroys, FieldCheck(expected))
         return run
 
     return register

@@ -1,4 +1,8 @@
-"""From who asks to what they may see. Only this file makes a `Scope`; nothing widens one."""
+"""From who asks, and from whose work is done, to what may be seen: each `Scope` is made here.
+
+Background work has the scope that its stored record or order names. Nothing takes a limit out of a scope but the search for sessions, which
+have no agent (`storage/filters.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from typing import Any
 from agent_memory.errors import Forbidden, StartupError, Unauthenticated
 from agent_memory.scope import DEFAULT_TENANT, Principal, Role, Scope, SessionRef
 from agent_memory.settings import Settings
+from agent_memory.storage.codec import Rights
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +86,11 @@ def scope_of(principal: Principal) -> Scope:
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
     """The scope of background work on a tenant's data; all come from the stored record or order that is worked on."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
+
+
+def scope_of_writer(tenant: str, rights: Rights) -> Scope:
+    """The scope in which a worker stores what a caller left with a session: the caller's, as of the write."""
+    return Scope(tenant=tenant, namespaces=rights.namespaces, users=rights.users, agents=rights.agents)
 
 
 def writing(scope: Scope) -> Scope:

@@ -47,12 +47,13 @@ class ExplainService:
         for cut in answer.explanation.cut:
             if cut.memory_id == memory_id:
                 return Explanation(returned=False, **cut.model_dump())
-        found = await self.explain(scope, memory_id, plan.request)
+        found = await self.explain(scope, memory_id, plan.request, paged=False)
         # Within the search's limit, and pushed out by what was said a moment ago.
         return found.model_copy(update={"returned": False, "reason": "beyond_limit"}) if found.returned else found
 
-    async def explain(self, scope: Scope, memory_id: str, request: SearchRequest) -> Explanation:
-        """Where the memory stands in the answer to the request, or what keeps it out. Raises what the search raises."""
+    async def explain(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
+        """Where the memory stands in the answer to the request, or what keeps it out; a prompt's search is not `paged`. Raises what the
+        search raises."""
         mid = self._store.mid(scope, memory_id)
         record = (await self._store.get(scope, [memory_id]))[0]
         if record is None:
@@ -62,7 +63,7 @@ class ExplainService:
         excluding = await self._excluding(scope, request, mid)
         if excluding:
             return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)
-        plan = await self._search.prepare(scope, request.model_copy(update={"explain": True}))
+        plan = await self._search.prepare(scope, request.model_copy(update={"explain": True}), paged=paged)
         plan, replies = await self._search.run(scope, plan)
         found = await self._search.ranking(scope, plan, replies)
         if request.distinct and plan.mode is not None:

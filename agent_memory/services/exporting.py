@@ -17,7 +17,7 @@ from agent_memory.scope import Scope
 from agent_memory.services import audit
 from agent_memory.services.access import list_place_of
 from agent_memory.storage.change_dossiers import ChangeDossier, ChangeDossiers
-from agent_memory.storage.codec import StoredMessage, iso
+from agent_memory.storage.codec import StoredMessage, beside_of, iso
 from agent_memory.storage.dossiers import Dossier, DossierReader, Version, flat_version
 from agent_memory.storage.erasure import Erasure
 from agent_memory.storage.exports import ExportStore
@@ -204,6 +204,8 @@ def _message(stored: StoredMessage, one: SessionDossier) -> dict[str, Any]:
     if persisted is None and promoted and one.state is not None:
         persisted = one.state.promoted_at
     said: dict[str, Any] = {"id": message.id, "role": message.role, "content": message.content, "created_at": iso(message.created_at)}
+    if beside_of(message):
+        said["chat"] = message.to_chat()
     if persisted is not None:
         said["persisted_at"] = iso(persisted)
     flags = {

@@ -8,18 +8,20 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
 from agent_memory.errors import BadInput
 from agent_memory.services.longterm import content_hash
-from agent_memory.storage.change_dossiers import ChangeDossier, checked_line
+from agent_memory.storage.change_dossiers import ChangeDossier, checked_line, with_names
 from agent_memory.storage.changes import StoredChange
+from agent_memory.storage.codec import beside_of, made, with_beside
 from agent_memory.storage.decisions import ChangeKind
 from agent_memory.storage.dossiers import Dossier, State, Version
 from agent_memory.storage.indexes import SCHEMA_VERSION
+from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory_client.models import (
     ANSWER,
     EXPORT_FORMAT,
@@ -37,7 +39,7 @@ from agent_memory_client.models import (
     SummaryView,
     SummaryViewPartitionResult,
 )
-from agent_memory_client.models._types import AnyObject, FreeText
+from agent_memory_client.models._types import AnyObject, FreeText, Role, new_id, now
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -54,6 +56,7 @@ class HeaderLine(BaseModel):
     format: str
     version: int
     user_id: str | None = None
+    namespace: str | None = None
     terms: int = 0
     embedding: dict[str, Any] = {}
 
@@ -94,12 +97,36 @@ class ChangeLine(BaseModel):
     proposal: AnyObject | None = None
 
 
-class MessageLine(MemoryMessage):
-    """A message of a session, and what background work has done to it."""
+class MessageLine(BaseModel):
+    """A message of a session, and what background work has done to it.
 
+    `chat` is the message as it was sent, where that is more than text.
+    """
+
+    role: Role
+    content: FreeText
+    id: Identifier = Field(default_factory=new_id)
+    created_at: Instant = Field(default_factory=now)
+    persisted_at: Instant | None = None
+    chat: MemoryMessage | None = None
     extracted: bool = False
     promoted: bool = False
     waits: bool = False
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.chat is None and not self.content.strip():
+            raise ValueError("content must not be blank")
+        if self.chat is not None and self.chat.content != self.content:
+            raise ValueError("chat must say what content says")
+        return self
+
+    def message(self) -> MemoryMessage:
+        """The message as a session holds it."""
+        values: dict[str, Any] = {"role": self.role, "content": self.content, "id": self.id, "created_at": self.created_at}
+        values |= {"persisted_at": self.persisted_at, "discrete_memory_extracted": "t" if self.extracted else "f"}
+        message = made(MemoryMessage, values | {"content_parts": None, "no_content": None})
+        return message if self.chat is None else with_beside(message, beside_of(self.chat))
 
 
 class SessionLine(BaseModel):
@@ -175,7 +202,11 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class Placing:
-    """Where the caller puts what the lines say: `user_id` is always the caller's word, the namespace where one is given."""
+    """Where the caller puts what the lines say: `user_id` is always the caller's word, the namespace where one is given.
+
+    What is exported of one user or namespace and put to another is a copy: memories, changes and batches get ids of their own, always
+    the same ones, by which the lines of the copy name each other. Sessions and messages keep theirs, which are their user's alone.
+    """
 
     def __init__(
         self,
@@ -186,6 +217,7 @@ class Placing:
         vector: Callable[[bytes, Mapping[str, Any]], bytes | None],
         clean: Callable[[str], str],
         screen: Callable[[MemoryRecord], MemoryRecord],
+        ids: KeyedIds,
     ) -> None:
         self._header = header
         self.user_id = user_id
@@ -194,19 +226,27 @@ class Placing:
         self._vector = vector
         self._clean = clean
         self._screen = screen
+        self._ids = ids
+        self._copies = header.user_id != user_id or (namespace is not None and namespace != header.namespace)
+
+    def id(self, given: str) -> str:
+        """The id of what had the id `given` there."""
+        if not self._copies:
+            return given
+        return self._ids.of("copy", self._header.user_id, self.user_id, self._namespace, given)
 
     def namespace(self, given: str | None) -> str | None:
         """The namespace for what was in `given`."""
         return self._namespace or given
 
     def moved(self, namespace: str | None) -> bool:
-        """Whether what was in `namespace` belongs to another user or namespace from now on."""
-        return self._header.user_id != self.user_id or self.namespace(namespace) != namespace
+        """Whether what was in `namespace` is a copy, or belongs to another user or namespace from now on."""
+        return self._copies or self._header.user_id != self.user_id or self.namespace(namespace) != namespace
 
     def record(self, given: MemoryRecord) -> MemoryRecord:
         """A record at its place."""
         moved = self.moved(given.namespace) or given.user_id != self.user_id
-        record = given.model_copy(update={"user_id": self.user_id, "namespace": self.namespace(given.namespace)})
+        record = self._named(given).model_copy(update={"user_id": self.user_id, "namespace": self.namespace(given.namespace)})
         if moved and given.memory_hash == content_hash(given):
             record.memory_hash = content_hash(record)
         text = self._clean(record.text)
@@ -214,6 +254,22 @@ class Placing:
             record.text, record.memory_hash = text, None
             record.memory_hash = content_hash(record)
         return self._screen(record)
+
+    def _named(self, record: MemoryRecord) -> MemoryRecord:
+        """A record under its id here, which names others by theirs."""
+        if not self._copies:
+            return record
+        named: dict[str, Any] = {"id": self.id(record.id)}
+        if record.supersedes is not None:
+            named["supersedes"] = [self.id(one) for one in record.supersedes]
+        if record.superseded_by is not None:
+            named["superseded_by"] = self.id(record.superseded_by)
+        if record.evidence is not None:
+            named["evidence"] = [self._piece(one) for one in record.evidence]
+        return record.model_copy(update=named)
+
+    def _piece(self, one: Evidence) -> Evidence:
+        return one if one.memory_id is None else one.model_copy(update={"memory_id": self.id(one.memory_id)})
 
     def dossier(self, line: Mapping[str, Any]) -> Dossier:
         """A memory. Raises BadInput."""
@@ -225,10 +281,10 @@ class Placing:
         names = [one.marks["n"] for one in (*versions, *([now] if now else []))]
         if len(set(names)) < len(names):
             raise BadInput("must each have a name (n) of their own", field="versions")
-        digests = [(name, dig) for name, dig in found.aliases if dig == "" or _MARKS["h"].match(dig)]
+        digests = [(self.id(name), dig) for name, dig in found.aliases if dig == "" or _MARKS["h"].match(dig)]
         # What must be looked at first is not to be found, whatever the line says.
         state = "over" if now is not None and now.record.quarantine is not None else found.state
-        return Dossier(state, now, versions, digests, found.evidence)
+        return Dossier(state, now, versions, digests, [self._piece(one) for one in found.evidence])
 
     def _version(self, memory_id: str, given: VersionLine, place: str, *, former: bool) -> Version:
         if given.record.id != memory_id:
@@ -239,7 +295,7 @@ class Placing:
         if not former:
             marks.pop("rt", None)
         record = self.record(given.record)
-        if self.moved(given.record.namespace) or record.text != given.record.text:
+        if self.moved(given.record.namespace) or given.record.user_id != self.user_id or record.text != given.record.text:
             marks.pop("h", None)
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         terms = given.terms if in_session and self._header.terms == SCHEMA_VERSION and _plain(given.terms) else None
@@ -261,13 +317,15 @@ class Placing:
             pairs = old if isinstance(old, list) else []
             if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], int) for one in pairs):
                 raise BadInput("must be pairs of an id and a version", field="proposal.old")
-            proposal = {"old": pairs, "record": record.model_dump(mode="json")}
+            proposal = {"old": [[self.id(name), version] for name, version in pairs], "record": record.model_dump(mode="json")}
         names = ("actor", "reason", "strategy", "model", "prompt_version")
         origin = {name: found.origin.get(name) for name in names}
         # As a change is shown: who did it is always said.
         origin["actor"] = origin["actor"] if origin["actor"] is not None else "import"
-        change = StoredChange(found.id, found.what, found.state, found.batch, found.at, origin, [], proposal)
-        return ChangeDossier(change, self.namespace(found.namespace), found.memories, [checked_line(one) for one in found.lines])
+        name, batch = self.id(found.id), self.id(found.batch)
+        change = StoredChange(name, found.what, found.state, batch, found.at, origin, [], proposal)
+        lines = [with_names(checked_line(one), self.id) for one in found.lines]
+        return ChangeDossier(change, self.namespace(found.namespace), [self.id(one) for one in found.memories], lines)
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from agent_memory.services.extraction_rules import check_strategy
 from agent_memory.services.import_lines import (
     EndLine,
     HeaderLine,
-    MessageLine,
     Placing,
     RulesLine,
     SessionLine,
@@ -35,16 +34,17 @@ from agent_memory.services.view_filters import check_group, check_view
 from agent_memory.services.views import MAX_VIEWS
 from agent_memory.settings import Settings
 from agent_memory.storage.change_dossiers import ChangeDossiers
-from agent_memory.storage.codec import encode_own, message_identity
+from agent_memory.storage.codec import message_identity
 from agent_memory.storage.decisions import DecisionStore, Origin, Update
 from agent_memory.storage.dossiers import Dossier, DossierReader
+from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.reach import within
 from agent_memory.storage.restoring import Restorer
 from agent_memory.storage.rules import RuleStore
 from agent_memory.storage.views import Partition, ViewStore
 from agent_memory.storage.working import Moved, NewMessage, SessionStore, SessionWrite
-from agent_memory_client.models import ImportProblem, ImportReport, MemoryMessage, MemoryRecord
+from agent_memory_client.models import ImportProblem, ImportReport, MemoryRecord
 
 MAX_LINES = 10_000
 _LISTED = 1000
@@ -68,6 +68,7 @@ class Targets:
     rules: RuleStore
     views: ViewStore
     counter: TokenCounter
+    ids: KeyedIds
 
 
 @dataclass(slots=True)
@@ -124,7 +125,7 @@ class ImportService:
             judged = screened(self._settings, record) if scope.may_administer else given(self._settings, record)
             return judged if record.quarantine is None else record
 
-        return Placing(header, user_id, namespace, now, self._to.restorer.vector, clean, screen)
+        return Placing(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids)
 
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}
@@ -218,19 +219,19 @@ class ImportService:
         created, updated = times_of(line, now)
         gone = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
-        waiting = [record for record in memories if record.persisted_at is None] if self._settings.longterm.enabled else []
+        waiting = [place for place, one in enumerate(memories) if one.persisted_at is None] if self._settings.longterm.enabled else []
         debounce = self._settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",
             messages=[
-                NewMessage(_message(one), self._to.counter.count_message(one.role, one.content), wanted)
-                for one, wanted in zip(line.messages, waits, strict=True)
+                NewMessage(message, self._to.counter.count_chat(message), wanted)
+                for message, wanted in zip((one.message() for one in line.messages), waits, strict=True)
             ],
             context=line.context,
             context_tokens=self._to.counter.count(line.context) if line.context else 0,
             data=line.data,
-            memories=[record.model_dump(mode="json") for record in memories],
-            waiting={record.id: encode_own(record) for record in waiting},
+            memories=memories,
+            waiting=waiting,
             strategy=line.strategy,
             # Of a session that is gone only its work is wanted, which outlives it.
             ttl_seconds=1 if gone else line.ttl_seconds,
@@ -249,7 +250,7 @@ class ImportService:
         except VersionMismatch:
             here = await self._to.sessions.get(run.scope, ref)
             there = set[str]() if here is None else {message_identity(one.message) for one in here.messages}
-            same = here is not None and (here.created_at == created or {message_identity(_message(one)) for one in line.messages} <= there)
+            same = here is not None and (here.created_at == created or {message_identity(one.message()) for one in line.messages} <= there)
             return "same" if same else "other"
         return "new"
 
@@ -306,14 +307,3 @@ def _rows(lines: bytes) -> Iterator[bytes]:
         end = len(lines) if end < 0 else end
         yield lines[start:end]
         start = end + 1
-
-
-def _message(line: MessageLine) -> MemoryMessage:
-    return MemoryMessage.model_construct(
-        role=line.role,
-        content=line.content,
-        id=line.id,
-        created_at=line.created_at,
-        persisted_at=line.persisted_at,
-        discrete_memory_extracted="t" if line.extracted else "f",
-    )

@@ -10,22 +10,25 @@ from json.encoder import encode_basestring_ascii as _quoted
 
 from ulid import ULID
 
-from agent_memory.errors import Conflict, NotFound, Refused
+from agent_memory.errors import Conflict, IdTaken, NotFound, Refused
+from agent_memory.llm.threads import aside
 from agent_memory.redaction import redact, redact_all
+from agent_memory.sameness import normal_text
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.limits import MemoryLimit
 from agent_memory.services.quarantine import given, rules_of, screened
-from agent_memory.services.settling import STATED, decide_edit, store_settled
+from agent_memory.services.settling import decide_edit, store_settled
 from agent_memory.services.sizes import Sizes
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
 from agent_memory.storage.codec import StoredMessage, changed, set_fields
-from agent_memory.storage.decisions import DecisionStore
+from agent_memory.storage.decisions import STATED, DecisionStore
 from agent_memory.storage.erasure import Erasure, ErasureStore
 from agent_memory.storage.keys import new_mid
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.neighbours import NeighbourStore
 from agent_memory.storage.operations import Mark
+from agent_memory.storage.owner_scripts import one_owner_each
 from agent_memory.storage.reach import permit_writing
 from agent_memory.storage.records import Found, message_memory_id
 from agent_memory.tasks import DueKind
@@ -97,6 +100,13 @@ def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> 
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
 
 
+def _is_known(record: MemoryRecord, old: MemoryRecord) -> bool:
+    """Whether a record says nothing else than a memory, and of its owner nothing that the memory does not say."""
+    if any(getattr(record, name) not in (None, getattr(old, name)) for name in ("namespace", "user_id", "agent_id")):
+        return False
+    return normal_text(redact(record.text)) == normal_text(redact(old.text))
+
+
 class LongTermService:
     """Long-term memories as the API offers them."""
 
@@ -129,18 +139,46 @@ class LongTermService:
             raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
 
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
-        """Stores memories durably; found by words at once, by vector when a worker has embedded them."""
+        """Stores memories durably; found by words at once, by vector when a worker has embedded them.
+
+        Raises Forbidden and IdTaken, with nothing written, for memories that are out of reach or whose id belongs to another owner.
+        """
         self.require()
         self._sizes.memories(body.memories)
+        permit_writing(scope, body.memories, field="memories")
+        one_owner_each(enumerate(body.memories))
         await self._memory_limit.room_for(scope.tenant, len(body.memories))
-        await self.store(scope, body.memories, dedupe=body.deduplicate)
-        return AckResponse(status="ok")
+        records: Sequence[MemoryRecord] = body.memories
+        while True:
+            try:
+                await self.store(scope, records, dedupe=body.deduplicate)
+                return AckResponse(status="ok")
+            except IdTaken as error:
+                known = await self._known(scope, records, error.ids)
+                if not known.issuperset(error.ids):
+                    raise error.of([record.id for record in body.memories]) from None
+                records = [record for record in records if record.id not in known]
+
+    async def _known(self, scope: Scope, records: Sequence[MemoryRecord], taken: Sequence[str]) -> set[str]:
+        """Those of the ids under which nothing is to be done: who creates them names no other owner than they have, and says the same.
+
+        Archived clients create what they read in a session again, without the session's user and namespace. Of what the caller does not
+        reach nothing is told.
+        """
+        wanted = [record for record in records if record.id in taken]
+        found = await self._store.find(scope, [record.id for record in wanted])
+        return {record.id for record, old in zip(wanted, found, strict=True) if old is not None and _is_known(record, old.record)}
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
         """Stores records as they are, with their hash, which they are given here; of records with the same id the last one wins.
 
         One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
         """
+        prepared = await aside(lambda: self._prepared(records), sum([len(record.text) for record in records]))
+        await store_settled(self._store, self._neighbours, self._decisions, scope, prepared, dedupe=dedupe)
+
+    def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        """Records as they are stored: without secrets, in quarantine if they must be looked at, with their hash."""
         if self._settings.longterm.redact_secrets:
             said = [record.text for record in records]
             clean = redact_all(said)
@@ -155,7 +193,10 @@ class LongTermService:
                 set_fields(record, memory_hash=content_hash(record))
             if record.persisted_at is not None:
                 set_fields(record, persisted_at=None)
-        await store_settled(self._store, self._neighbours, self._decisions, scope, prepared, dedupe=dedupe)
+            if record.discrete_memory_extracted != "t":
+                # Nothing is taken out of what a caller states, whatever its client has as a default.
+                set_fields(record, discrete_memory_extracted="t")
+        return prepared
 
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """A memory, whose reading is counted. Raises NotFound."""
@@ -169,10 +210,11 @@ class LongTermService:
         found.record.recorded_at = None  # `…/history` says when each version was recorded.
         return found.record
 
-    async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest) -> MemoryRecord:
+    async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest, *, shown_as_semantic: bool = False) -> MemoryRecord:
         """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound.
 
-        Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would.
+        Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would. With `shown_as_semantic`
+        the caller is shown procedural memories as semantic ones: that type sent back is no change.
         """
         self.require()
         changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
@@ -187,8 +229,12 @@ class LongTermService:
             found = await self._store.versioned(scope, memory_id)
             if found is None:
                 raise NotFound(f"Memory with ID {memory_id} not found")
-            old, version = found
-            new = old.model_copy(update={**changes, "updated_at": datetime.now(UTC)})
+            (old, version), wanted = found, changes
+            if shown_as_semantic and old.memory_type is MemoryTypeEnum.PROCEDURAL and body.memory_type is MemoryTypeEnum.SEMANTIC:
+                wanted = {name: value for name, value in changes.items() if name != "memory_type"}
+                if not wanted:
+                    return await self.get(scope, memory_id)
+            new = old.model_copy(update={**wanted, "updated_at": datetime.now(UTC)})
             if "text" in changes:
                 new.memory_hash = content_hash(new)
                 # What is in quarantine stays there whatever it is changed to, until it is approved.

@@ -15,21 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
-from agent_memory.errors import BadInput, ModelAnswerInvalid, ModelUnavailable, Refused, VersionMismatch
+from agent_memory.errors import BadInput, IdTaken, ModelAnswerInvalid, ModelUnavailable, Refused, VersionMismatch
 from agent_memory.llm.base import Embedder
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.scope import Scope
+from agent_memory.services.foretelling import Foretelling
 from agent_memory.services.quarantine import given
 from agent_memory.services.settling import adopt_settled
 from agent_memory.services.view_filters import check_view
 from agent_memory.settings import Settings
-from agent_memory.storage.codec import encode_own, message_identity
+from agent_memory.storage.codec import message_identity
 from agent_memory.storage.decisions import DecisionStore
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.moving import Brought, MoveStore
 from agent_memory.storage.old_layout import OldItem, OldKind, OldStore
 from agent_memory.storage.old_records import OldMemory, OldSession, Unusable, memory_of_hash, partition_of, session_of, view_of
-from agent_memory.storage.views import Partition, ViewStore
+from agent_memory.storage.views import Partition, ViewStore, group_key
 from agent_memory.storage.working import Moved, NewMessage, SessionStore, SessionWrite
 from agent_memory_client.models import MemoryTypeEnum
 
@@ -42,10 +43,12 @@ _SAME_MODEL = 0.98
 
 
 class Counts(BaseModel):
-    """What became of one kind: everything read is written, there (or deleted here) already, in the way of other content, or skipped."""
+    """What became of one kind: everything read is written, merged into what says the same, there (or deleted here) already, in the way of
+    other content, or skipped."""
 
     read: int = 0
     written: int = 0
+    merged: int = 0
     there: int = 0
     deleted_here: int = 0
     other: int = 0
@@ -130,10 +133,12 @@ class MigrationService:
         self._embedder = embedder
         self._counter = counter
         self._extracts = extracts
+        self._foretelling = Foretelling(moves, memories)
 
     async def run(self, scope: Scope, options: MoveOptions, told: Told | None = None) -> Report:
         """Reads everything and moves it, or in a dry run says what would become of it. Raises RedisUnavailable; run it again then."""
         progress = await self._begin(options)
+        self._foretelling = Foretelling(self._moves, self._memories)
         report = progress.report
         kinds = [kind for kind in OldKind if kind is not OldKind.TOKEN]
         for kind in kinds:
@@ -226,7 +231,7 @@ class MigrationService:
             found[one.record.id] = one
         records = [given(self._settings, one.record) for one in found.values()]
         states = await (
-            self._moves.standing(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
+            self._foretelling.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
         )
         counts = report.counts[OldKind.MEMORY.value]
         arrived: list[OldMemory] = []
@@ -240,7 +245,7 @@ class MigrationService:
                     counts.there += 1
                     arrived.append(one)  # A run that was killed may have written it without its vector.
                 case "repeat":
-                    counts.there += 1
+                    counts.merged += 1
                     _list(
                         report.changed, OldKind.MEMORY, one.record.id, "a memory here says the same: this is its evidence, the id its name"
                     )
@@ -286,20 +291,30 @@ class MigrationService:
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
         known = await self._memories.get(scope, [record.id for record in old.body.memories])
-        change = self._write(old, item, {record.id for record in known if record is not None}, before, options)
+        ids = {record.id for record in known if record is not None}
+        ids |= {record.id for record in old.body.memories if self._foretelling.knows(scope, record.id)}
+        change = self._write(old, item, ids, before, options)
         version = 0
         try:
             if options.dry_run:
                 state = await self._sessions.get(scope, old.ref, 1)
-                if change.if_match != ("absent" if state is None else str(state.version)):
+                known_here = "absent" if state is None else str(state.version)
+                if change.if_match != known_here or old.ref in self._foretelling.sessions:
                     raise VersionMismatch("it is here", current=state.version if state is not None else 0)
+                await self._foretelling.permit(scope, old.ref, change)
+                self._foretelling.sessions[old.ref] = {message_identity(one.message) for one in change.messages}
             else:
                 version = (await self._sessions.write(scope, old.ref, change)).version
+        except IdTaken as error:
+            raise Unusable(f"{error.data['field']} belongs to another owner here") from error
         except VersionMismatch:
             here = await self._sessions.get(scope, old.ref)
-            if here is None:
+            said = self._foretelling.sessions.get(old.ref)
+            if said is None and here is not None:
+                said = {message_identity(one.message) for one in here.messages}
+            if said is None:
                 counts.deleted_here += 1
-            elif {message_identity(one.message) for one in change.messages} <= {message_identity(one.message) for one in here.messages}:
+            elif {message_identity(one.message) for one in change.messages} <= said:
                 counts.there += 1
             else:
                 counts.other += 1
@@ -314,7 +329,8 @@ class MigrationService:
         settings, body = self._settings, old.body
         longterm = settings.longterm
         wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
-        waiting = [record for record in body.memories if record.persisted_at is None and record.id not in known] if longterm.enabled else []
+        own = enumerate(body.memories if longterm.enabled else ())
+        waiting = [place for place, record in own if record.persisted_at is None and record.id not in known]
         # Without ttl_seconds its last PUT said "for ever", whatever expiry an earlier one left on the key.
         left = None if body.ttl_seconds is None else item.seconds_left
         debounce = longterm.extraction_debounce_seconds
@@ -324,7 +340,7 @@ class MigrationService:
                 # What was promoted or extracted there is not done a second time here.
                 NewMessage(
                     one,
-                    self._counter.count_message(one.role, one.content),
+                    self._counter.count_chat(one),
                     wanted and one.discrete_memory_extracted == "f" and one.persisted_at is None,
                 )
                 for one in body.messages
@@ -332,8 +348,8 @@ class MigrationService:
             context=body.context,
             context_tokens=self._counter.count(body.context) if body.context else 0,
             data=body.data,
-            memories=[record.model_dump(mode="json") for record in body.memories],
-            waiting={record.id: encode_own(record) for record in waiting},
+            memories=body.memories,
+            waiting=waiting,
             strategy=body.long_term_memory_strategy,
             ttl_seconds=body.ttl_seconds,
             client_tokens=body.tokens,
@@ -355,7 +371,11 @@ class MigrationService:
         except (BadInput, Refused) as error:
             raise Unusable(error.message) from error
         counts = report.counts[OldKind.VIEW.value]
-        fresh = await self._views.get(scope, view.id) is None if options.dry_run else await self._views.adopt(scope, view)
+        if options.dry_run:
+            fresh = view.id not in self._foretelling.views and await self._views.get(scope, view.id) is None
+            self._foretelling.views.add(view.id)
+        else:
+            fresh = await self._views.adopt(scope, view)
         counts.written += fresh
         counts.there += not fresh
         return 0
@@ -364,18 +384,25 @@ class MigrationService:
         notes: list[str] = []
         result = partition_of(item.document or b"", notes)
         counts = report.counts[OldKind.PARTITION.value]
-        # A dry run has not brought the views: what a view's partition needs is known when it is moved.
-        if options.dry_run:
-            counts.written += 1
-            return 0
         # Without a fingerprint the next refresh of a continuous view makes it anew.
-        added = await self._views.add_partition(scope, result.view_id, Partition(result, ""))
+        partition = Partition(result, "")
+        added = await (self._added(scope, partition) if options.dry_run else self._views.add_partition(scope, result.view_id, partition))
         if added is None:
             raise Unusable("its view is not there any more")
         counts.written += added
         counts.there += not added
         _changed(report, OldKind.PARTITION, item.name, notes)
         return 0
+
+    async def _added(self, scope: Scope, partition: Partition) -> bool | None:
+        """What `ViewStore.add_partition` would answer."""
+        view_id, key, told = partition.result.view_id, group_key(partition.result.group), self._foretelling
+        if view_id not in told.views and await self._views.get(scope, view_id) is None:
+            return None
+        if (view_id, key) in told.partitions or key in await self._views.partitions(scope, view_id):
+            return False
+        told.partitions.add((view_id, key))
+        return True
 
 
 def _skip(report: Report, kind: OldKind, name: str, reason: str) -> None:

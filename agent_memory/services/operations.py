@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from agent_memory.errors import Conflict, NotFound
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.access import writing
 from agent_memory.storage.exports import ExportStore
 from agent_memory.storage.operations import OUTBOX_KINDS, Mark, OperationStore, parse_operation_id
+from agent_memory.storage.records import message_memory_id
 from agent_memory.storage.working import SessionStore
 from agent_memory.tasks import DueKind
-from agent_memory_client.models import OperationKind, OperationListResponse, OperationRecord, OperationState
+from agent_memory_client.models import MessageStage, OperationKind, OperationListResponse, OperationRecord, OperationState
 
-# How long a request may wait for background work at most, and how often it looks.
+# How long a request may wait for background work at most, and how often it looks: less and less often.
 MAX_WAIT_SECONDS = 20.0
 _LOOK_SECONDS = 0.02
+_LOOKS_GROW = 1.25
+_MOST_LOOK_SECONDS = 0.25
 # Work that nobody has begun by then finds no worker, or only busy ones.
 UNTOUCHED_SECONDS = 3.0
 _SCAN = 200
@@ -79,17 +82,47 @@ class OperationService:
         Not longer than `untouched` seconds while no worker has begun any of them.
         """
         begun = time.monotonic()
-        until = begun + min(seconds, MAX_WAIT_SECONDS)
         left = list(marks)
-        while left:
+        for pause in _looks(seconds):
+            await asyncio.sleep(pause)
             states = await self._store.get(scope, left)
             left = [m for m, o in zip(left, states, strict=True) if o is not None and o.state is not OperationState.DONE]
+            if not left:
+                return True
             idle = untouched is not None and all(o is None or o.state is OperationState.PENDING for o in states)
-            if left and time.monotonic() >= (min(until, begun + (untouched or 0.0)) if idle else until):
+            if idle and time.monotonic() >= begun + (untouched or 0.0):
                 return False
-            if left:
-                await asyncio.sleep(_LOOK_SECONDS)
-        return True
+        return False
+
+    async def wait_for_messages(
+        self, scope: Scope, ref: SessionRef, message_ids: Sequence[str], wanted: MessageStage, seconds: float
+    ) -> MessageStage:
+        """Waits until appended messages have come as far as `wanted`, at most `seconds`; returns how far they have come then."""
+        session = [Mark(DueKind.SESSION, self._store.sid(scope, ref))]
+        memories = [Mark(DueKind.MEMORY, self._store.mid(scope, message_memory_id(ref, name))) for name in dict.fromkeys(message_ids)]
+        stage: MessageStage = "stored"
+        last: int | None = None
+        for pause in _looks(seconds):
+            await asyncio.sleep(pause)
+            if stage == "stored":
+                (work,) = await self._store.get(scope, session)
+                if work is not None and work.state is not OperationState.DONE:
+                    # What others append from now on is not waited for.
+                    last = work.stages["messages"] if last is None else last
+                    if work.stages["promoted"] < last:
+                        if work.state is OperationState.DEAD:
+                            break
+                        continue
+                stage = "promoted"
+            if wanted == "promoted":
+                break
+            states = await self._store.get(scope, memories)
+            memories = [m for m, o in zip(memories, states, strict=True) if o is not None and not _is_embedded(o)]
+            if not memories:
+                return "searchable"
+            if any(o is not None and o.state is OperationState.DEAD for o in states):
+                break
+        return stage
 
     def session_marks(self, scope: Scope, ref: SessionRef) -> list[Mark]:
         """The background work on a session."""
@@ -116,3 +149,17 @@ class OperationService:
         if mark is None or operation is None:
             raise NotFound(f"there is no operation {operation_id}")
         return mark, operation
+
+
+def _is_embedded(memory: OperationRecord) -> bool:
+    """Whether a memory has a vector. It may be due all the same: it gets another one when its neighbours have come."""
+    return bool(memory.stages["embedded"])
+
+
+def _looks(seconds: float) -> Generator[float]:
+    """The pauses (s) before each look at something within so many seconds: none before the first one, and then longer and longer ones."""
+    until, pause = time.monotonic() + min(seconds, MAX_WAIT_SECONDS), _LOOK_SECONDS
+    yield 0.0
+    while (left := until - time.monotonic()) > 0:
+        yield min(pause, left)
+        pause = min(pause * _LOOKS_GROW, _MOST_LOOK_SECONDS)

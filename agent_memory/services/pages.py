@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_memory.storage.cards import Card
+from agent_memory.storage.codec import Turn
 from agent_memory_client.models import ANSWER, AnswerExplanation, MemoryPromptResponse, MemoryRecordResultsResponse
 
 
@@ -56,6 +57,20 @@ class Prompt:
     def model(self) -> MemoryPromptResponse:
         """As the wire model."""
         return MemoryPromptResponse.model_validate(self.values(), context=ANSWER)
+
+
+def shown_turn(turn: Turn) -> dict[str, Any]:
+    """A message of a session in a prompt: whatever is not the user's is the assistant's, and `original_role` says whose it was."""
+    message = said("user" if turn.role == "user" else "assistant", turn.content)
+    if turn.role not in ("user", "assistant"):
+        message["original_role"] = turn.role
+    if (beside := turn.beside) is not None:
+        if "p" in beside:
+            message["content_parts"] = beside["p"]
+        if "n" in beside:
+            message["no_content"] = beside["n"]
+        message = {**beside.get("f", {}), **message}
+    return message
 
 
 def said(role: str, text: str) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from agent_memory.services import ranking
 from agent_memory.services.again import Asked
 from agent_memory.services.shares import NOTHING_KNOWN, Known
 from agent_memory.storage.cards import Row
+from agent_memory.storage.filters import FILTERS
 from agent_memory.timewords import Span, beside, named_time, zone_of
-from agent_memory_client.models import SearchModeEnum, SearchRequest
+from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
 # How deep each list goes before fusion; a later page goes deeper, in steps, so that pages of one search agree.
 DEPTHS = (100, 400, 1600, 6400)
@@ -72,6 +73,12 @@ class Plan:
     """Names of memories that are read along with it."""
     rows: Mapping[str, Row] = field(default_factory=dict[str, Row])
     """What was read of these."""
+
+    @property
+    def floored(self) -> bool:
+        """Whether what is neither near enough nor shares a word is left out: in a prompt, which has no further pages. Who searches gets
+        what is nearest, however far that is."""
+        return not self.paged
 
     @property
     def fused(self) -> bool:
@@ -162,6 +169,19 @@ class Ranking:
     notices: Sequence[str] = ()
 
 
+_OWNERS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
+
+
+def filters_content(wanted: SearchRequest | Condition) -> bool:
+    """Whether a request narrows its search by more than whose memories are meant: by type, topics, dates, metadata and the like."""
+    if any(getattr(wanted, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
+        return True
+    if isinstance(wanted, SearchRequest):
+        return wanted.filter is not None and filters_content(wanted.filter)
+    inner = [*(wanted.and_ or ()), *(wanted.or_ or ()), *([] if wanted.not_ is None else [wanted.not_])]
+    return any(filters_content(one) for one in inner)
+
+
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
     """How many places of each list are looked at for a page, or for an answer that has no further ones."""
     least = 2 * (request.offset + request.limit)
@@ -178,7 +198,7 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
     if "search_mode" not in request.model_fields_set:
         return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC
     if threshold is not None and request.search_mode is not SearchModeEnum.SEMANTIC:
-        raise Refused("distance_threshold goes with search_mode semantic only", field="distance_threshold")
+        raise Refused("distance_threshold is only supported for semantic search mode: leave one of them out", field="distance_threshold")
     return request.search_mode
 
 

@@ -20,6 +20,7 @@ from agent_memory.services.rewriting import Rewriter
 from agent_memory.services.shares import NOTHING_KNOWN, Shares
 from agent_memory.settings import Settings
 from agent_memory.storage import filters
+from agent_memory.storage.codec import changed
 from agent_memory.storage.connection import Reader
 from agent_memory.storage.memories import MemoryStore
 from agent_memory_client.models import SearchModeEnum, SearchRequest
@@ -45,6 +46,7 @@ class QueryReader:
         """
         if not self._settings.longterm.enabled:
             raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
+        request, notices = self._bounded(request)
         whole = filters.where(scope, request)
         clause, past = filters.clauses(scope, request, whole)
         text = (request.text or "").strip()
@@ -52,16 +54,15 @@ class QueryReader:
         subject = subject_of(text, span)
         depth = depth_of(request, paged=paged)
         if not text:
-            return Plan(None, clause, request, depth=depth, past=past)
+            return Plan(None, clause, request, depth=depth, past=past, notices=notices)
         mode = mode_of(request)
         terms = analysis.query_terms(text)
         vector: NDArray[np.float32] | None = None
         spoken, rewritten = text, False
         left_out: Sequence[str] = ()
-        notices: list[str] = []
         known = NOTHING_KNOWN
         around = whole if filters.only(request, shares.AROUND) else shares.around(scope, request)
-        if mode is not SearchModeEnum.KEYWORD and any(c.isalnum() for c in text):
+        if mode is not SearchModeEnum.KEYWORD:
             # The contract rewrites semantic searches only; a search that names no mode is one, too.
             if optimize and ("search_mode" not in request.model_fields_set or mode is SearchModeEnum.SEMANTIC):
                 spoken, notice = await self._rewriter.rewritten(scope.tenant, text)
@@ -71,7 +72,9 @@ class QueryReader:
             also = self._vectors.asking(scope.tenant, spoken)
             said = spoken
             known, kept = await self._shares.known(around, [*dict.fromkeys([*terms, *asked])], settle=True, anew=anew, also=also)
-            spoken, left_out = shares.cleaned(said, asked, known, subject)
+            if mode is SearchModeEnum.HYBRID:
+                # A distance that was asked for by meaning alone is that of the text as it is.
+                spoken, left_out = shares.cleaned(said, asked, known, subject)
             vector, why = await self._query_vector(scope.tenant, said, spoken, kept)
             if why is not None:
                 notices.append(f"{why}: searched by words alone")
@@ -80,7 +83,7 @@ class QueryReader:
         # A search that names no mode is one by meaning in the contract, where quotes say nothing.
         quoted = mode is not SearchModeEnum.SEMANTIC and "search_mode" in request.model_fields_set
         degraded = vector is None and mode is not SearchModeEnum.KEYWORD
-        if not terms and (vector is None or mode is not SearchModeEnum.SEMANTIC):
+        if not terms and vector is None:
             return Plan(mode, clause, request, depth=depth, empty=True, degraded=degraded, notices=notices)
         return Plan(
             mode,
@@ -111,6 +114,17 @@ class QueryReader:
     def outrun(self, plan: Plan, total: int) -> bool:
         """Whether there are so many more or fewer memories by now, `total` of them, that the plan must be made anew."""
         return self._shares.outrun(plan.known, total)
+
+    def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
+        """The request with as much of its query as is read, and a notice when that is not all of it."""
+        most, text = self._settings.limits.query_bytes, (request.text or "").strip()
+        # No character takes more than four bytes.
+        if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
+            return request, []
+        # No byte is less than a character, and half a character at the end is none.
+        beginning = text[:most].encode()[:most].decode(errors="ignore")
+        notice = f"the query is longer than {most} bytes (MAX_QUERY_BYTES): searched for its beginning"
+        return changed(request, text=beginning), [notice]
 
     async def _query_vector(self, tenant: str, query: str, spoken: str, kept: Any) -> tuple[NDArray[np.float32] | None, str | None]:
         """The query's vector, or why there is none: the model does not give one in time, or the tenant's tokens are spent."""

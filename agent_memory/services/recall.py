@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from agent_memory.errors import Refused
+from agent_memory.errors import BadInput, Refused
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.promptmarks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD
+from agent_memory.prompts.frames import escape_frames, one_line, shown_id
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services import recent
 from agent_memory.services.access import session_of
 from agent_memory.services.longterm import LongTermService
 from agent_memory.services.near_duplicates import Shown
-from agent_memory.services.pages import Prompt, said
+from agent_memory.services.pages import Prompt, said, shown_turn
 from agent_memory.services.plans import Plan, Ranking
 from agent_memory.services.search import SearchService, answer_explanation
 from agent_memory.services.working import fitting
@@ -25,11 +26,12 @@ from agent_memory.storage.cards import Card
 from agent_memory.storage.codec import SessionTurns, StoredMessage, Turn, changed
 from agent_memory.storage.connection import Pipe, Reader
 from agent_memory.storage.recent import RecentMessages
-from agent_memory.storage.working import SessionStore
+from agent_memory.storage.working import SessionStore, Window
 from agent_memory.timewords import ago, zone_of
 from agent_memory.units import day
 from agent_memory_client.models import (
     AnswerExplanation,
+    Condition,
     Cut,
     MemoryPromptRequest,
     MemoryPromptResponse,
@@ -93,24 +95,29 @@ class RecallService:
         self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False
     ) -> tuple[Prompt, Plan | None]:
         """A prompt and the plan of its search, without counting this as a reading. With `explain` it says how it came about."""
-        request = self._search_request(body)
-        if request is not None and explain:
-            request = request.model_copy(update={"explain": True})
-        if body.session is None and request is None:
-            raise Refused("give a session, a long_term_search, or both", field="session")
+        body = _placed(body)
+        asked = self._search_request(body)
+        if asked is not None and explain:
+            asked = asked.model_copy(update={"explain": True})
+        if body.session is None and asked is None:
+            raise Refused("Either session or long_term_search must be provided", field="session")
+        session = body.session
+        ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
+        request = None if asked is None else self._within(scope, asked, ref, body)
         notices: list[str] = []
         plan = None if request is None else await self._search.prepare(scope, request, optimize_query=optimize_query, paged=False)
-        user = None if request is None else recent.user_of(self._settings, scope, request)
-        state, replies, said_lately = await self._fetch(scope, body.session, plan, user)
-        if plan is not None and state is not None and (narrower := _narrowed(plan.request, state.ref)) is not plan.request:
+        user = None if plan is None else recent.user_of(self._settings, scope, plan.request)
+        state, replies, said_lately = await self._fetch(scope, ref, self._read_window(body), plan, user)
+        narrower = request if asked is None or state is None or state.ref == ref else self._within(scope, asked, state.ref, body)
+        if narrower is not None and state is not None and narrower != request:
             # The session was found by its id alone: it is a user's, and so are the memories that belong into its prompt.
             plan = await self._search.prepare(scope, narrower, optimize_query=optimize_query, paged=False)
             plan, replies = await self._search.run(scope, plan, optimize_query=optimize_query)
-            if user := recent.user_of(self._settings, scope, narrower):
-                said_lately = self._recent.parse(scope, user, (await self._read(lambda pipe: self._recent.queue(pipe, scope, user)))[0])
+            if user := recent.user_of(self._settings, scope, plan.request):
+                said_lately = await self._said_lately(scope, user, plan.request, state.ref)
         elif plan is not None:
             plan, replies = await self._search.current(scope, plan, replies, optimize_query=optimize_query)
-        budget = self._budget(body)
+        budget = await self._budget(body)
         summary = self._summary(state, budget)
         memories: list[Card] = []
         why: AnswerExplanation | None = None
@@ -130,12 +137,12 @@ class RecallService:
             if why is not None:
                 told = {memory.id for memory in news}
                 why.cut += [Cut(memory_id=memory.id, reason="already_shown") for memory in memories if memory.id not in told]
-                why.messages_left_out = len(state.messages) - len(shown)
+                why.messages_left_out = state.total - len(shown)
             memories = news
             listed = lines(memories, plan.request)
-        messages = [said("system", SUMMARY_HEAD + summary)] if summary else []
+        messages = [said("system", SUMMARY_HEAD + escape_frames(summary))] if summary else []
         # Whatever is not the user's is the assistant's.
-        messages += [said("user" if turn.role == "user" else "assistant", turn.content) for turn in shown]
+        messages += map(shown_turn, shown)
         if listed is not None:
             messages.append(said("system", MEMORIES_HEAD + listed))
         messages.append(said("user", body.query))
@@ -147,44 +154,72 @@ class RecallService:
         if wanted is None or wanted is False:
             return None
         request = SearchRequest(limit=self._settings.search.prompt_memories) if wanted is True else wanted
-        session = body.session
-        within = {} if session is None else _within(request, session.user_id, session.namespace)
         # What is in quarantine is shown to no model, whoever asks.
-        return changed(request, text=body.query, quarantined=False, **within)
+        return changed(request, text=body.query, quarantined=False)
+
+    def _within(self, scope: Scope, request: SearchRequest, ref: SessionRef | None, body: MemoryPromptRequest) -> SearchRequest:
+        """The search within a session's user and namespace, where it does not name its own.
+
+        In the prompt of a session without a user stands nobody's memory: only what has no user, either.
+        """
+        user, namespace = (body.user_id, body.namespace) if ref is None else (ref.user_id, ref.namespace)
+        update: dict[str, Any] = {}
+        if request.user_id is None and not (request.filter is not None and _names_user(request.filter)):
+            if user:
+                update["user_id"] = UserId(eq=user)
+            elif ref is not None and scope.users is None and not self._settings.search.prompt_all_users:
+                update["user_id"] = UserId(exists=False)
+        if request.namespace is None and namespace:
+            update["namespace"] = Namespace(eq=namespace)
+        return changed(request, **update) if update else request
 
     async def _fetch(
-        self, scope: Scope, session: WorkingMemoryRequest | None, plan: Plan | None, user: str | None
+        self, scope: Scope, ref: SessionRef | None, window: Window, plan: Plan | None, user: str | None
     ) -> tuple[SessionTurns | None, list[Any], list[tuple[SessionRef, StoredMessage]]]:
         """The session, the search's replies and what the user said lately: one round trip (a second finds a session by its id alone)."""
-        ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
         count = 0
 
         def build(pipe: Pipe) -> None:
             nonlocal count
-            if user is not None:
-                self._recent.queue(pipe, scope, user)
+            if user is not None and plan is not None:
+                self._queue_lately(pipe, scope, user, plan.request, ref)
             if ref is not None:
-                self._sessions.queue_turns(pipe, scope, ref)
+                self._sessions.queue_turns(pipe, scope, ref, window)
             if plan is not None and not plan.empty:
                 count = self._search.queue(pipe, plan)
 
         asked = user is not None or ref is not None or (plan is not None and not plan.empty)
         replies = await self._read(build) if asked else []
-        lately = [] if user is None else self._recent.parse(scope, user, replies.pop(0))
+        lately: list[tuple[SessionRef, StoredMessage]] = []
+        if user is not None and plan is not None:
+            lately = self._recent.parse(scope, user, replies.pop(0), recent.beginnings(plan.request), recent.SHARE)
         state: SessionTurns | None = None
         if ref is not None:
             state = self._sessions.parse_turns(replies[: len(replies) - count])
+            if state is not None and state.parted:
+                state = await self._sessions.turns(scope, ref, window)
             if state is None:
                 found = await self._sessions.find(scope, ref.session_id, ref.namespace, ref.user_id)
-                state = await self._sessions.turns(scope, found[0]) if len(found) == 1 else None
+                state = await self._sessions.turns(scope, found[0], window) if len(found) == 1 else None
         return state, replies[len(replies) - count :], lately
 
-    def _budget(self, body: MemoryPromptRequest) -> _Budget:
+    def _queue_lately(self, pipe: Pipe, scope: Scope, user: str, request: SearchRequest, but: SessionRef | None) -> None:
+        """Asks what the user said lately in other sessions than the prompt's, which shows its own messages anyway."""
+        self._recent.queue(pipe, scope, user, but=but, namespaces=recent.namespaces_of(request))
+
+    async def _said_lately(
+        self, scope: Scope, user: str, request: SearchRequest, but: SessionRef
+    ) -> list[tuple[SessionRef, StoredMessage]]:
+        """What the user said lately, in a round trip of its own."""
+        (reply,) = await self._read(lambda pipe: self._queue_lately(pipe, scope, user, request, but))
+        return self._recent.parse(scope, user, reply, recent.beginnings(request), recent.SHARE)
+
+    async def _budget(self, body: MemoryPromptRequest) -> _Budget:
         """How the tokens are shared out: without `max_tokens` only the memories are bounded."""
         most = self._settings.search.prompt_memory_tokens
         if body.max_tokens is None:
             return _Budget(None, most, None)
-        total = max(body.max_tokens - self._counter.count(body.query) - _PER_MESSAGE, 0)
+        total = max(body.max_tokens - await self._counter.counted(body.query) - _PER_MESSAGE, 0)
         return _Budget(int(total * _SUMMARY_SHARE), min(int(total * _MEMORY_SHARE) if body.session else total, most), total)
 
     def _summary(self, state: SessionTurns | None, budget: _Budget) -> str:
@@ -200,16 +235,26 @@ class RecallService:
         spent = sum(self._counter.count(part) + _PER_MESSAGE for part in (summary, listed) if part)
         return max(budget.rest - spent, 0)
 
+    def _named_window(self, session: WorkingMemoryRequest | None) -> int | None:
+        """The window that a prompt names for its model, if it names one."""
+        if session is None or not (session.model_name or session.context_window_max):
+            return None
+        return session.context_window_max or context_window(session.model_name, self._settings.models)
+
+    def _read_window(self, body: MemoryPromptRequest) -> Window:
+        """How much of a session is read: no more than the prompt can show."""
+        given = [tokens for tokens in (self._named_window(body.session), body.max_tokens) if tokens is not None]
+        overhead = 0 if body.max_tokens is None else _PER_MESSAGE
+        return Window(min(given, default=None), self._settings.models.default_context_window, overhead)
+
     def _window(self, state: SessionTurns | None, session: WorkingMemoryRequest | None, left: int | None) -> Sequence[Turn]:
-        """The session's last messages that fit into the model's window and into what is left of the budget."""
-        if state is None or session is None:
+        """The session's last messages that fit into the window, as they were read, and into what is left of the budget."""
+        if state is None:
             return []
-        window: int | None = None
-        if session.model_name or session.context_window_max:
-            window = session.context_window_max or context_window(session.model_name, self._settings.models)
-        if left is not None:
-            window = left if window is None else min(window, left)
-        return state.messages if window is None else fitting(state.messages, window, overhead=_PER_MESSAGE if left is not None else 0)
+        if left is None:
+            return state.messages
+        window = self._named_window(session)
+        return fitting(state.messages, left if window is None else min(window, left), overhead=_PER_MESSAGE)
 
     async def _memories(
         self,
@@ -268,20 +313,23 @@ def _without_shown(memories: list[Card], state: SessionTurns, shown: Sequence[Tu
     ]
 
 
-def _narrowed(request: SearchRequest, ref: SessionRef) -> SearchRequest:
-    """The search within a session's user and namespace, where it does not name its own; the same object when nothing is to be added."""
-    update = _within(request, ref.user_id, ref.namespace)
-    return request.model_copy(update=update) if update else request
+def _placed(body: MemoryPromptRequest) -> MemoryPromptRequest:
+    """The request with its own user and namespace as the session's. Raises BadInput when the session names others."""
+    session = body.session
+    if session is None or not (body.user_id or body.namespace):
+        return body
+    for name in ("user_id", "namespace"):
+        own, other = getattr(session, name), getattr(body, name)
+        if own and other and own != other:
+            raise BadInput(f"is another than session.{name}: name one of the two", field=name)
+    update = {"user_id": session.user_id or body.user_id, "namespace": session.namespace or body.namespace}
+    return changed(body, session=changed(session, **update))
 
 
-def _within(request: SearchRequest, user: str | None, namespace: str | None) -> dict[str, Any]:
-    """What is to be added to a search for that."""
-    update: dict[str, Any] = {}
-    if request.user_id is None and user:
-        update["user_id"] = UserId(eq=user)
-    if request.namespace is None and namespace:
-        update["namespace"] = Namespace(eq=namespace)
-    return update
+def _names_user(condition: Condition) -> bool:
+    """Whether joined conditions say whose memories are meant."""
+    joined = [*(condition.and_ or ()), *(condition.or_ or ()), *((condition.not_,) if condition.not_ else ())]
+    return condition.user_id is not None or any(map(_names_user, joined))
 
 
 def lines(memories: Sequence[Card], request: SearchRequest) -> str:
@@ -305,5 +353,4 @@ def lines(memories: Sequence[Card], request: SearchRequest) -> str:
 def line(memory: Card, now: datetime, zone: tzinfo) -> str:
     """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
     when = memory.when.astimezone(zone)
-    name = " ".join(memory.id.splitlines())
-    return f"- [{day(when)}, {ago(when, now)}; {memory.memory_type}] {' '.join(memory.text.split())} (ID: {name})"
+    return f"- [{day(when)}, {ago(when, now)}; {memory.memory_type}] {one_line(memory.text)} (ID: {shown_id(memory.id)})"

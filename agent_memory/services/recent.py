@@ -15,7 +15,7 @@ from agent_memory.suspicion import suspicion
 from agent_memory_client.models import MemoryRecord, SearchRequest
 
 # A message must hold this share of the query's words to be an answer; nothing ranks it against the memories yet.
-_SHARE = 1 / 3
+SHARE = 1 / 3
 _MOST = 5
 _FILTERS = ("session_id", "topics", "entities", "created_at", "last_accessed", "memory_type", "extraction_strategy", "event_date")
 
@@ -35,6 +35,16 @@ def user_of(settings: Settings, scope: Scope, request: SearchRequest) -> str | N
     return user.eq if scope.users is None or user.eq in scope.users else None
 
 
+def namespaces_of(request: SearchRequest) -> Sequence[str] | None:
+    """The only namespaces whose messages count, for a request of `user_of`; None for all."""
+    return None if request.namespace is None or request.namespace.eq is None else (request.namespace.eq,)
+
+
+def beginnings(request: SearchRequest) -> Sequence[Sequence[bytes]]:
+    """What the words of a query may begin with in a message."""
+    return analysis.beginnings(request.text or "")
+
+
 def matching(
     settings: Settings, request: SearchRequest, here: SessionRef | None, messages: Sequence[tuple[SessionRef, StoredMessage]]
 ) -> list[Card]:
@@ -49,10 +59,10 @@ def matching(
         if ref == here or (namespace is not None and ref.namespace != namespace):
             continue
         text = own_words(stored.message.content, stored.message.role)
-        if settings.longterm.quarantine and suspicion(text, of_user=stored.message.role == "user"):
-            continue
         share = len(wanted.intersection(analysis.terms(text))) / len(wanted)
-        if share >= _SHARE and analysis.carries_information(text):
+        if share < SHARE or (settings.longterm.quarantine and suspicion(text, of_user=stored.message.role == "user")):
+            continue
+        if analysis.carries_information(text):
             found.append((share, ref, stored, text))
     found.sort(key=lambda one: -one[0])
     return [_card(message_memory(ref, stored, text), share) for share, ref, stored, text in found[: min(_MOST, request.limit)]]

@@ -15,7 +15,7 @@ from agent_memory.services.listing import Listing
 from agent_memory.services.near_duplicates import Shown
 from agent_memory.services.ordering import Ordering, by_age
 from agent_memory.services.pages import Page
-from agent_memory.services.plans import Places, Plan, Ranked, Ranking
+from agent_memory.services.plans import Places, Plan, Ranked, Ranking, filters_content
 from agent_memory.services.queries import QueryReader
 from agent_memory.services.usage import UsageLog
 from agent_memory.settings import Settings
@@ -138,8 +138,9 @@ class SearchService:
         counted = replies[1] if plan.around is None else replies.pop()
         if not self._queries.outrun(plan, parse_hits(counted).total):
             return plan, replies
-        plan = await self.prepare(scope, plan.request, optimize_query=optimize_query, anew=True, paged=plan.paged)
-        return await self.run(scope, plan)
+        new = await self.prepare(scope, plan.request, optimize_query=optimize_query, anew=True, paged=plan.paged)
+        # What was said of the query as it came is not known of the one that was planned.
+        return await self.run(scope, replace(new, notices=list(dict.fromkeys([*plan.notices, *new.notices]))))
 
     def queue(self, pipe: Pipe, plan: Plan) -> int:
         """Puts the plan's commands on a pipeline; returns how many replies they give, which `current` takes."""
@@ -175,14 +176,17 @@ class SearchService:
         store.queue_count(pipe, clause, past=past)
         if plan.mode is SearchModeEnum.SEMANTIC:
             return 2
-        words(clause, terms=plan.terms)
+        if plan.terms:
+            words(clause, terms=plan.terms)
+        lists = 1 + bool(plan.terms)
         if plan.span is None:
-            return 3
+            return 1 + lists
         # What belongs to the time may be far down in the other lists, so it has lists of its own. Its date answers the words of time.
         within = filters.during(clause, plan.span.start, plan.span.end)
         store.queue_nearest(pipe, within, plan.vector, plan.depth, times, past=past)
-        words(within, terms=plan.subject or plan.terms)
-        return 5
+        if plan.terms:
+            words(within, terms=plan.subject or plan.terms)
+        return 1 + 2 * lists
 
     async def ranking(self, scope: Scope, plan: Plan, replies: Sequence[Any]) -> Ranking:
         """The order of what the replies brought, with all that has a say in it."""
@@ -218,16 +222,18 @@ class SearchService:
             total = first.total if len(answers) == 1 else answers[1].total
             order = [(max(0.0, alike), name) for alike, name in _best_first(near)]
             return Ranking(total, Places(order, lambda score, name: Ranked(name, score, 1.0 - near[name]), created, accessed))
-        words = dict(zip(answers[2].names, answers[2].values, strict=True))
+        more = [dict(zip(answer.names, answer.values, strict=True)) for answer in answers[2:]]
+        # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
+        words = more.pop(0) if plan.terms else {}
         last_word = min(words.values()) if len(words) >= plan.depth else 0.0
         in_time, also = frozenset[str](), frozenset[str]()
         if plan.span is not None:
-            timely = [dict(zip(answer.names, answer.values, strict=True)) for answer in answers[3:5]]
-            in_time = frozenset(timely[0]) | frozenset(timely[1])
-            near |= {name: 1.0 - distance for name, distance in timely[0].items()}
+            timely_near, timely_words = more[0], more[1] if plan.terms else {}
+            in_time = frozenset(timely_near) | frozenset(timely_words)
+            near |= {name: 1.0 - distance for name, distance in timely_near.items()}
             also = frozenset(words) if plan.subject else frozenset(words) | in_time
             # Only what is asked beside the time tells which memories of that time fit.
-            words = {name: value for name, value in words.items() if name not in in_time} | timely[1]
+            words = {name: value for name, value in words.items() if name not in in_time} | timely_words
         total = answers[1].total
         if plan.phrases:
             # Only the index of words knows phrases, and a hybrid search must have them.
@@ -253,13 +259,17 @@ class SearchService:
         in_time: frozenset[str],
         also: frozenset[str],
     ) -> tuple[list[ranking.Scored], list[ranking.Scored]]:
-        """What both lists make of the memories: those that are answers, and those that are not near enough."""
+        """What both lists make of the memories: those that are answers, and, in a prompt, those that are not near enough."""
         request = plan.request
         alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ranking.ALPHA
         fused = ranking.fuse(near, words, alpha, last_word=last_word, known=in_time)
         if in_time:
             fused = ranking.timed(fused, in_time, ranking.FITS if plan.subject else 0.0)
-        return ranking.relevant(fused, near, words, self._settings.search.min_similarity, also)
+        if not plan.floored:
+            return fused, []
+        kept, dropped = ranking.relevant(fused, near, words, self._settings.search.min_similarity, also)
+        # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
+        return (kept, dropped) if kept or not filters_content(request) else (dropped, [])
 
     def page(self, plan: Plan, found: Ranking, without: Collection[str] = ()) -> list[Ranked]:
         """The request's page of a ranking, some memories left out."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.errors import Conflict
+from agent_memory.errors import Conflict, IdTaken
 from agent_memory.sameness import begins_at, ends_at, is_plain, is_turn
 from agent_memory.scope import Scope
-from agent_memory.storage.decisions import Add, AddEvidence, Decision, DecisionStore, Origin, Supersede, Update
+from agent_memory.storage.decisions import STATED, Add, AddEvidence, Decision, DecisionStore, Origin, Supersede, Update
 from agent_memory.storage.memories import MemoryStore
 from agent_memory.storage.neighbours import Held, NeighbourStore
+from agent_memory.storage.owner_scripts import owner_name
 from agent_memory.storage.records import Found, evidence_of, standing
 from agent_memory.timewords import names_relative_time
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
@@ -17,20 +18,28 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 _TRIES = 16
 # How far back a fact that is learned late looks for its place.
 _MOST_FORMER = 50
-STATED = Origin("client", "stated by a client")
 
 
 async def store_settled(
     store: MemoryStore, neighbours: NeighbourStore, decisions: DecisionStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
 ) -> None:
-    """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself."""
+    """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself.
+
+    Raises IdTaken.
+    """
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
         again = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
         if not again:
             return
         decided = await decide(store, neighbours, scope, again, dedupe=dedupe)
-        settled = [record.id for record, some in decided if (await decisions.commit(scope, some, STATED)).done]
+        settled: set[str] = set()
+        for record, some in decided:
+            outcome = await decisions.commit(scope, some, STATED)
+            if outcome.taken:
+                raise IdTaken([record.id])
+            if outcome.done:
+                settled.add(record.id)
         records = [record for record in again if record.id not in settled]
         if not records:
             return
@@ -108,7 +117,9 @@ async def _inserted(store: MemoryStore, scope: Scope, record: MemoryRecord, curr
     """Puts a fact that was learned late among the former facts of its slot: it was true until the next began, and ends the one before."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
-        before = [one for one in await store.find(scope, current.record.supersedes or []) if one is not None]
+        # Whoever wrote it may have named anything there.
+        found = await store.find(scope, current.record.supersedes or [])
+        before = [one for one in found if one is not None and owner_name(one.record) == owner_name(record)]
         later = [one for one in before if begins_at(one.record) > begins]
         if not later:
             break

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from pydantic_core import to_json
+
 from agent_memory.errors import BadInput, TooLarge
 from agent_memory.settings import LimitSettings
 from agent_memory_client.models import MemoryMessage, MemoryRecord
@@ -22,12 +24,27 @@ class Sizes:
         self._depth = settings.json_depth < kept["json_depth"].default
 
     def messages(self, messages: Sequence[MemoryMessage]) -> None:
-        """Raises TooLarge for a message whose content is too long."""
+        """Raises TooLarge for a message that is too long with all that stands beside its text, BadInput for what is nested too deeply."""
         most = self._settings.message_bytes
         # No character takes more than four bytes.
         for place, message in enumerate(messages):
             if len(message.content) * 4 > most:
                 _check_text(f"messages.{place}.content", message.content, most, "MAX_MESSAGE_BYTES")
+            if message.content_parts is not None or message.own_fields:
+                self._beside(message, f"messages.{place}.")
+
+    def _beside(self, message: MemoryMessage, prefix: str) -> None:
+        fields = dict(message.own_fields)
+        # The parts hold the text once more; of the two that is written longer.
+        fields["content"] = message.content if message.content_parts is None else message.content_parts
+        for name, value in fields.items():
+            self.json(value, f"{prefix}{name}")
+        sizes = {name: len(to_json(value)) for name, value in fields.items()}
+        most, whole = self._settings.message_bytes, sum(sizes.values())
+        if whole > most:
+            largest = f"{prefix}{max(sizes, key=sizes.__getitem__)}"
+            message_text = f"{largest} is the largest part of a message of {whole} bytes, more than {most} (MAX_MESSAGE_BYTES): shorten it"
+            raise TooLarge(message_text, field=largest, limit=most)
 
     def memories(self, records: Sequence[MemoryRecord]) -> None:
         """Raises TooLarge for a text, BadInput for tags and metadata of a memory."""

@@ -33,9 +33,15 @@ class TokenGate:
     def __init__(self, settings: AuthSettings, store: TokenStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._clock = clock
-        self._secret = settings.secret.get_secret_value().encode() if settings.secret else b""
+        self._given_secret = settings.secret.get_secret_value().encode() if settings.secret else b""
+        self._secret = self._given_secret
         self._admin = settings.admin_token.get_secret_value() if settings.admin_token else None
         self._known: dict[str, tuple[Principal, float]] = {}
+
+    def renew(self) -> None:
+        """Another store is in use from now on, with other keys and a secret of its own."""
+        self._secret = self._given_secret
+        self._known.clear()
 
     async def admit(self, credential: str) -> Principal:
         """Who sent this key. Raises Unauthenticated, RedisUnavailable."""

@@ -39,7 +39,8 @@ def check_view(body: CreateSummaryViewRequest) -> None:
         raise Refused("views of working memory are not supported: use source long_term", field="source")
     unknown = sorted(set(body.group_by) - GROUP_FIELDS.keys())
     if unknown:
-        raise Refused(f"{unknown[0][:100]} is no field to group by: use {', '.join(GROUP_FIELDS)}", field="group_by")
+        names = ", ".join(name[:100] for name in unknown[:10])
+        raise Refused(f"Unsupported group_by fields: {names}; use {', '.join(GROUP_FIELDS)}", field="group_by")
     if len(set(body.group_by)) != len(body.group_by):
         raise Refused("name each field to group by once", field="group_by")
     unknown = sorted(body.filters.keys() - FILTER_FIELDS.keys())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from time import monotonic
 
 import numpy as np
 
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.extractive import central_sentences
@@ -28,7 +29,11 @@ NO_MODEL = "no language model is configured: the most central memories are shown
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
 _MEMORY_TOKENS = 1_000
+# What a prompt adds to a memory.
+_SHOWN_TOKENS = 40
 _SUMMARY_WORDS = 400
+_ANSWER_TOKENS = _SUMMARY_WORDS * 4
+_LEAST_TOKENS = 96
 _SUMMARY_TOKENS = 600
 _LINE_TOKENS = 120
 # Answers with which a model declines; they never are a summary.
@@ -79,23 +84,43 @@ class ViewSummarizer:
         self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], found: Sequence[Found], seconds: float | None
     ) -> str:
         """The model's summary of the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
-        room = min(_PROMPT_TOKENS, chat.context_window // 2)
+        deadline = None if seconds is None else monotonic() + seconds
+        most: int | None = None
+        while True:
+            left = chat.room(summarize_group([], group, instructions=view.prompt, max_words=_SUMMARY_WORDS), ViewSummary)
+            if left < _LEAST_TOKENS and chat.context.limit.certain:
+                raise chat.context.no_room()
+            answer = min(_ANSWER_TOKENS, max(left // 3, _LEAST_TOKENS))
+            room = max(min(_PROMPT_TOKENS, left - answer, most or _PROMPT_TOKENS), _LEAST_TOKENS)
+            shown = self._shown(found, room)
+            asked = summarize_group(shown, group, instructions=view.prompt, max_words=min(_SUMMARY_WORDS, answer // 2))
+            timeout = None if deadline is None else max(deadline - monotonic(), 0.0)
+            try:
+                told = (await chat.structured(asked, ViewSummary, max_tokens=answer, timeout=timeout)).summary.strip()
+            except ContextExceeded:
+                used = min(room, sum(self._counter.count(one.content) + _SHOWN_TOKENS for one in shown))
+                if used < 2 * _LEAST_TOKENS:
+                    raise
+                most = used // 2
+                continue
+            if not told or told.strip(".! ").casefold() in _DECLINED:
+                raise ModelAnswerInvalid("the model gave no summary", reason="declined")
+            return told
+
+    def _shown(self, found: Sequence[Found], room: int) -> list[PromptMessage]:
+        """The newest memories that have room, as the prompt shows them."""
         shown: list[PromptMessage] = []
         for number, one in enumerate(found, start=1):
             record = one.record
-            text = self._counter.truncate(record.text, min(_MEMORY_TOKENS, room))
-            room -= self._counter.count(text) + 30
+            text = self._counter.truncate(record.text, max(min(_MEMORY_TOKENS, room - _SHOWN_TOKENS), 1))
+            room -= self._counter.count(text) + _SHOWN_TOKENS
             if shown and room < 0:
                 break
             said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
             # The newest come first, and at equal times the one that was found later is the older one.
             role = said_by if isinstance(said_by, str) else record.memory_type.value
             shown.append(PromptMessage(len(found) - number, role, text, record.event_date or record.created_at))
-        asked = summarize_group(shown, group, instructions=view.prompt, max_words=_SUMMARY_WORDS)
-        told = (await chat.structured(asked, ViewSummary, max_tokens=_SUMMARY_WORDS * 4, timeout=seconds)).summary.strip()
-        if not told or told.strip(".! ").casefold() in _DECLINED:
-            raise ModelAnswerInvalid("the model gave no summary", reason="declined")
-        return told
+        return shown
 
     async def _central(self, found: Sequence[Found]) -> str:
         """The most central of the memories by their stored vectors, in time order, a line each; the newest where none is embedded yet."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
+from pydantic_core import from_json
 from ulid import ULID
 
+from agent_memory.chat_messages import Linked, counted, lacks_calls, whole_from
 from agent_memory.errors import BadInput, NotFound
 from agent_memory.identity import is_repeatable, made_id
 from agent_memory.llm.catalog import context_window
@@ -23,8 +24,9 @@ from agent_memory.services.extraction_rules import check_strategy
 from agent_memory.services.limits import MemoryLimit
 from agent_memory.services.sizes import Sizes
 from agent_memory.settings import Settings
-from agent_memory.storage.codec import SessionState, StoredMessage, encode_own, from_micros, made
-from agent_memory.storage.working import NewMessage, SessionStore, SessionWrite
+from agent_memory.storage.codec import SessionState, StoredMessage, encode_beside, from_micros, made, with_beside
+from agent_memory.storage.keyed_ids import KeyedIds
+from agent_memory.storage.working import NewMessage, SessionStore, SessionWrite, Window
 from agent_memory_client.models import (
     ANSWER,
     AckResponse,
@@ -32,10 +34,14 @@ from agent_memory_client.models import (
     AppendMessagesResponse,
     MemoryMessage,
     MemoryRecord,
+    MemoryTypeEnum,
     SessionListResponse,
     UpdateWorkingMemory,
     WorkingMemoryResponse,
 )
+
+# How many times as many messages as were asked for are looked at for the calls that they answer.
+_FAR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +57,14 @@ class WorkingMemoryService:
     """Sessions as the API offers them."""
 
     def __init__(
-        self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, *, extracts: bool
+        self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, ids: KeyedIds, *, extracts: bool
     ) -> None:
         self._settings = settings
         self._sizes = Sizes(settings.limits)
         self._memory_limit = memory_limit
         self._store = store
         self._counter = counter
+        self._ids = ids
         self._extracts = extracts
 
     async def put(
@@ -71,8 +78,14 @@ class WorkingMemoryService:
         model_name: str | None = None,
         context_window_max: int | None = None,
         if_match: str | None = None,
+        shown_as_semantic: bool = False,
     ) -> SessionAnswer:
-        """Replaces a session. The body's namespace and user count before the query's. Raises BadInput, VersionMismatch."""
+        """Replaces a session. The body's namespace and user count before the query's.
+
+        Raises BadInput, VersionMismatch, and Forbidden or IdTaken for memories that the caller could not create, as for a creation of them.
+
+        With `shown_as_semantic` the caller is shown procedural memories as semantic ones: those sent back as they were shown stay so.
+        """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         timed = self._check_times(body.messages)
         self._sizes.messages(body.messages)
@@ -81,8 +94,10 @@ class WorkingMemoryService:
         self._sizes.json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
         check_strategy(body.long_term_memory_strategy)
         messages = _with_stable_ids(body.messages)
-        memories = [_with_stable_id(ref, record) for record in body.memories]
-        waiting = {r.id: encode_own(r) for r in memories if r.persisted_at is None} if self._settings.longterm.enabled else {}
+        memories = [self._with_stable_id(ref, record) for record in body.memories]
+        if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
+            memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
+        waiting = [place for place, one in enumerate(memories) if one.persisted_at is None] if self._settings.longterm.enabled else []
         await self._room(scope, body.messages, len(waiting))
         # Only what the client named: an absent time must not count as given.
         given = body.model_fields_set
@@ -90,9 +105,9 @@ class WorkingMemoryService:
             mode="put",
             messages=await self._new(messages),
             context=body.context or None,
-            context_tokens=self._counter.count(body.context) if body.context else 0,
+            context_tokens=await self._counter.counted(body.context) if body.context else 0,
             data=body.data,
-            memories=[record.model_dump(mode="json") for record in memories],
+            memories=memories,
             waiting=waiting,
             strategy=body.long_term_memory_strategy,
             ttl_seconds=None if body.ttl_seconds is None else max(body.ttl_seconds, 0),
@@ -101,9 +116,12 @@ class WorkingMemoryService:
             last_accessed=body.last_accessed if "last_accessed" in given else None,
             if_match=if_match,
             fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
+            empty=_empty(messages),
             **self._window_fields(model_name, context_window_max),
         )
         written = await self._store.write(scope, ref, change)
+        for place, beside in written.kept:
+            messages[place] = with_beside(messages[place], from_json(beside))
         session = {
             **body.__dict__,
             "namespace": ref.namespace,
@@ -129,9 +147,10 @@ class WorkingMemoryService:
         await self._room(scope, body.messages)
         change = SessionWrite(
             mode="append",
-            messages=await self._new(_with_made_ids(body.messages)),
+            messages=await self._new(with_made_ids(body.messages)),
             if_match=if_match,
             fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
+            empty=_empty(body.messages),
             **self._window_fields(body.model_name, body.context_window_max),
         )
         written = await self._store.write(scope, ref, change)
@@ -159,14 +178,17 @@ class WorkingMemoryService:
     ) -> SessionAnswer:
         """A session, or the only one of that id when the caller left out its namespace or user. Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
-        ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last)
+        named = self._window(model_name, context_window_max) if model_name or context_window_max else None
+        # What would be left out again is not read.
+        window = None if named is None or last is not None else Window(named, named)
+        ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last, window)
         if ref is None:
             raise NotFound(f"Session {session_id} not found")
-        messages = ref.messages
+        messages: Sequence[StoredMessage] = ref.messages
         if last is not None:
+            messages = await self._last(scope, ref, last)
             messages = sorted(messages, key=lambda stored: stored.message.created_at)
-        if model_name or context_window_max:
-            messages = fitting(messages, self._window(model_name, context_window_max))
+            messages = messages if named is None else fitting(messages, named)
         return SessionAnswer(self._view(ref, messages, model_name, context_window_max), ref.version)
 
     async def patch_data(
@@ -206,29 +228,52 @@ class WorkingMemoryService:
         total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
         return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
-    async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None) -> SessionState | None:
-        state = await self._store.get(scope, ref, last)
+    async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None, window: Window | None) -> SessionState | None:
+        state = await self._store.get(scope, ref, last, window)
         if state is None:
             found = await self._store.find(scope, ref.session_id, ref.namespace, ref.user_id)
             if len(found) == 1:
-                state = await self._store.get(scope, found[0], last)
+                state = await self._store.get(scope, found[0], last, window)
         return state
+
+    async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
+        """The last messages of a session of which so many were read: answers come with the calls that they answer, or not at all."""
+        read, messages = last, state.messages
+        while len(messages) == read and lacks_calls(messages):
+            # The calls stand before what was read: most of the time a few messages. Answers whose calls were never there are found nowhere.
+            read = 2 * read + 10
+            more = await self._store.get(scope, state.ref, read)
+            messages = messages if more is None else more.messages
+            if read > _FAR * last and whole_from(messages, len(messages) - last) > 0:
+                break
+        return messages[whole_from(messages, len(messages) - last) :]
 
     async def _new(self, messages: Sequence[MemoryMessage]) -> list[NewMessage]:
         longterm = self._settings.longterm
         wanted = longterm.enabled and (longterm.promote_messages or self._extracts)
-        tokens = await self._counter.count_messages([(message.role, message.content) for message in messages])
+        read = [counted(message) for message in messages]
+        tokens = await self._counter.count_messages([(message.role, text) for message, (text, _) in zip(messages, read, strict=True)])
         return [
-            NewMessage(message, number, wanted and message.discrete_memory_extracted == "f")
-            for message, number in zip(messages, tokens, strict=True)
+            NewMessage(message, number + more, wanted and _is_promoted(message))
+            for message, number, (_, more) in zip(messages, tokens, read, strict=True)
         ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
         """Raises TooMany when there is no room for the memories that these messages, and so many memories, are promoted to."""
         longterm = self._settings.longterm
         if longterm.enabled and longterm.promote_messages:
-            memories += sum(message.discrete_memory_extracted == "f" for message in messages)
+            memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)
+
+    def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
+        """A memory whose id the client left out gets one made of its text and place, so that the same PUT again adds none.
+
+        By the id alone, nobody can find out whether somebody else's session holds a text.
+        """
+        if "id" in record.model_fields_set:
+            return record
+        parts = (ref.namespace, ref.user_id, ref.session_id, record.memory_type.value, record.text)
+        return record.model_copy(update={"id": self._ids.of("own", *parts)})
 
     def _check_times(self, messages: Sequence[MemoryMessage]) -> bool:
         """Whether all messages say when they were said. Raises BadInput."""
@@ -288,6 +333,7 @@ class WorkingMemoryService:
             user_id=state.ref.user_id,
             messages=[_seen(stored, state, self._extracts) for stored in messages],
             memories=records,
+            refused_memories=state.refused or None,
             data=state.data or {},
             context=state.context,
             tokens=state.client_tokens,
@@ -300,7 +346,7 @@ class WorkingMemoryService:
         )
 
 
-class _HasTokens(Protocol):
+class _HasTokens(Linked, Protocol):
     @property
     def tokens(self) -> int: ...
 
@@ -309,15 +355,28 @@ Counted = TypeVar("Counted", bound=_HasTokens)
 
 
 def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
-    """The longest run of last messages whose tokens, each with an overhead, fit into a window; the last one in any case."""
-    kept: list[Counted] = []
-    left = window
+    """The longest run of last messages whose tokens, each with an overhead, fit into a window; the last one in any case.
+
+    A call and its answers stay together: they are all in it or all left out.
+    """
+    start, left = len(messages), window
     for stored in reversed(messages):
         left -= stored.tokens + overhead
-        if kept and left < 0:
+        if start < len(messages) and left < 0:
             break
-        kept.append(stored)
-    return kept[::-1]
+        start -= 1
+    return list(messages[whole_from(messages, start) :])
+
+
+def _is_promoted(message: MemoryMessage) -> bool:
+    """Whether a message is to be looked at by background work: its text is what is remembered, a call alone is nothing to remember."""
+    return message.discrete_memory_extracted == "f" and bool(message.content) and not message.content.isspace()
+
+
+def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
+    """The places of messages that hold neither a text nor anything beside it."""
+    blank = [place for place, message in enumerate(messages) if not message.content]
+    return [place for place in blank if not (messages[place].content_parts or messages[place].own_fields)]
 
 
 def _seen(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
@@ -330,19 +389,21 @@ def _seen(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryM
     return message
 
 
-def _with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
+def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
     """Messages to append. Saying the same twice is no repetition unless an Idempotency-Key says so: ids then follow from that."""
     if not is_repeatable():
         return messages
     return [one if "id" in one.model_fields_set else one.model_copy(update={"id": made_id()}) for one in messages]
 
 
-def _with_stable_id(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-    """A memory whose id the client left out gets one made of its text and place, so that the same PUT again adds none."""
-    if "id" in record.model_fields_set:
-        return record
-    parts = json.dumps([ref.namespace, ref.user_id, ref.session_id, record.memory_type.value, record.text])
-    return record.model_copy(update={"id": str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))})
+def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
+    """Memories that a session held as procedural, and that come back as semantic, as what they are."""
+    return [
+        record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
+        if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC
+        else record
+        for record in memories
+    ]
 
 
 def _with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
@@ -352,9 +413,10 @@ def _with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
     seen: Counter[tuple[str, str]] = Counter()
     named: list[MemoryMessage] = []
     for message in messages:
-        said = (message.role, message.content)
+        beside = encode_beside(message)
+        said = (message.role, f"{message.content}\0{beside}" if beside else message.content)
         if "id" not in message.model_fields_set:
-            h = blake2b(f"{message.role}\0{seen[said]}\0{message.content}".encode(), digest_size=10)
+            h = blake2b(f"{message.role}\0{seen[said]}\0{said[1]}".encode(), digest_size=10)
             # A ULID's first six bytes are a time; the message's own if it has one.
             moment = message.created_at.timestamp() if "created_at" in message.model_fields_set else 0.0
             stamp = int(max(moment, 0.0) * 1000).to_bytes(6, "big") if moment < 2**48 / 1000 else bytes(6)

@@ -39,7 +39,7 @@ _FIELDS = ("c", "t", "j", "ra", "ro", "rt")
 # HMGET of these, as `wire.packed` has it, before and after its key: ten of them are asked for again and again.
 _ASK = b"*%d\r\n$5\r\nHMGET\r\n" % (len(_FIELDS) + 2)
 _FOR_FIELDS = b"".join(b"$%d\r\n%b\r\n" % (len(name), name.encode()) for name in _FIELDS)
-_EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields) | {"message_ids": []}
+_EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
 
 
 class Row(NamedTuple):
@@ -213,7 +213,7 @@ def _decode(raw: bytes) -> _Body:
         if values[name] is None:
             values[name] = []
     if pieces := body.get("evidence"):
-        values["evidence"] = [{**_EVIDENCE, **piece} for piece in pieces]
+        values["evidence"] = [{**_EVIDENCE, "message_ids": [], **piece} for piece in pieces]
     return _Body(values)
 
 

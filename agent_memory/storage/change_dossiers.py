@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -109,6 +109,12 @@ def _renamed(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
     if any(at < len(line) and line[at] not in names for at in places):
         return None
     return [names[word] if at in places else word for at, word in enumerate(line)]
+
+
+def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
+    """A line with other ids of the memories that it names."""
+    places = _NAMES[line[0]]
+    return [named(word) if at in places else word for at, word in enumerate(line)]
 
 
 def checked_line(line: Any) -> list[str]:

@@ -23,7 +23,7 @@ from agent_memory.errors import AgentMemoryError, StartupError
 from agent_memory.storage.connection import connect, redis_errors, server_info
 from agent_memory.storage.indexes import some_index
 from agent_memory.storage.keys import Keys
-from agent_memory.storage.wire import LeanPool
+from agent_memory.storage.wire import Gate, LeanPool
 
 log = logging.getLogger(__name__)
 
@@ -38,18 +38,23 @@ class Place:
         self.url = url
         self.clustered = clustered
         self.moved = asyncio.Event()
-        """Set when the address changes; another one stands here then."""
+        """Set when the address changes, or the store in it; another one stands here then."""
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
         """For people: that this is a cluster, and how many buckets there are if there are several."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
-    def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3) -> aioredis.Redis:
+    def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: Gate | None = None) -> aioredis.Redis:
         """A client as `connection.connect` makes it, which follows the bucket."""
-        client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol)
+        client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
         self._clients.append(client)
         return client
+
+    def renew(self) -> None:
+        """Tells those who wait for `moved` that they must begin anew here: another store is in use from now on."""
+        moved, self.moved = self.moved, asyncio.Event()
+        moved.set()
 
     async def move(self, url: str) -> None:
         """From now on everything goes to this node; what is on its way is answered by the former one."""
@@ -57,8 +62,7 @@ class Place:
         parts = urlsplit(url)
         for client in self._clients:
             await cast("LeanPool", client.connection_pool).go_to(parts.hostname or "", parts.port or 6379)
-        moved, self.moved = self.moved, asyncio.Event()
-        moved.set()
+        self.renew()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,17 @@ async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_
         if place is None:
             raise StartupError(f"no node of the Redis Cluster at {shown} has slot {key_slot(keys.root.encode())}, that of {keys.root}")
     return [Place(place, clustered=True) for _, place in found if place is not None]
+
+
+async def store_begun(client: aioredis.Redis, home: Keys) -> bool:
+    """Whether a server has begun a store under these keys. Changes nothing, and makes no index."""
+    with redis_errors():
+        if await client.exists(home.config):
+            return True
+        try:
+            return await some_index(client, home)
+        except ResponseError:  # A Redis without the query engine: whoever needs that says so.
+            return False
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, wanted: int) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import from_json, to_json
 
-from agent_memory.scope import SessionRef
+from agent_memory.chat_messages import Links, links_of
+from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage.decoded import Decoded
 from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRecord, MemoryStrategyConfig, MemoryTypeEnum
 
@@ -70,14 +72,54 @@ class StoredMessage(NamedTuple):
     message: MemoryMessage
     promote: bool = True
 
+    @property
+    def links(self) -> Links | None:
+        """The calls and answers of the message; None for text alone."""
+        message = self.message
+        if message.content_parts is None and not message.own_fields:
+            return None
+        return links_of(message.role, message.content_parts, message.own_fields)
+
 
 def message_identity(message: MemoryMessage) -> str:
-    """What makes a message the same when it is written again: its id and what it says."""
+    """What makes a message the same when it is written again: its id and what it says, and behind that what it holds beside its text."""
     h = blake2b(message.role.encode() + b"\0" + message.content.encode(), digest_size=9)
-    return f"{message.id}\n{h.hexdigest()}"
+    plain = f"{message.id}\n{h.hexdigest()}"
+    if not (beside := beside_of(message)):
+        return plain
+    return f"{plain}\n{blake2b(json.dumps(beside, sort_keys=True).encode(), digest_size=9).hexdigest()}"
+
+
+def beside_of(message: MemoryMessage) -> dict[str, Any]:
+    """What a message holds beside its text: its parts, why there is no content, and its own fields."""
+    beside: dict[str, Any] = {}
+    if message.content_parts is not None:
+        beside["p"] = message.content_parts
+    if message.no_content is not None:
+        beside["n"] = message.no_content
+    if fields := message.own_fields:
+        beside["f"] = fields
+    return beside
+
+
+def with_beside(message: MemoryMessage, beside: Mapping[str, Any]) -> MemoryMessage:
+    """The message with what stands beside the text of a stored one."""
+    found = message.model_copy(update={"content_parts": beside.get("p"), "no_content": beside.get("n")})
+    _set(found, "__pydantic_extra__", dict(beside.get("f", ())))
+    return found
+
+
+def encode_beside(message: MemoryMessage) -> str:
+    """What a message holds beside its text, as it stands behind "x" in the JSON of `encode_message`; "" for nothing.
+
+    Journals are written without it: nothing of it is remembered.
+    """
+    beside = beside_of(message)
+    return to_json(beside).decode() if beside else ""
 
 
 def encode_message(message: MemoryMessage) -> str:
+    """A message's text and what is known of it."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if message.discrete_memory_extracted == "t":
         body["f"] = 1
@@ -98,8 +140,13 @@ def decode_entry(raw: bytes) -> StoredMessage:
         "created_at": datetime.fromisoformat(body["t"]),
         "persisted_at": datetime.fromisoformat(body["p"]) if "p" in body else None,
         "discrete_memory_extracted": "t" if "f" in body else "f",
+        "content_parts": None,
+        "no_content": None,
     }
-    return StoredMessage(int(seq), int(tokens), made(MemoryMessage, values), promote)
+    message = made(MemoryMessage, values)
+    if (beside := body.get("x")) is not None:
+        message = with_beside(message, beside)
+    return StoredMessage(int(seq), int(tokens), message, promote)
 
 
 class Turn(NamedTuple):
@@ -109,12 +156,23 @@ class Turn(NamedTuple):
     id: str
     role: str
     content: str
+    beside: Mapping[str, Any] | None = None
+    """What it holds beside its text: parts (p), why there is no content (n), its own fields (f)."""
+
+    @property
+    def links(self) -> Links | None:
+        """The calls and answers of the message; None for text alone."""
+        beside = self.beside
+        return None if beside is None else links_of(self.role, beside.get("p"), beside.get("f", _NO_FIELDS))
+
+
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 def _turn(raw: bytes) -> Turn:
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
-    return Turn(int(tokens), body["i"], body["r"], body["c"])
+    return Turn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
 
 
 decode_turn = Decoded(_turn)
@@ -138,6 +196,7 @@ class SessionState:
     data: dict[str, Any] | None = None
     memories: list[dict[str, Any]] = field(default_factory=list)
     promoted: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
     strategy: MemoryStrategyConfig = field(default_factory=MemoryStrategyConfig)
     ttl_seconds: int | None = None
     client_tokens: int = 0
@@ -146,15 +205,22 @@ class SessionState:
     promoted_to: int = 0
     extracted_to: int = 0
     promoted_at: datetime | None = None
+    parted: bool = False
+    """Whether the first of the messages answer a call that stands further before them than was looked."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTurns:
-    """What a prompt shows of a session."""
+    """What a prompt shows of a session: its newest messages that fit into a window, of so many that there are in all.
+
+    `parted` as in `SessionState`.
+    """
 
     ref: SessionRef
     context: str | None
     messages: list[Turn]
+    total: int
+    parted: bool = False
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
@@ -189,6 +255,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
         data=json.loads(meta[b"data"]) if b"data" in meta else None,
         memories=json.loads(meta[b"mems"]) if b"mems" in meta else [],
         promoted=json.loads(meta[b"pm"]) if b"pm" in meta else {},
+        refused=json.loads(meta[b"pr"]) if b"pr" in meta else {},
         strategy=MemoryStrategyConfig.model_validate_json(strategy) if strategy else MemoryStrategyConfig(),
         ttl_seconds=number(b"ttl") if b"ttl" in meta else None,
         client_tokens=number(b"tok"),
@@ -232,13 +299,56 @@ def decode_memory(raw: bytes) -> MemoryRecord:
     return made(MemoryRecord, values, {*body, *_TAGS})
 
 
-def encode_own(record: MemoryRecord) -> str:
-    """A memory that waits in a session's journal, with which of its fields the writer gave."""
-    return json.dumps({"given": sorted(record.model_fields_set | {"id"}), "record": record.model_dump(mode="json")}, ensure_ascii=False)
+class Rights(NamedTuple):
+    """What a writer could reach, as in a `Scope`: None stands for all of the tenant."""
+
+    namespaces: frozenset[str] | None = None
+    users: frozenset[str] | None = None
+    agents: frozenset[str] | None = None
 
 
-def decode_own(raw: str) -> MemoryRecord:
-    """The memory as it was given: what the writer left out counts as left out, so that the same PUT again is the same memory again."""
+class OwnMemory(NamedTuple):
+    """A memory that waits in a session's journal, as it was given: what its writer left out counts as left out, so that the same PUT again
+    is the same memory again.
+
+    `rights` and `written` (µs, as text) are those of the write; None where a former version of the server wrote it.
+    """
+
+    record: MemoryRecord
+    rights: Rights | None = None
+    written: str | None = None
+
+
+def encode_own(record: MemoryRecord, scope: Scope) -> str:
+    """A memory that waits in a session's journal, with which of its fields the writer gave, and what the writer could reach.
+
+    The script that writes it adds the time ("at") behind it.
+    """
+    limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
+    rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
+    given = sorted(record.model_fields_set | {"id"})
+    return json.dumps({"given": given, "record": record.model_dump(mode="json"), "by": rights}, ensure_ascii=False)
+
+
+def decode_own(raw: str) -> OwnMemory:
+    """What `encode_own` wrote, and its script."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
-    return MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
+    memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
+    rights = None
+    if "by" in body:
+        limits = [body["by"].get(name) for name in _RIGHTS]
+        rights = Rights(*(None if limit is None else frozenset(limit) for limit in limits))
+    return OwnMemory(memory, rights, body.get("at"))
+
+
+_RIGHTS = ("ns", "us", "ag")
+# What makes no other memory of one that a session holds: the server's own, and times. That of its making is compared by itself.
+_NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "access_count", "memory_hash", "quarantine", "approved"}
+
+
+def content_mark(record: MemoryRecord) -> str:
+    """What a session remembers of a memory that it holds, to tell when it is given the same again, in whatever way that is written down."""
+    said = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
+    said = {name: value for name, value in said.items() if value not in (None, [], {})}
+    return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()

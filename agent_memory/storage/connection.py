@@ -34,7 +34,7 @@ from redis.exceptions import (
 
 from agent_memory import search_options
 from agent_memory.errors import AgentMemoryError, BadInput, RedisUnavailable, StartupError
-from agent_memory.storage.wire import Command, LeanPool, exchange
+from agent_memory.storage.wire import Command, Gate, LeanPool, exchange
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +45,14 @@ _SEARCH_3 = 3_00_00
 # Error answers that mean "not now" rather than "this command is wrong".
 _AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
 _TOO_LATE = "Timeout limit was reached"
-_NO_INDEX = re.compile(r"([^\s'\"(]+): no such index", re.IGNORECASE)
+_NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECASE)
 
 
-def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3) -> aioredis.Redis:
+def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: Gate | None = None) -> aioredis.Redis:
     """A client over a bounded pool that waits instead of failing when all connections are taken. It speaks RESP3 unless told otherwise.
 
-    It never repeats a command by itself: redis-py would run a script whose reply was lost a second time.
+    It never repeats a command by itself: redis-py would run a script whose reply was lost a second time. A `gate` is asked before each
+    use of a connection, and with each new one.
     """
     pool = LeanPool.from_url(
         url,
@@ -62,6 +63,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
         health_check_interval=15,
         retry=Retry(NoBackoff(), 0),
         protocol=protocol,
+        gate=gate,
     )
     return aioredis.Redis.from_pool(pool)
 
@@ -86,8 +88,7 @@ def translated(error: Exception) -> AgentMemoryError | None:
         if said.startswith(_TOO_LATE):
             return RedisUnavailable("the search takes too long, and half an answer is none", retry_after=2)
         if missing := _NO_INDEX.search(said):
-            gone = f"the search index {missing[1]} is gone: start any process of ours again, which builds it"
-            return RedisUnavailable(gone, retry_after=5)
+            return RedisUnavailable(f"the search index {missing[1]} is gone and is being built again: try again", retry_after=2)
         if said.startswith("No such scorer"):
             return BadInput("this Redis does not have this scorer: use BM25STD", field="text_scorer")
     return None

@@ -8,7 +8,7 @@ and the caller decides again.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -123,9 +123,14 @@ class Origin:
     prompt_version: str | None = None
 
 
+STATED = Origin("client", "stated by a client")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a batch: `moved` says that a memory changed meanwhile and nothing was done, `fenced` that the session did.
+
+    `taken` are the decisions (their places) whose ids belong to other owners; nothing was done then, either: that, too, is `moved`.
 
     `states` has a word per decision ("new", "changed", "same", "buried", "done", "skipped", "proposed"), `changes` the ids of the
     changes, None for decisions that are none.
@@ -133,6 +138,7 @@ class Outcome:
 
     moved: bool = False
     fenced: bool = False
+    taken: Sequence[int] = ()
     batch: str = ""
     states: list[str] = field(default_factory=list[str])
     changes: list[str | None] = field(default_factory=list[str | None])
@@ -172,8 +178,11 @@ class DecisionStore:
         batch: str | None = None,
         review: bool = False,
         stated: bool = False,
+        written: Mapping[str, str] | None = None,
     ) -> Outcome:
         """Carries out all of the decisions or none, in one step.
+
+        `written` says of records (by id) when (µs) a caller wrote them: of these only what was deleted since is not brought back.
 
         With `late` (background work), what was deleted meanwhile is not brought back, and unless a caller `stated` it, pinned memories and
         events are refused: see `check`. With `review`, supersessions are written down as proposals; everything else is done.
@@ -183,20 +192,22 @@ class DecisionStore:
                 check(decision)
         if not decisions and fence is None:
             return Outcome()
-        steps = Steps(self._keys, scope.tenant, atomic=True, fence=fence)
         batch = batch or str(ULID())
+        revised = {"id": str(ULID()), "fields": change_base(scope.tenant, ChangeKind.UPDATE, origin, batch, "applied")}
+        steps = Steps(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
         counts: list[int] = []
         changes: list[str | None] = []
         for decision in decisions:
             held = review and isinstance(decision, Supersede)
-            group = [] if held else self._steps(steps, decision, late)
+            group = [] if held else self._steps(steps, decision, _since(decision, late, written or {}))
             change = self._change(scope, steps, decision, origin, batch, held)
             steps.group(*group, change=change)
             counts.append(len(group))
             changes.append(None if change is None else change["id"])
         reply = await steps.run(self._scripts)
         if reply[0] != "ok":
-            return Outcome(moved=reply[0] == "moved", fenced=reply[0] == "fenced", batch=batch)
+            taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
+            return Outcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken=taken, batch=batch)
         states: list[str] = []
         at = 1
         for count in counts:
@@ -225,10 +236,10 @@ class DecisionStore:
         steps.group(claim, *self._steps(steps, decision, late=False), change=change)
         return (await steps.run(self._scripts))[0] == "ok"
 
-    def _steps(self, steps: Steps, decision: Decision, late: bool) -> list[Step]:
+    def _steps(self, steps: Steps, decision: Decision, late: bool | str) -> list[Step]:
         match decision:
             case Add(record, dedupe, apart):
-                return [steps.put(record, late=late, dedupe=dedupe, apart=apart)]
+                return [steps.put(record, late=late, owned=True, dedupe=dedupe, apart=apart)]
             case AddEvidence(found, evidence, alias):
                 return [steps.evidence(found, evidence, alias=alias, late=late)]
             case Update(found, record, evidence, alias):
@@ -243,7 +254,7 @@ class DecisionStore:
                     for one, found in zip(ended, old, strict=True)
                 ]
                 expect = "" if over is None else str(over.version)
-                return [*puts, steps.put(begun, late=late, expect=expect, among=[found.mid for found in old])]
+                return [*puts, steps.put(begun, late=late, owned=over is None, expect=expect, among=[found.mid for found in old])]
             case Merge(stays, merged, repeats, evidence):
                 if merged == stays.record:
                     first = steps.check(stays)
@@ -284,12 +295,29 @@ class DecisionStore:
 
 def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Origin, batch: str, state: str) -> list[str]:
     """The hash of a change, flat: whose it is, what it is, and where it comes from."""
-    origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
-    fields = ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
+    fields = change_base(tenant, kind, origin, batch, state)
     for name, value in (("ns", about.namespace), ("u", about.user_id)):
         if value:
             fields += [name, tag(value)]
     return fields
+
+
+def change_base(tenant: str, kind: ChangeKind, origin: Origin, batch: str, state: str) -> list[str]:
+    """What `change_fields` says of a change before it is known which memory it is about."""
+    origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
+    return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
+
+
+def _since(decision: Decision, late: bool, written: Mapping[str, str]) -> bool | str:
+    """As of when a deletion counts for a decision."""
+    match decision:
+        case Add(record) | Supersede(_, record):
+            name = record.id
+        case AddEvidence(_, _, alias) | Update(_, _, _, alias):
+            name = "" if alias is None else alias.id
+        case _:
+            name = ""
+    return late and written.get(name, late)
 
 
 def check(decision: Decision) -> None:

@@ -66,6 +66,9 @@ def _tag_clause(name: str, wanted: Any) -> str:
         value = getattr(wanted, operator, None)
         if value is not None:
             parts.append("-" + _any_of(field, [spell(v) for v in (value if isinstance(value, list) else [value])]))
+    there = getattr(wanted, "exists", None)
+    if there is not None:
+        parts.append(f"{'-' if there else ''}ismissing(@{field})")
     start = getattr(wanted, "startswith", None)
     if start is not None:
         parts.append(f"@{field}:{{{spell(start)}*}}")

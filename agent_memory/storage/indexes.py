@@ -9,18 +9,23 @@ from hashlib import blake2b
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import ResponseError
+from redis.exceptions import NoPermissionError, RedisError, ResponseError
 from redisvl.index import AsyncSearchIndex
 from redisvl.schema import IndexSchema
 
 from agent_memory.errors import StartupError
-from agent_memory.storage.connection import redis_errors
+from agent_memory.storage.connection import redis_errors, translated
 from agent_memory.storage.keys import Keys
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+BUILT = "built"
+"""The field of the store's configuration that says that its indexes have been there."""
 _BUILD_SECONDS = 600.0
+# Redis holds writes back for so long at a time, and while an index is built for as long as callers wait for an answer without a time-out.
+_PAUSE_MS = 1000
+_PAUSED_SECONDS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ def _vector(spec: VectorSpec) -> dict[str, Any]:
 
 def _memory_fields() -> list[dict[str, Any]]:
     tags = _tags("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
+    # What has no user is asked for, too.
+    tags[2]["attrs"]["index_missing"] = True
     # `vf` and `z`: true from and until; `b`: not true before (only where that lay ahead when it was written); `ra`: recorded at.
     return [*tags, *_numbers("c", sortable=True), *_numbers("la", "e", "vf", "z", "b", "ra", "tr")]
 
@@ -128,29 +135,88 @@ def _schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema
     return IndexSchema.from_dict({"index": index, "fields": fields})
 
 
-async def ensure_index(client: Redis, schema: IndexSchema) -> bool:
+def rebuilt_name(keys: Keys, name: str) -> str:
+    """The name under which an index is built again; it gets its own name, as an alias, when it is complete."""
+    return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
+
+
+async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
     """Makes an index unless it is there, and waits until it holds all documents; True when this call made it.
 
-    Documents written while a new index is still scanning are indexed twice by RediSearch 2.10, so nobody writes before.
-    Raises StartupError when it is not complete after ten minutes.
+    Any number of processes may do so at once, while others use the store: an index of a store that was built before is built under
+    another name first, so that no search sees a part of it. Raises StartupError when it is not complete after ten minutes.
     """
     name = schema.index.name
-    made = False
     with redis_errors():
-        if not await _info(client, name):
-            try:
-                await AsyncSearchIndex(schema, redis_client=client).create(overwrite=False)
-                made = True
-            except Exception as error:
-                # redisvl wraps redis-py's error; another process that was faster is the one case that is fine.
-                if not await _info(client, name):
-                    raise StartupError(f"cannot make the search index {name}: {str(error)[:200]}") from error
-        deadline = asyncio.get_running_loop().time() + _BUILD_SECONDS
-        while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
-            if asyncio.get_running_loop().time() > deadline:
-                raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s")
-            await asyncio.sleep(0.02)
+        if await _info(client, name):
+            await _complete(client, name)
+            return False
+        if not await client.hget(keys.config, BUILT):
+            made = await _create(client, schema)
+            await _complete(client, name)
+            return made
+        aside = rebuilt_name(keys, name)
+        made = await _create(client, IndexSchema.from_dict({**schema.to_dict(), "index": {**schema.to_dict()["index"], "name": aside}}))
+        # Whoever finds it begun waits for its end and names it, too: the process that began it may be gone.
+        hold = made and any(field.type == "text" for field in schema.fields.values())
+        await (_complete_alone(client, aside) if hold else _complete(client, aside))
+        try:
+            await client.execute_command("FT.ALIASADD", name, aside)
+        except ResponseError as error:
+            if "already exists" not in str(error).lower():
+                raise
     return made
+
+
+async def note_built(client: Redis, keys: Keys) -> None:
+    """Notes that the store has had all its indexes: from then on one that is missing is built aside."""
+    with redis_errors():
+        if not await client.hget(keys.config, BUILT):
+            await client.hset(keys.config, BUILT, "1")
+
+
+async def _create(client: Redis, schema: IndexSchema) -> bool:
+    """Begins an index; False when another process was faster."""
+    try:
+        await AsyncSearchIndex(schema, redis_client=client).create(overwrite=False)
+    except Exception as error:
+        # redisvl wraps redis-py's error; another process that was faster is the one case that is fine.
+        if not await _info(client, schema.index.name):
+            if isinstance(error.__cause__, RedisError) and (ours := translated(error.__cause__)) is not None:
+                raise ours from error
+            raise StartupError(f"cannot make the search index {schema.index.name}: {str(error)[:200]}") from error
+        return False
+    return True
+
+
+async def _complete(client: Redis, name: str) -> None:
+    """Waits until an index holds all documents. Documents written meanwhile are indexed twice by RediSearch 2.10."""
+    deadline = asyncio.get_running_loop().time() + _BUILD_SECONDS
+    while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
+        if asyncio.get_running_loop().time() > deadline:
+            raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s")
+        await asyncio.sleep(0.02)
+
+
+async def _complete_alone(client: Redis, name: str) -> None:
+    """As `_complete`; meanwhile Redis holds the writes of all processes back, for some seconds at most, which no caller sees as an error.
+
+    Words that are indexed twice count twice in the statistics until the engine's collector runs. A Redis user who may not hold writes
+    back has that; what is written is found all the same.
+    """
+    waiting = asyncio.create_task(_complete(client, name))
+    until = asyncio.get_running_loop().time() + _PAUSED_SECONDS
+    try:
+        while not waiting.done() and (left := until - asyncio.get_running_loop().time()) > 0:
+            await client.execute_command("CLIENT", "PAUSE", min(_PAUSE_MS, int(left * 1000) + 1), "WRITE")
+            await asyncio.wait({waiting}, timeout=_PAUSE_MS / 2000)
+        await client.execute_command("CLIENT", "UNPAUSE")
+    except NoPermissionError:
+        log.info("this Redis user may not hold writes back while the search index %s is built", name)
+    finally:
+        if not waiting.done():
+            await asyncio.wait({waiting})
+    waiting.result()
 
 
 async def some_index(client: Redis, keys: Keys) -> bool:
@@ -169,7 +235,8 @@ async def former_indexes(client: Redis, keys: Keys, spec: VectorSpec) -> list[st
     own |= {change_index_name(keys), session_index_name(keys)}
     names = [name.decode() for name in listed]
     kinds = ("m", "v", "w", "h", "ch")
-    return [one for one in names if one.startswith(prefix) and one not in own and one.removeprefix(prefix).split(":")[0] in kinds]
+    theirs = {one: one.removeprefix(prefix).removeprefix("rebuilt:") for one in names if one.startswith(prefix)}
+    return [one for one, base in theirs.items() if prefix + base not in own and base.split(":")[0] in kinds]
 
 
 async def drop_index(client: Redis, name: str) -> None:
@@ -179,6 +246,12 @@ async def drop_index(client: Redis, name: str) -> None:
             await client.execute_command("FT.DROPINDEX", name)
         except ResponseError as error:
             log.info("the index %s was dropped by another process: %s", name, error)
+
+
+async def has_index(client: Redis, name: str) -> bool:
+    """Whether searches find an index under its name."""
+    with redis_errors():
+        return await _info(client, name) is not None
 
 
 async def _info(client: Redis, name: str) -> dict[bytes, Any] | None:

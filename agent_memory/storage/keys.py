@@ -10,7 +10,7 @@ am:{0}:w:<sid>:i    zset    message identity -> seq, for writing each message on
 am:{0}:wd:<sid>     hash    what the session index knows of it (identity, created)         as the session
 am:{0}:j:<sid>      hash    the journal's cursors and identity                             until worked off and the session is gone
 am:{0}:j:<sid>:l    list    messages that wait for promotion and extraction, and a few before them   as the journal
-am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, by id      until promoted
+am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, by id, each with its writer's rights   until promoted
 am:{0}:j:<batch>    hash    a journal of one batch that extraction gave up: "<sid>.<cursor>"; :l as above   until replayed or dropped
 am:{0}:jx:<sid>     set     the cursors of a session's batches that are set aside          until the last is replayed or dropped
 am:{0}:wt:<user>    zset    a user's sessions with messages or memories that wait, by the time (ms) of the last   until nothing waits
@@ -27,7 +27,7 @@ am:{0}:bare         set     versions that were retired before they had a vector 
 am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival, by any name   until the last is deleted
 am:{0}:use           hash    how often memories were read and when last (ms), by mid          until the memory is deleted, or found to be
 am:{0}:use:unfolded  set     memories whose time of reading the index does not know yet       until it does
-am:{0}:mt:<mid>     string  tombstone: background work must not bring this memory back     30 days
+am:{0}:mt:<mid>     string  tombstone (µs of the deletion): nothing that was written before brings this memory back   30 days
 am:{0}:due:<kind>   zset    the outbox: what is due, scored by the time (ms) it is due     until done
 am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded, and its lease   until done
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
@@ -48,13 +48,14 @@ am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set 
 am:{0}:qv:<place>   string  the vector of a query that was embedded lately, after its digest   EMBEDDING_CACHE_SECONDS
 am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
 am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
+am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
 am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
 am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones until somebody looks   two leases after the last
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
-am:{0}:cfg          hash    what this store was built with, its buckets, the time of former indexes  for ever
+am:{0}:cfg          hash    which store this is, what it was built with, its buckets, the key of ids, former indexes, "identities"  for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """
@@ -69,10 +70,14 @@ from agent_memory.scope import SessionRef
 from agent_memory.tasks import DueKind
 
 
+def joined(*parts: str | None) -> bytes:
+    """A sequence of strings as one, with their lengths."""
+    return b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
+
+
 def digest(*parts: str | None) -> str:
     """32 hex digits of a sequence of strings; lengths are part of it, so that ("a", "bc") and ("ab", "c") differ, as do None and ""."""
-    joined = b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
-    return blake2b(joined, digest_size=16).hexdigest()
+    return blake2b(joined(*parts), digest_size=16).hexdigest()
 
 
 def bucket_of(tenant: str, buckets: int) -> int:
@@ -281,6 +286,9 @@ class Keys:
 
     def spent(self, tenant: str) -> str:
         return f"{self.root}spent:{digest('spent', tenant)}"
+
+    def context_limit(self, where: str, model: str) -> str:
+        return f"{self.root}ctx:{digest('context', where, model)}"
 
     @property
     def dead_messages(self) -> str:

@@ -1,4 +1,7 @@
-"""Every Lua script as a typed function; nothing else calls EVALSHA."""
+"""Running Lua: `Script` is one script, `Scripts` has those of memories, sessions and the outbox as typed functions.
+
+Nothing else of ours calls EVALSHA; stores with a script of their own make a `Script` of it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, RedisError
 
-from agent_memory.errors import AgentMemoryError, RedisUnavailable, TooLarge, VersionMismatch
+from agent_memory.errors import AgentMemoryError, BadInput, IdTaken, RedisUnavailable, TooLarge, VersionMismatch
 from agent_memory.plain_json import plain_json
-from agent_memory.storage import memory_scripts, outbox_scripts, scripts, session_scripts, upkeep_scripts
+from agent_memory.storage import memory_scripts, outbox_scripts, owner_scripts, scripts, session_scripts, upkeep_scripts
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.wire import command, exchange
 
@@ -93,7 +96,10 @@ def _header(values: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a session is after a write. `epoch` names this life of it, `created` is in µs since 1970, `said_created` is ISO 8601."""
+    """What a session is after a write. `epoch` names this life of it, `created` is in µs since 1970, `said_created` is ISO 8601.
+
+    `kept` holds what stands beside the text of those of the messages (by their place in the request) that came without it and kept it.
+    """
 
     version: int
     tokens: int
@@ -102,6 +108,7 @@ class Written:
     epoch: str
     created: int
     said_created: str | None = None
+    kept: Sequence[tuple[int, bytes]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +162,7 @@ class Scripts:
         self._session_summary = Script(client, scripts.SESSION_SUMMARY)
         self._session_strike = Script(client, session_scripts.SESSION_STRIKE, fsync=fsync, flags="allow-oom")
         self._memory_commit = Script(client, memory_scripts.MEMORY_COMMIT, fsync=fsync)
+        self._memory_owners = Script(client, owner_scripts.MEMORY_OWNERS, flags="no-writes")
         self._memory_index = Script(client, upkeep_scripts.MEMORY_INDEX)
         self._memory_sweep = Script(client, upkeep_scripts.MEMORY_SWEEP)
         self._memory_delete = Script(client, upkeep_scripts.MEMORY_DELETE, fsync=fsync, flags="allow-oom")
@@ -165,17 +173,24 @@ class Scripts:
         self._due_fail = Script(client, outbox_scripts.DUE_FAIL, flags="allow-oom")
 
     async def session_write(self, keys: Sequence[str], header: dict[str, Any], messages: Sequence[Arg]) -> Written:
-        """Writes a session. Raises VersionMismatch, and TooLarge for more messages than it may have."""
+        """Writes a session. Raises VersionMismatch, IdTaken, TooLarge for more messages than it may have, and BadInput for an empty one."""
         reply = await self._session_write(keys, [_header(header), *messages])
         _refuse_mismatch(reply)
+        if reply[0] == b"taken":
+            raise IdTaken([], field=f"memories.{header['places'][int(reply[1])]}.id")
         if reply[0] == b"full":
             most = header["mm"]
             message = (
                 f"messages: a session holds {most} messages at most (MAX_SESSION_MESSAGES), this one has {int(reply[1])}: begin another"
             )
             raise TooLarge(message, field="messages", limit=most)
+        if reply[0] == b"empty":
+            raise BadInput(
+                "must not be blank: give at least one character that is not white space", field=f"messages.{int(reply[1])}.content"
+            )
+        kept = list(zip(map(int, reply[8][::2]), reply[8][1::2], strict=True))
         return Written(
-            int(reply[1]), int(reply[2]), int(reply[3]), int(reply[4]), reply[5].decode(), int(reply[6]), reply[7].decode() or None
+            int(reply[1]), int(reply[2]), int(reply[3]), int(reply[4]), reply[5].decode(), int(reply[6]), reply[7].decode() or None, kept
         )
 
     async def session_data(self, meta: str, if_match: str | None, data: str, *, merge: bool) -> int | None:
@@ -209,6 +224,10 @@ class Scripts:
     async def memory_commit(self, keys: Sequence[str], header: dict[str, Any], args: Sequence[Arg]) -> list[str]:
         """The reply of the script, see there: its first word, then a state per step."""
         return [word.decode() for word in await self._memory_commit(keys, [plain_json(header), *args])]
+
+    async def memory_owners(self, key: str, args: Sequence[Arg]) -> list[str | None]:
+        """Whose ids (mids, after the root of all keys) are, as `owner_scripts.owner_name` names them; None for those that are free."""
+        return [None if owner == b"-" else owner.decode() for owner in await self._memory_owners([key], args)]
 
     async def memory_sweep(self, keys: Sequence[str], args: Sequence[Arg]) -> int:
         return int(await self._memory_sweep(keys, args))

@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
+from ulid import ULID
 
-from agent_memory.errors import Conflict
+from agent_memory.errors import IdTaken
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage.codec import decode_memory
 from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.decisions import STATED, ChangeKind, change_base
 from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Arg, Scripts
+from agent_memory.storage.owner_scripts import owner_name
 from agent_memory.storage.queries import Hit, Hits, MemoryQueries, parse_hits
 from agent_memory.storage.reach import permit_writing, within
 from agent_memory.storage.records import PAST, READ_FIELDS, Found, read_row
@@ -78,12 +81,17 @@ class MemoryStore(MemoryQueries):
         """Stores memories: "new", "changed" (the same id, other content), "same", or with `late` "buried" (deleted before).
 
         With `dedupe` a new memory is not stored beside one that has the same words: "twin <mid>"; nor, ever, beside the current one of its
-        slot: "slot <mid>". Both are for `services/settling.py` to decide. What is changed stays as a version. With a fence all of them
-        and the cursor move in one step, and None is returned when the fence refused.
+        slot: "slot <mid>". Both are for `services/settling.py` to decide. What is changed stays as a version, and the change can be
+        undone. With a fence all of them and the cursor move in one step, and None is returned when the fence refused.
+
+        Raises IdTaken, with nothing written, when an id belongs to another owner. Of a list of several batches an id that somebody takes
+        while it is written refuses its batch and those that follow.
         """
         permit_writing(scope, records)
         states: list[str] = []
         step = len(records) if fence else _WRITE_BATCH
+        if len(records) > step and (taken := await self.taken(scope, records)):
+            raise IdTaken(taken)
         for start in range(0, len(records), step) if records else (0,):
             some = await self._write(scope, records[start : start + step], fence, late, dedupe)
             if some is None:
@@ -119,8 +127,9 @@ class MemoryStore(MemoryQueries):
     ) -> list[str] | None:
         if not records and fence is None:
             return []
-        expected = await self._expected(scope, records) if scope.limited else [None] * len(records)
-        steps = Steps(self._keys, scope.tenant, atomic=False, fence=fence)
+        batch = str(ULID())
+        revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, STATED, batch, "applied")}
+        steps = Steps(self._keys, scope.tenant, atomic=False, fence=fence, revised=None if past else revised)
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
         for place, (record, order) in enumerate(zip(records, orders, strict=True)):
             before: Sequence[MemoryRecord] = ()
@@ -130,24 +139,21 @@ class MemoryStore(MemoryQueries):
                 spans = range(max(place - REACH, 0), place), range(place + 1, min(place + 1 + REACH, len(records)))
                 before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
             # With a fence there is no second step that could settle a slot.
-            settled, once, expect = past or fence is not None, dedupe and not (past and order), expected[place]
-            put = steps.put(record, before=before, after=after, expect=expect, late=late, dedupe=once, settled=settled, past=past)
+            settled, once = past or fence is not None, dedupe and not (past and order)
+            put = steps.put(record, before=before, after=after, late=late, owned=True, dedupe=once, settled=settled, past=past)
             steps.group(put)
         reply = await steps.run(self._scripts)
-        if scope.limited and "moved" in reply[1:]:
-            raise Conflict("a memory of this id was written by somebody else meanwhile; try again")
+        if reply[0] == "taken":
+            raise IdTaken([records[int(group) - 1].id for group in reply[1:]])
         return None if reply[0] == "fenced" else reply[1:]
 
-    async def _expected(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str | None]:
-        """The versions that must still be there when a caller of limited reach writes. Raises Conflict for an id that is another's.
-
-        An id is one memory's in its whole tenant: who does not reach that memory cannot write over it.
-        """
+    async def taken(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+        """The ids among those of some memories that belong to other owners, in whatever state their own memories are."""
+        if not records:
+            return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
-        found = await self._read(scope, mids, beyond=True)
-        if any(one is not None and not within(scope, one.record) for one in found):
-            raise Conflict("the id of a memory is taken: give another, or none")
-        return ["" if one is None or one.mid != mid else str(one.version) for mid, one in zip(mids, found, strict=True)]
+        owners = await self._scripts.memory_owners(self._keys.config, [self._keys.root, *mids])
+        return [one.id for one, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(one)]
 
     async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
         """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile, or, unless that is
@@ -193,7 +199,7 @@ class MemoryStore(MemoryQueries):
         """As `find`, by their names in keys; other names of a memory are not followed."""
         return await self._read(scope, mids, follow=False)
 
-    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True, beyond: bool = False) -> list[Found | None]:
+    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[Found | None]:
         if not mids:
             return []
 
@@ -210,7 +216,7 @@ class MemoryStore(MemoryQueries):
         for place, mid in enumerate(mids):
             current, over, alias = replies[3 * place : 3 * place + 3]
             one = read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over)
-            if one is not None and not beyond and not within(scope, one.record):
+            if one is not None and not within(scope, one.record):
                 one = None
             found.append(one)
             if one is not None:
@@ -218,7 +224,7 @@ class MemoryStore(MemoryQueries):
             if found[-1] is None and alias is not None and follow:
                 others[place] = alias.split(b" ", 1)[0].decode()
         if others:
-            for place, one in zip(others, await self._read(scope, list(others.values()), follow=False, beyond=beyond), strict=True):
+            for place, one in zip(others, await self._read(scope, list(others.values()), follow=False), strict=True):
                 found[place] = one
         return found
 

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from agent_memory.storage.memory_places import PLACES
 from agent_memory.storage.outbox_scripts import PRELUDE
+from agent_memory.storage.owner_scripts import OWNERS
 from agent_memory.storage.telling_scripts import ABSORB, SAID_BEFORE
 
 # Steps on memories and, when they were made from a session's journal, its cursor.
 # KEYS due:memory, try:memory, why:memory, dead:memory, wake
 # ARGV header {root, reach, near (ms until neighbours are indexed again), atomic: bool,
-#   fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], at}?,
+#   fence: {sid, ep, cur, from, to, both, keep, own: [id, json…], refused: [id, json, reason…], at}?,
+#   revised: {id, fields: [f, v…]}? (the change that is remembered when an owner's put changes a memory; its group is added to the id),
 #   groups: [{change: {id, fields: [f, v…]}?, steps: [step…]}…]}, then the fields and values of what is put.
 # A step has an `op`:
 #   put      mid, order (key or nothing), dig (nothing: as it is), bk (its `Standing`), names, first, count (where in ARGV the names of its
 #            fields stand and where their values), alike, more (names and values in turns, of what several have), late, ends (it has an
-#            end, or is in quarantine), expect (version, "" for none), once ("kin" or "words": refuse when another memory than `among`
+#            end, or is in quarantine), own (where in ARGV its owner stands: an id of another owner is refused),
+#            expect (version, "" for none), once ("kin" or "words": refuse when another memory than `among`
 #            has its kin, or its words either) and slot (the same of its slot), leave (order key to leave), same (the text stays, and with
 #            it the vector), past (other content that is here stays, messages are put among those of their session by their time),
 #            turn {field, w, role, day, dated, json, name} (a message: it is evidence `json` under `name` of what `w` or `field` knows and
 #            not a memory beside it; when its words mean another day on another `day` (`dated`), of a message of the same day only),
 #            said (words: messages that have them become evidence of this)
-#   evidence mid, field, json, alias (a mid that becomes another name of it), dig (of what came under that name)
+#   evidence mid, field, json, alias (a mid that becomes another name of it) and own (as of a put), dig (of what came under that name)
 #   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history
 #   restore  mid, from (version, "" for none), to (version that it must have now, "" for none)
 #   forget-evidence mid, field, alias and order (of a message that is another name of it, and no more); alias alias, mid, dig;
 #   unalias alias; check mid, expect; yield mid, expect: its words and slot are free;
 #   absorb mid, sc, said, order: as `put` does; inherit mid, of (a mid), fields, names: evidence and other names become this one's
 #   claim    id, state, to: moves a change from one state to another
-# -> {"fenced"}, with `atomic` {"moved", group, what} and nothing done, or {"ok", state of every step…}: "new", "changed", "same",
+# `late` is 1 or the time (µs) of the write that it comes from: what was deleted since, or at all, is not brought back.
+# -> {"fenced"}, {"taken", groups…} for ids of other owners, with `atomic` {"moved", group, what}, and nothing done, or
+#    {"ok", state of every step…}: "new", "changed", "same",
 #    "buried", "moved", "other", "twin <mid>", "slot <mid>", "again", "done", "skipped" (another step of its group was not done)
 MEMORY_COMMIT = (
     PRELUDE
@@ -42,6 +47,22 @@ local j = f and R .. 'j:' .. f.sid
 if f then
   local at = redis.call('HMGET', j, 'ep', f.cur)
   if at[1] ~= f.ep or tonumber(at[2] or '-1') ~= f.from then return {'fenced'} end
+end
+"""
+    + OWNERS
+    + """
+-- All or nothing: an id of another owner refuses the whole call. What comes from another server steps aside by itself.
+local taken_by_others = {}
+for g, group in ipairs(h.groups) do
+  for _, s in ipairs(group.steps) do
+    local owner = s.own and not s.past and owner_of(s.alias or s.mid)
+    if owner and owner ~= ARGV[s.own] then taken_by_others[#taken_by_others + 1] = tostring(g) end
+  end
+end
+if #taken_by_others > 0 then return {'taken', unpack(taken_by_others)} end
+local function buried(mid, late)
+  local at = late and redis.call('GET', R .. 'mt:' .. mid)
+  return at and (late == '1' or tonumber(at) >= tonumber(late))
 end
 local function version(mid)
   local key = home(mid)
@@ -63,7 +84,11 @@ local function against(s)
     look(s)
     local key = s.home
     local old = key and redis.call('HMGET', key, 'h', 'n') or {}
-    if s.late and redis.call('EXISTS', R .. 'mt:' .. s.mid) == 1 then return 'buried' end
+    if buried(s.mid, s.late) then return 'buried' end
+    if s.past then
+      local owner = owner_of(s.mid)
+      if owner and owner ~= ARGV[s.own] then return 'other' end
+    end
     if s.expect and (old[2] or '') ~= s.expect then return 'moved' end
     if s.dig and old[1] == s.dig then return 'same' end
     if s.past and key then return 'other' end
@@ -84,7 +109,7 @@ local function against(s)
     return 'moved'
   elseif s.op == 'evidence' then
     if not home(s.mid) then return 'moved' end
-    if s.late and s.alias and redis.call('EXISTS', R .. 'mt:' .. s.alias) == 1 then return 'buried' end
+    if s.alias and buried(s.alias, s.late) then return 'buried' end
     if s.alias and home(s.alias) then return 'moved' end
   end
   return nil
@@ -223,7 +248,7 @@ function does.retire(s)
     alias(s.mid, s.alias, given)
   else
     -- Forgotten: background work does not bring it back, an undo does.
-    redis.call('SET', R .. 'mt:' .. s.mid, '1', 'EX', 2592000)
+    redis.call('SET', R .. 'mt:' .. s.mid, string.format('%.0f', US), 'EX', 2592000)
   end
   return 'done'
 end
@@ -349,8 +374,19 @@ for g, group in ipairs(h.groups) do
     elseif skipped[g] then
       out[#out + 1] = 'skipped'
     else
-      out[#out + 1] = does[s.op](s)
+      local state = does[s.op](s)
+      out[#out + 1] = state
       dirty, some = true, true
+      if state == 'changed' and s.own and h.revised and not group.change then
+        local fields, namespace, user = {unpack(h.revised.fields)}, string.match(ARGV[s.own], '^(%S*) (%S*) ')
+        for name, value in pairs({ns = namespace, u = user}) do
+          if value ~= '' then
+            fields[#fields + 1] = name
+            fields[#fields + 1] = value
+          end
+        end
+        remember({id = h.revised.id .. string.format('%d', g), fields = fields, mids = {s.mid}})
+      end
     end
   end
   if group.change and (some or #group.steps == 0) then remember(group.change) end
@@ -366,10 +402,16 @@ if f then
   local worked = math.min(tonumber(at[3]), tonumber(at[4]))
   local low = worked - f.keep
   local live = redis.call('EXISTS', meta) == 1
+  local stored, refused = {}, {}
+  -- Other words under the same id came meanwhile: they still wait.
   for i = 1, #f.own, 2 do
-    -- Other words under the same id came meanwhile: they still wait.
-    if redis.call('HGET', own, f.own[i]) == f.own[i + 1] then redis.call('HDEL', own, f.own[i]) end
+    if redis.call('HGET', own, f.own[i]) == f.own[i + 1] then stored[#stored + 1] = f.own[i] end
   end
+  for i = 1, #f.refused, 3 do
+    if redis.call('HGET', own, f.refused[i]) == f.refused[i + 1] then refused[f.refused[i]] = f.refused[i + 2] end
+  end
+  for _, id in ipairs(stored) do redis.call('HDEL', own, id) end
+  for id in pairs(refused) do redis.call('HDEL', own, id) end
   local idle = worked >= tonumber(at[1]) and redis.call('EXISTS', own) == 0
   -- The journal of a session that is gone goes when its work is settled, which still has to know whose it was.
   if low > tonumber(at[2]) then
@@ -383,10 +425,15 @@ if f then
       redis.call('EXPIRE', list, ttl + 60)
     end
     if f.cur == 'jp' then redis.call('HSET', meta, 'pt', string.format('%.0f', US)) end
-    if #f.own > 0 then
+    if #stored > 0 then
       local promoted = cjson.decode(redis.call('HGET', meta, 'pm') or '{}')
-      for i = 1, #f.own, 2 do promoted[f.own[i]] = f.at end
+      for _, id in ipairs(stored) do promoted[id] = f.at end
       redis.call('HSET', meta, 'pm', cjson.encode(promoted))
+    end
+    if next(refused) then
+      local known = cjson.decode(redis.call('HGET', meta, 'pr') or '{}')
+      for id, reason in pairs(refused) do known[id] = reason end
+      redis.call('HSET', meta, 'pr', cjson.encode(known))
     end
   end
 end

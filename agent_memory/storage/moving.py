@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from agent_memory.scope import Scope
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.memories import Indexed, MemoryStore
-from agent_memory.storage.records import memory_digest
+from agent_memory.storage.records import WORDS, standing
 from agent_memory.tasks import DueKind
 from agent_memory.units import unit_terms
 from agent_memory_client.models import MemoryRecord
@@ -27,6 +28,17 @@ class Brought:
 
     fingerprint: str
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What is here of a memory: digests of what stands under its id and of what came under it as another's evidence, whether it was
+    deleted here, and the memories that hold its words (names in keys), by the fields of `standing`."""
+
+    digest: str | None
+    alias: str | None
+    buried: bool
+    holders: Mapping[str, str]
 
 
 class MoveStore:
@@ -61,21 +73,23 @@ class MoveStore:
         found = (await read(self._client, lambda pipe: pipe.hmget(key, list(names))))[0]
         return [None if raw is None else _brought(raw) for raw in found]
 
-    async def standing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """What `MemoryStore.adopt` would answer."""
-        names = [(self._keys.memory(mid), self._keys.tombstone(mid)) for mid in (self._memories.mid(scope, one.id) for one in records)]
+    async def here(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[Here]:
+        """What is here of some records, in one round trip."""
+        mids = [self._memories.mid(scope, one.id) for one in records]
+        places = [standing(scope.tenant, record) for record in records]
+        names = [tuple(dict.fromkeys(filter(None, (place.kin, place.words, WORDS + place.words[1:])))) for place in places]
 
         def build(pipe: Pipe) -> None:
-            for key, tomb in names:
-                pipe.hget(key, "h")
-                pipe.exists(tomb)
+            for mid, place, fields in zip(mids, places, names, strict=True):
+                pipe.hget(self._keys.memory(mid), "h")
+                pipe.hget(self._keys.history(mid), "h")
+                pipe.exists(self._keys.tombstone(mid))
+                pipe.get(self._keys.alias(mid))
+                pipe.hmget(self._keys.by(place.scope), list(fields))
 
-        replies = await read(self._client, build) if names else []
-        states: list[str] = []
-        for record, here, buried in zip(records, replies[::2], replies[1::2], strict=True):
-            same = here == memory_digest(record).encode()
-            states.append("buried" if buried else "new" if here is None else "same" if same else "other")
-        return states
+        replies = await read(self._client, build) if records else []
+        rows = [replies[start : start + 5] for start in range(0, len(replies), 5)]
+        return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
     async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> int:
         """Makes memories findable by vectors (length 1) that came with them, where they still wait for one; returns how many."""
@@ -98,6 +112,17 @@ class MoveStore:
                 ]
             )
         )
+
+
+def _here(fields: Sequence[str], row: Sequence[Any]) -> Here:
+    current, past, buried, alias, holders = row
+    digest = current if current is not None else past
+    return Here(
+        None if digest is None else digest.decode(),
+        None if alias is None else alias.decode().partition(" ")[2],
+        bool(buried),
+        {name: mid.decode() for name, mid in zip(fields, holders, strict=True) if mid is not None},
+    )
 
 
 def _brought(raw: bytes) -> Brought:

@@ -92,7 +92,10 @@ class NeighbourStore:
         replies: list[list[bytes | None]] = await read(self._client, build) if records else []
         named = [[None if one is None else one.decode() for one in (kin or words, slot)] for kin, words, slot in replies]
         found = await self._load(scope, {mid for pair in named for mid in pair if mid})
-        known = await self._memories.find(scope, [record.id for record in records])
+        named_so = await self._memories.find(scope, [record.id for record in records])
+        pairs = zip(records, named_so, strict=True)
+        # What another owner has under this id is nothing to it: its own will not be stored under that.
+        known = [one if one is not None and _whose(one.record) == _whose(record) else None for record, one in pairs]
         return [Held(there, found.get(twin or ""), found.get(holder or "")) for there, (twin, holder) in zip(known, named, strict=True)]
 
     async def _load(self, scope: Scope, mids: set[str]) -> dict[str, Found]:

@@ -28,12 +28,25 @@ def within(scope: Scope, record: Owned) -> bool:
     return scope.reaches(record.namespace, record.user_id) and (scope.agents is None or record.agent_id in scope.agents)
 
 
-def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = ()) -> None:
-    """Raises Forbidden when the caller may only read, or when one of the memories is out of reach."""
+def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field: str | None = None) -> None:
+    """Raises Forbidden when the caller may only read, or when one of the memories is out of reach; they stand in `field` of the request."""
     if not scope.may_write:
         raise Forbidden("these credentials may only read: use some with the role write")
-    if scope.limited and not all(within(scope, record) for record in records):
-        raise Forbidden("these credentials do not reach the namespace, user or agent of a memory")
+    for place, record in enumerate(records if scope.limited else ()):
+        permit_owner(scope, record, None if field is None else f"{field}.{place}")
+
+
+def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -> None:
+    """Raises Forbidden when a memory, which stands in `field` of the request, is out of reach."""
+    if not within(scope, record):
+        named = {} if field is None else {"field": f"{field}.{_beyond(scope, record)}"}
+        raise Forbidden("these credentials do not reach the namespace, user or agent of a memory", **named)
+
+
+def _beyond(scope: Scope, record: Owned) -> str:
+    """Which of the names that say whose it is lies out of reach."""
+    limits = (("namespace", scope.namespaces), ("user_id", scope.users), ("agent_id", scope.agents))
+    return next(name for name, limit in limits if limit is not None and getattr(record, name) not in limit)
 
 
 def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pydantic_core import to_json
 from ulid import ULID
 
-from agent_memory.plain_json import plain_json
 from agent_memory.promptmarks import PROGRAM_ROLES, TOOL_ROLES
-from agent_memory.provenance import TRUST, source_of, trust_of
+from agent_memory.provenance import source_of, trust_of
 from agent_memory.sameness import ends_at, is_turn, kin_name, normal_text
 from agent_memory.scope import SessionRef
-from agent_memory.storage.codec import decode_memory, made, set_fields
+from agent_memory.storage.codec import decode_memory, set_fields
 from agent_memory.storage.keys import digest, tag
 from agent_memory.storage.lua import Arg
 from agent_memory.storage.metadata import metadata_tags
@@ -27,15 +25,6 @@ READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 """What of a memory's hash a read needs; `read_row` makes a `Found` of it."""
 
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
-_FIELDS = {name: place for place, name in enumerate(MemoryRecord.model_fields)}
-_NOTHING: set[str] = set()
-# Left out of JSON when they are None.
-_ABSENT = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.exclude_if is not None)
-_STRINGS = {"id", "text", "session_id", "user_id", "namespace", "agent_id", "memory_hash"}
-# Made for each record that is not given them.
-_TIMES = ("last_accessed", "created_at", "updated_at")
-# What a stored record says otherwise than its writer.
-_NOT_AS_GIVEN = {"trust", "recorded_at", "retired_at"}
 WORDS, TURN, REPLY = "w", "u", "o"
 """Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
 PAST = "~"
@@ -129,63 +118,7 @@ def slot_field(slot: str) -> str:
 
 def memory_digest(record: MemoryRecord) -> str:
     """What makes a memory the same when it is written again: all that the writer gave, but for the times of writing and reading."""
-    return _digest(_given(record, _layout_of(record)))
-
-
-def _digest(given: bytes) -> str:
-    return blake2b(given, digest_size=16).hexdigest()
-
-
-class _Layout(NamedTuple):
-    """What the JSON of records is made of that are given the same fields, and have the default of all others."""
-
-    given: Sequence[str]
-    """What the writer gave, in the order of the fields."""
-    own: Sequence[str]
-    """What else differs from one record to the next."""
-    rest: Mapping[str, bytes]
-    """All others, as JSON without its first brace, by the record's source."""
-    plain: bool
-    """Whether what is given is plain data, without models in it."""
-    strings: bool
-    """Whether it is strings and nothing else."""
-    as_given: bool
-    """Whether it is stored as it was given."""
-    marked: bool
-    """Whether the index may know more of it than of every memory."""
-
-
-def _layout_of(record: MemoryRecord) -> _Layout:
-    return _layout(record.__class__, frozenset(record.__pydantic_fields_set__))
-
-
-def _given(record: MemoryRecord, layout: _Layout) -> bytes:
-    """What the writer gave, as JSON in the order of the fields."""
-    if layout.plain:
-        # Plain data is JSON sooner than a model that leaves out most of its fields.
-        values = record.__dict__
-        # Of strings both write the same; of what they write otherwise, digests of former versions are in the store.
-        write = plain_json if layout.strings else to_json
-        return write({name: values[name] for name in layout.given if values[name] is not None or name not in _ABSENT})
-    leave_out = None if _SERVERS_OWN.isdisjoint(record.model_fields_set) else _SERVERS_OWN
-    return record.__pydantic_serializer__.to_json(record, exclude_unset=True, exclude=leave_out)
-
-
-@lru_cache(maxsize=4096)
-def _layout(kind: type[MemoryRecord], given: frozenset[str]) -> _Layout:
-    plain = "evidence" not in given and given <= _FIELDS.keys()
-    said = sorted((given - _SERVERS_OWN) & _FIELDS.keys(), key=_FIELDS.__getitem__)
-    own = [name for name in _FIELDS if name not in said and (name in given or name in _TIMES)]
-    left = [name for name in _FIELDS if name not in said and name not in own]
-    values = {name: kind.model_fields[name].get_default(call_default_factory=True) for name in left}
-    rest = {name: value for name, value in values.items() if value is not None}
-    sources = {source: {"source_class": source, "trust": trust} for source, trust in TRUST.items()}
-    if "source_class" in said:
-        for one in sources.values():
-            del one["source_class"]
-    parts = {source: to_json({**rest, **one})[1:] for source, one in sources.items()}
-    strings = plain and _STRINGS.issuperset(said)
-    return _Layout(said, own, parts, plain, strings, plain and given.isdisjoint(_NOT_AS_GIVEN), not given.isdisjoint(_MARKS))
+    return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
 class Fields(NamedTuple):
@@ -202,30 +135,25 @@ class Fields(NamedTuple):
         return [*(part for pair in zip(self.names, self.values, strict=True) for part in pair), *self.alike]
 
 
-# What every memory has of its own, and what else the index may have to know of one.
+# What every memory has of its own.
 _EVERY: Sequence[str] = ("j", "c", "la", "k")
-_MARKS = {"session_id", "slot", "topics", "entities", "metadata", "event_date", "valid_from", "valid_to", "expires_at", "quarantine"}
 
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
     """What Redis keeps of a memory, its place among others (`standing`) apart: its record as JSON, and what the index knows of it."""
     source = source_of(record)
     trust = trust_of(record, source)
-    layout = _layout_of(record)
-    given = _given(record, layout)
+    names, marks = _marks(record, trust)
     values: list[Arg] = [
-        _encoded(record, given, layout, source, trust),
+        _encoded(record, source, trust),
         record.created_at.timestamp(),
         record.last_accessed.timestamp(),
         terms,
+        *marks,
     ]
-    names = _EVERY
-    if layout.marked or trust < 1.0:
-        names, marks = _marks(record, trust)
-        values += marks
     whose = (record.namespace, record.user_id, record.agent_id)
     alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source, record.category, *whose)
-    return Fields(names, values, alike, _digest(given))
+    return Fields(names, values, alike, memory_digest(record))
 
 
 def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]]:
@@ -274,19 +202,13 @@ def _alike(
     return tuple(part for name, value in named if value for part in (name, tag(value)))
 
 
-def _encoded(record: MemoryRecord, given: bytes, layout: _Layout, source: SourceClass, trust: float) -> bytes:
+def _encoded(record: MemoryRecord, source: SourceClass, trust: float) -> bytes:
     """A record as JSON, with its source and trust, without what only its version's hash knows, and without what is None.
 
-    None is what each of those fields is when it is left out. `given` is what the writer gave: most of it, word for word.
+    None is what each of those fields is when it is left out.
     """
-    values = record.__dict__
-    if layout.as_given and b":null" not in given:
-        own = plain_json({name: values[name] for name in layout.own if values[name] is not None})
-        return b"%b,%b,%b" % (given[:-1], own[1:-1], layout.rest[source])
-    changes: dict[str, Any] = {"source_class": source, "trust": trust}
-    if record.recorded_at is not None or record.retired_at is not None:
-        changes.update(recorded_at=None, retired_at=None)
-    return record.__pydantic_serializer__.to_json(made(record.__class__, {**values, **changes}, _NOTHING), exclude_none=True)
+    stored = record.model_copy(update={"source_class": source, "trust": trust, "recorded_at": None, "retired_at": None})
+    return stored.model_dump_json(exclude_none=True).encode()
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None:

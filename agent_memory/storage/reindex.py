@@ -107,9 +107,8 @@ class Reindexer:
         }
         counts: dict[str, int] = {}
         for name, schema in schemas.items():
-            with redis_errors():
-                await self._client.execute_command("FT.DROPINDEX", schema.index.name)
-            await ensure_index(self._client, schema)
+            await drop_index(self._client, schema.index.name)
+            await ensure_index(self._client, self._keys, schema)
             with redis_errors():
                 reply = await self._client.execute_command("FT.SEARCH", schema.index.name, "*", "LIMIT", 0, 0, "DIALECT", 2)
             counts[name] = parse_hits(reply).total

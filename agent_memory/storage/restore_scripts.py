@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from agent_memory.storage.memory_places import PLACES
 from agent_memory.storage.outbox_scripts import PRELUDE
+from agent_memory.storage.owner_scripts import OWNERS
 
 # Brings memories back with all that is known of them. What is here stays as it is.
 # KEYS due:memory, try:memory, why:memory, dead:memory, wake
-# ARGV header {root, field (of vectors), seconds (of tombstones), items: [{mid, state, n, h, first, count, vector (of ARGV)?, order?,
-#   place?, sc?, slot?, names? (what knows a memory of its words), versions: [{n, first, count, bare: bool}…], aliases: [[mid, digest]…],
-#   evidence: [field, json…]}…]}, then the fields and values of hashes, and vectors
+# ARGV header {root, field (of vectors), seconds (of tombstones), items: [{mid, own (its owner), state, n, h, first, count,
+#   vector (of ARGV)?, order?, place?, sc?, slot?, names? (what knows a memory of its words), versions: [{n, first, count, bare: bool}…],
+#   aliases: [[mid, digest]…], evidence: [field, json…]}…]}, then the fields and values of hashes, and vectors
 # -> per memory "new", "same" (it is here), "other" (something else stands here), "slot" (another fact of its slot is current),
 #    "twin <mid>" (a memory of its words is current)
 MEMORY_RESTORE = (
@@ -20,7 +21,12 @@ local R, DUE, TRIES, WHY, DEAD = h.root, KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 """
     + PLACES
     + """
+"""
+    + OWNERS
+    + """
 local function against(s)
+  local owner = owner_of(s.mid)
+  if owner and owner ~= s.own then return 'other' end
   local here = home(s.mid)
   if here then
     local at = redis.call('HMGET', here, 'n', 'h')
@@ -68,11 +74,12 @@ for _, s in ipairs(h.items) do
       if not s.vector then due(DUE, MS, s.mid) end
     elseif redis.call('EXISTS', R .. 'al:' .. s.mid) == 0 then
       -- Forgotten there, and so here: background work does not bring it back, an undo does.
-      redis.call('SET', R .. 'mt:' .. s.mid, '1', 'EX', h.seconds)
+      redis.call('SET', R .. 'mt:' .. s.mid, string.format('%.0f', US), 'EX', h.seconds)
     end
     for _, one in ipairs(s.aliases) do
       local key = R .. 'al:' .. one[1]
-      if not home(one[1]) and redis.call('EXISTS', key) == 0 then
+      local owner = owner_of(one[1])
+      if not home(one[1]) and redis.call('EXISTS', key) == 0 and (not owner or owner == s.own) then
         redis.call('SET', key, s.mid .. ' ' .. one[2])
         redis.call('ZADD', ledger, US, 'a' .. one[1])
         redis.call('DEL', R .. 'mt:' .. one[1])

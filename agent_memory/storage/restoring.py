@@ -14,6 +14,7 @@ from agent_memory.storage.dossiers import Dossier, Version
 from agent_memory.storage.indexes import VectorSpec
 from agent_memory.storage.keys import Keys, tag
 from agent_memory.storage.lua import Arg, Script, Scripts, compact
+from agent_memory.storage.owner_scripts import owner_name
 from agent_memory.storage.reach import permit_writing
 from agent_memory.storage.records import WORDS, Found, evidence_of, memory_digest, memory_fields, standing
 from agent_memory.storage.restore_scripts import CHANGE_RESTORE, MEMORY_RESTORE
@@ -83,7 +84,7 @@ class Restorer:
         await steps.run(self._scripts)
 
     def _item(self, scope: Scope, one: Dossier, args: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
-        item: dict[str, Any] = {"mid": self.mid(scope, one.id), "state": one.state}
+        item: dict[str, Any] = {"mid": self.mid(scope, one.id), "own": owner_name(one.any), "state": one.state}
         if one.now is not None:
             record = one.now.record
             stands = standing(scope.tenant, record)

@@ -5,24 +5,32 @@ Common to all: time is Redis' own; headers are JSON; a write marks what it makes
 
 from __future__ import annotations
 
+from agent_memory.storage import owner_scripts
 from agent_memory.storage.outbox_scripts import PRELUDE
 
 # Writes a session: mode "put" replaces, "append" adds what is not there yet.
 # KEYS meta, messages, ids, doc, journal, journal list, journal's memories, due:session, due:extraction, wake, the user's waiting sessions
 #      (only with a user)
 # ARGV header {mode, sid, im, create: [f, v…], set: [f, v…], unset: [f…], doc: [f, v…], ttl (s, -1 = none), cw?, dw (tokens),
-#      ratio (0 = never summarize), xd (ms, -1 = off), xm (ms), own: [id, json…] (memories to promote), keep (ids to remember),
+#      ratio (0 = never summarize), xd (ms, -1 = off), xm (ms), keep (ids to remember), root,
+#      own: [id, json, mid, owner, µs of its making if given…] (memories to promote), held: [id, mark, µs of its making…] (all memories),
 #      st: strategy, mm? (most messages that the session may have), ua? (µs, the time of its change if not now),
-#      xt? (tokens that wait for extraction and make it due at once), fed? (a memory prompt's messages are among these)},
-#      then per message: identity, tokens, journal? 1/0, json
-# -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or ""}, {"mismatch", version or "0"}
-#    or {"full", messages}
+#      xt? (tokens that wait for extraction and make it due at once), fed? (a memory prompt's messages are among these),
+#      empty? (places of messages that must be known already)},
+#      then per message: identity, tokens, journal? 1/0, json of its text, json of what stands beside it or ""
+# -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or "", [place, json of what it kept…]},
+#    {"mismatch", version or "0"}, {"full", messages}, {"empty", place} or {"taken", place in `own`}
 SESSION_WRITE = (
     PRELUDE
     + """
 local h = cjson.decode(ARGV[1])
+local R = h.root
+"""
+    + owner_scripts.OWNERS
+    + owner_scripts.OWN_MEMORIES
+    + """
 local meta, msgs, ids, doc, jrn, jlist, own = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local m = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'hd', 'ctx', 'ca', 'cw')
+local m = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'hd', 'ctx', 'ca', 'cw', 'mx')
 local exists = m[1]
 if h.im then
   if h.im == 'absent' then
@@ -35,14 +43,22 @@ if h.im then
 end
 local put = h.mode == 'put'
 if h.mm then
-  local news, held = (#ARGV - 1) / 4, 0
+  local news, held = (#ARGV - 1) / 5, 0
   if not put and exists then
     held = redis.call('LLEN', msgs)
     if held + news > h.mm then
-      for i = 2, #ARGV, 4 do if redis.call('ZSCORE', ids, ARGV[i]) then news = news - 1 end end
+      for i = 2, #ARGV, 5 do if redis.call('ZSCORE', ids, ARGV[i]) then news = news - 1 end end
     end
   end
   if news > 0 and held + news > h.mm then return {'full', held} end
+end
+for _, place in ipairs(h.empty or {}) do
+  if not exists or not redis.call('ZSCORE', ids, ARGV[2 + 5 * place]) then return {'empty', place} end
+end
+local fresh, kept = news_of(h, put and exists and meta)
+for i, place in ipairs(fresh) do
+  local owner = owner_of(h.own[place + 2])
+  if owner and owner ~= h.own[place + 3] then return {'taken', (place - 1) / 5} end
 end
 local ep, created = m[2], m[7]
 if not exists then
@@ -65,33 +81,54 @@ end
 -- What a program put back with a memory prompt's messages was said before: it is shown again, but not remembered again.
 local told = {}
 if h.fed then
-  for _, member in ipairs(redis.call('ZRANGE', ids, 0, -1)) do told[string.match(member, '\\n([^\\n]*)$') or ''] = true end
+  for _, member in ipairs(redis.call('ZRANGE', ids, 0, -1)) do told[string.match(member, '^[^\\n]*\\n([^\\n]*)') or ''] = true end
+end
+local old = put and redis.call('LRANGE', msgs, 0, -1) or {}
+-- What stands beside the texts of the messages that are there: programs that know texts only put messages back without it.
+local beside, back = {}, {}
+for _, entry in ipairs(m[9] and old or {}) do
+  local from = string.find(entry, ',"x":{', 1, true)
+  if from then
+    local seq, tokens = string.match(entry, '^(%d+) (%d+) ')
+    beside[seq] = {tokens, string.sub(entry, from + 5, -2)}
+  end
 end
 local entries, journal, total, added, asked = {}, {}, 0, 0, 0
-for i = 2, #ARGV, 4 do
+for i = 2, #ARGV, 5 do
+  local tokens, more = ARGV[i + 1], ARGV[i + 4]
   local seq = redis.call('ZSCORE', ids, ARGV[i])
   local known = seq
   if not known then
     sq = sq + 1
     seq = sq
     redis.call('ZADD', ids, seq, ARGV[i])
+    if more ~= '' then redis.call('ZADD', ids, seq, string.match(ARGV[i], '^[^\\n]*\\n[^\\n]*')) end
     added = added + 1
   end
   if put or not known then
-    local entry = string.format('%.0f', seq) .. ' ' .. ARGV[i + 1] .. ' ' .. ARGV[i + 3]
-    entries[#entries + 1] = entry
-    total = total + tonumber(ARGV[i + 1])
-    local again = h.fed and told[string.match(ARGV[i], '\\n([^\\n]*)$') or '-']
+    seq = string.format('%.0f', seq)
+    if more == '' and beside[seq] then
+      tokens, more = beside[seq][1], beside[seq][2]
+      back[#back + 1] = (i - 2) / 5
+      back[#back + 1] = more
+    end
+    local entry = seq .. ' ' .. tokens .. ' ' .. ARGV[i + 3]
     if not known then
+      local again = h.fed and told[string.match(ARGV[i], '^[^\\n]*\\n([^\\n]*)') or '-']
       local wanted = ARGV[i + 2] == '1' and not again
-      if wanted then asked = asked + tonumber(ARGV[i + 1]) end
+      if wanted then asked = asked + tonumber(tokens) end
       journal[#journal + 1] = (wanted and '' or '-') .. entry
     end
+    if more ~= '' then
+      entry = string.sub(entry, 1, -2) .. ',"x":' .. more .. '}'
+      redis.call('HSET', meta, 'mx', '1')
+    end
+    entries[#entries + 1] = entry
+    total = total + tonumber(tokens)
   end
 end
 local changed = put or added > 0 or not exists
 if put then
-  local old = redis.call('LRANGE', msgs, 0, -1)
   local same = #old <= #entries and (m[6] or '') == (h.ctx or '')
   if same then
     for i = 1, #old do
@@ -121,7 +158,13 @@ if #journal > 0 then
   chunked('RPUSH', jlist, journal)
   redis.call('HSET', jrn, 'sq', string.format('%.0f', sq))
 end
-chunked('HSET', own, h.own)
+local waiting = {}
+for _, place in ipairs(fresh) do
+  waiting[#waiting + 1] = h.own[place]
+  waiting[#waiting + 1] = string.sub(h.own[place + 1], 1, -2) .. ',"at":"' .. string.format('%.0f', US) .. '"}'
+end
+chunked('HSET', own, waiting)
+if put then hold(h, meta, kept) end
 if h.st then redis.call('HSET', jrn, 'st', h.st) end
 local v = tonumber(m[1] or '0')
 if changed then
@@ -141,7 +184,7 @@ for _, key in ipairs({jrn, jlist}) do
   -- What waits outlives its session; a journal that is worked off goes soon after it.
   if idle and ttl >= 0 then redis.call('EXPIRE', key, ttl + 60) else redis.call('PERSIST', key) end
 end
-local promote = #journal > 0 or #h.own > 0
+local promote = #journal > 0 or #fresh > 0
 local window = h.cw or (not put and tonumber(m[8])) or h.dw
 if promote or (h.ratio > 0 and total > math.floor(window * h.ratio)) then
   due(KEYS[8], MS, h.sid)
@@ -162,7 +205,7 @@ if h.xd >= 0 and #journal > 0 then
   end
   redis.call('ZADD', KEYS[9], at, h.sid)
 end
-return {'ok', string.format('%.0f', v), string.format('%.0f', total), count, added, ep, created, redis.call('HGET', meta, 'co') or ''}
+return {'ok', string.format('%.0f', v), string.format('%.0f', total), count, added, ep, created, redis.call('HGET', meta, 'co') or '', back}
 """
 )
 

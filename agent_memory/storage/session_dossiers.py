@@ -104,6 +104,6 @@ class SessionDossierReader:
             starts.append(journal.start)
             messages |= {one.seq: one for one in journal.waiting}
         assert journal is not None
-        own = [decode_own(raw).model_dump(mode="json") for raw in journal.own.values()]
+        own = [decode_own(raw).record.model_dump(mode="json") for raw in journal.own.values()]
         ordered = [messages[seq] for seq in sorted(messages)]
         return SessionDossier(journal.ref, ordered, starts[0], starts[1], own, journal.strategy)

@@ -77,6 +77,35 @@ return {'ok', string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'v', 1))}
 """
 )
 
+# The newest messages of a session whose tokens, each with an overhead, fit into a window; the very newest in any case. Without a window it
+# is the session's own, or else the default one. However long the session is, no more is looked at than what is answered, and a little.
+# Where messages hold more than text, some before those that fit are answered, too: the first that fit may answer a call of theirs.
+# KEYS messages, meta; ARGV window or "", default window, overhead, most before
+# -> {how many there are, how many fit, entries, newest first…}
+SESSION_WINDOW = """#!lua flags=no-writes
+local m = redis.call('HMGET', KEYS[2], 'cw', 'mx')
+local left = tonumber(ARGV[1]) or tonumber(m[1] or '') or tonumber(ARGV[2])
+local overhead, out, fit = tonumber(ARGV[3]), {redis.call('LLEN', KEYS[1]), 0}, nil
+local before = m[2] and tonumber(ARGV[4]) or 0
+local last, step = out[1] - 1, 32
+while last >= 0 do
+  local first = math.max(last - step + 1, 0)
+  local entries = redis.call('LRANGE', KEYS[1], first, last)
+  for i = #entries, 1, -1 do
+    left = left - tonumber(string.match(entries[i], '^%-?%d+ (%d+) ')) - overhead
+    if not fit and left < 0 and #out > 2 then fit = #out - 2 end
+    if fit and #out - 2 - fit >= before then
+      out[2] = fit
+      return out
+    end
+    out[#out + 1] = entries[i]
+  end
+  last, step = first - 1, math.min(step * 2, 512)
+end
+out[2] = fit or #out - 2
+return out
+"""
+
 # Strikes messages out of a session, and with them, if asked to, its summary. Their identities stay known: they are not written again.
 # KEYS meta, messages; ARGV epoch, fence, drop the summary 1/0, numbers of messages -> 1 done, 0 the session moved on
 SESSION_STRIKE = (
@@ -156,7 +185,7 @@ return 1
 # Sets a batch of messages aside that extraction gave up: it becomes a journal of its own, dead until it is replayed or dropped, and the
 # session's extraction goes on behind it. All in one step, so that a message is either in the one journal or in the other.
 # KEYS journal, journal list, the batch's journal, its list, batches set aside, due:extraction, why:extraction, dead:extraction, wake
-# ARGV sid, epoch, cursor, its end, messages before it, reason if none is known -> 1 done, 0 the session moved on
+# ARGV sid, epoch, cursor, its end, messages before it, reason or "", reason if none is known -> 1 done, 0 the session moved on
 SESSION_ASIDE = (
     PRELUDE
     + """
@@ -174,7 +203,7 @@ end
 chunked('RPUSH', KEYS[4], redis.call('LRANGE', KEYS[2], low - base, tonumber(ARGV[4]) - base - 1))
 redis.call('SADD', KEYS[5], ARGV[3])
 redis.call('ZADD', KEYS[8], MS, member)
-redis.call('HSET', KEYS[7], member, redis.call('HGET', KEYS[7], ARGV[1]) or ARGV[6])
+redis.call('HSET', KEYS[7], member, ARGV[6] ~= '' and ARGV[6] or redis.call('HGET', KEYS[7], ARGV[1]) or ARGV[7])
 redis.call('HSET', KEYS[1], 'je', ARGV[4])
 redis.call('HDEL', KEYS[1], 'x0')
 redis.call('ZADD', KEYS[6], MS, ARGV[1])
@@ -183,21 +212,28 @@ return 1
 """
 )
 
-# The newest messages of a user that wait for promotion, of the sessions written last: at most so many sessions are looked at, messages of
-# each are read, and bytes are answered, however many there are. The journals' names are made here; they share the slot of KEYS[1].
-# KEYS the user's waiting sessions; ARGV start of a journal's key, most sessions, most messages of each, most bytes
-# -> {tenant, session, namespace or "", user, has namespace 1/0, entries…}…
+# The newest messages of a user that wait for promotion, the session written last first: so many, of so many sessions, however many wait.
+# They are read one by one, because nobody knows how large the next one is: one that is larger than what is left ends its session. The
+# journals' names are made here; they share the slot of KEYS[1].
+# KEYS the user's waiting sessions; ARGV start of a journal's key, a session that is left out or "", most sessions looked at, read, most
+#      messages of each, of all, most bytes of all, then the only namespaces that are wanted, if not all
+# -> {tenant, session, namespace or "", user, has namespace 1/0, entries (newest first)…}…
 SESSION_RECENT = """#!lua flags=no-writes
-local out, left = {}, tonumber(ARGV[4])
-for _, sid in ipairs(redis.call('ZREVRANGE', KEYS[1], 0, ARGV[2] - 1)) do
+local out, sessions, each = {}, tonumber(ARGV[4]), tonumber(ARGV[5])
+local room, left = tonumber(ARGV[6]), tonumber(ARGV[7])
+local wanted = #ARGV > 7 and {}
+for i = 8, #ARGV do wanted[ARGV[i]] = true end
+for _, sid in ipairs(redis.call('ZREVRANGE', KEYS[1], 0, ARGV[3] - 1)) do
+  if room <= 0 or #out >= sessions then break end
   local key = ARGV[1] .. sid
-  local j = redis.call('HMGET', key, 'tn', 'sid', 'ns', 'us', 'jb', 'jp', 'sq')
-  if j[1] and left > 0 and tonumber(j[6]) < tonumber(j[7]) then
-    local first = math.max(tonumber(j[6]), tonumber(j[7]) - tonumber(ARGV[3])) - tonumber(j[5])
+  local j = sid ~= ARGV[2] and redis.call('HMGET', key, 'tn', 'sid', 'ns', 'us', 'jp', 'sq') or {}
+  if j[1] and tonumber(j[5]) < tonumber(j[6]) and (not wanted or (j[3] and wanted[j[3]])) then
     local found = {j[1], j[2], j[3] or '', j[4] or '', j[3] and 1 or 0}
-    for _, entry in ipairs(redis.call('LRANGE', key .. ':l', first, -1)) do
-      left = left - #entry
-      if left > 0 then found[#found + 1] = entry end
+    for i = 1, math.min(tonumber(j[6]) - tonumber(j[5]), each, room) do
+      local entry = redis.call('LINDEX', key .. ':l', -i)
+      if not entry or #entry > left then break end
+      left, room = left - #entry, room - 1
+      found[#found + 1] = entry
     end
     out[#out + 1] = found
   end

@@ -13,6 +13,7 @@ from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import iso
 from agent_memory.storage.keys import Keys, new_mid
 from agent_memory.storage.lua import Arg, Scripts
+from agent_memory.storage.owner_scripts import owner_name
 from agent_memory.storage.records import (
     WORDS,
     Found,
@@ -37,7 +38,8 @@ _MOST_QUOTED = 4000
 class Fence:
     """Moves a session's cursor in the same step as the memories made from its journal; nothing is written when it moved already.
 
-    `own` are the session's memories among them, as they stood in the journal, from which they go.
+    `own` are the session's memories among them, as they stood in the journal, from which they go; so do those that are `refused`, each
+    with the reason, which the session shows.
     """
 
     sid: str
@@ -48,6 +50,7 @@ class Fence:
     keep: int
     both: bool = False
     own: Mapping[str, str] = field(default_factory=dict[str, str])
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
 
 def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
@@ -69,13 +72,16 @@ def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evid
 class Steps:
     """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
 
-    def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None) -> None:
+    def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
+        """With `revised` (an id and fields), puts of owners that change a memory are remembered as such a change."""
         self._keys = keys
         self._tenant = tenant
         self._args: list[Arg] = []
         self._alike: dict[Sequence[str], int] = {}
         self._groups: list[dict[str, Any]] = []
         self._header: dict[str, Any] = {"root": keys.root, "reach": REACH, "atomic": atomic, "groups": self._groups}
+        if revised is not None:
+            self._header["revised"] = revised
         if fence is not None:
             self._header["fence"] = {
                 "sid": fence.sid,
@@ -86,6 +92,7 @@ class Steps:
                 "keep": fence.keep,
                 **({"both": True} if fence.both else {}),
                 "own": [part for item in fence.own.items() for part in item],
+                "refused": [part for name, (raw, reason) in fence.refused.items() for part in (name, raw, reason)],
                 "at": iso(datetime.now(UTC)),
             }
 
@@ -106,7 +113,8 @@ class Steps:
         *,
         before: Sequence[MemoryRecord] = (),
         after: Sequence[MemoryRecord] = (),
-        late: bool = False,
+        late: bool | str = False,
+        owned: bool = False,
         expect: str | None = None,
         dedupe: bool = False,
         apart: bool = False,
@@ -119,6 +127,8 @@ class Steps:
         alone: bool = False,
     ) -> Step:
         """Writes a record; with `dedupe` not beside one of its words (`apart`: and type and date), and never beside another of its slot.
+
+        With `owned` an id of another owner is refused; `late` may be the time (µs) as of which a deletion counts.
 
         All but for those `among` (mids); the slot is not asked about when that is `settled`. A new turn in the words of a current memory
         becomes evidence of that, and another name of it; a new statement in the words of turns takes them over in the same way.
@@ -155,7 +165,9 @@ class Steps:
         if among:
             step["among"] = list(among)
         if late:
-            step["late"] = True
+            step["late"] = "1" if late is True else late
+        if owned:
+            step["own"] = self._once((owner_name(record),))
         if same:
             step["same"] = True
         if past:
@@ -195,7 +207,7 @@ class Steps:
         }
         return {"turn": {name: value for name, value in turn.items() if value is not None}}
 
-    def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool = False) -> Step:
+    def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool | str = False) -> Step:
         """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
@@ -205,8 +217,8 @@ class Steps:
             "json": text,
         }
         if alias is not None and alias.id != found.record.id:
-            step |= {"alias": self.mid(alias.id), "dig": memory_digest(alias)}
-        return step | ({"late": True} if late else {})
+            step |= {"alias": self.mid(alias.id), "dig": memory_digest(alias), "own": self._once((owner_name(found.record),))}
+        return step | ({"late": "1" if late is True else late} if late else {})
 
     def absorb(self, record: MemoryRecord) -> Step | None:
         """What a new statement does to messages of its words, for one that is here already; None for a message itself."""

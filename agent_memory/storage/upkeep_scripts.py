@@ -103,7 +103,7 @@ wipe = function(mid)
   redis.call('DEL', mk(mid), vk(mid), hk(mid), R .. 'ev:' .. mid)
   redis.call('HDEL', R .. 'use', mid)
   redis.call('SREM', R .. 'use:unfolded', mid)
-  redis.call('SET', R .. 'mt:' .. mid, '1', 'EX', ARGV[2])
+  redis.call('SET', R .. 'mt:' .. mid, string.format('%.0f', US), 'EX', ARGV[2])
   done(mid)
 end
 local out, reach = {}, tonumber(ARGV[3])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import redis.asyncio as aioredis
 from hiredis import pack_command
@@ -119,16 +119,33 @@ class _LeanSocket(LeanConnection, UnixDomainSocketConnection):
 _LEAN: dict[type, type[LeanConnection]] = {Connection: _LeanTcp, SSLConnection: _LeanTls, UnixDomainSocketConnection: _LeanSocket}
 
 
+class Gate(Protocol):
+    """Says whether a Redis may be used now."""
+
+    def check(self) -> None:
+        """Raises our error when it may not."""
+        ...
+
+    async def met(self, connection: AbstractConnection) -> None:
+        """Sees a new connection to it, before anything else uses that. Raises as `check`, and redis-py's errors."""
+        ...
+
+
 class LeanPool(BlockingConnectionPool):
     """A bounded pool that waits. Who finds a connection free, and nobody waiting for one, takes it at once."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, gate: Gate | None = None, **options: Any) -> None:
         options["connection_class"] = _LEAN[options.get("connection_class", Connection)]
+        if gate is not None:
+            options["redis_connect_func"] = gate.met
         super().__init__(**options)
+        self._gate = gate
         self._waiting = 0
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
-        """A connection. Raises ConnectionError when none came free in time."""
+        """A connection. Raises ConnectionError when none came free in time, and what the gate raises."""
+        if self._gate is not None:
+            self._gate.check()
         if self._waiting or not self.can_get_connection():
             self._waiting += 1
             try:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
+from agent_memory.chat_messages import whole_window
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage import filters
 from agent_memory.storage.codec import (
     SessionState,
     SessionTurns,
     StoredMessage,
+    content_mark,
     decode_entry,
     decode_session,
     decode_turn,
+    encode_beside,
     encode_message,
+    encode_own,
     iso,
     message_identity,
 )
@@ -29,15 +34,20 @@ from agent_memory.storage.keys import Keys, tag, untag
 from agent_memory.storage.lua import Arg, Scripts, Written, compact
 from agent_memory.storage.memories import Hit, parse_hits
 from agent_memory.storage.outbox_scripts import NEVER_ENDED
-from agent_memory.storage.reach import permit_session
+from agent_memory.storage.owner_scripts import one_owner_each, owner_name, placed_in
+from agent_memory.storage.reach import permit_owner, permit_session
+from agent_memory.storage.session_scripts import SESSION_WINDOW
 from agent_memory.tasks import DueKind
-from agent_memory_client.models import MemoryMessage, MemoryStrategyConfig
+from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig, MemoryTypeEnum
 
 # Messages that stay in a journal after they were worked off, as context for those that follow.
 JOURNAL_CONTEXT = 10
 # Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
 REMEMBERED_IDS = 1000
 _SHOWN = ("sid", "ns", "us", "ctx")
+# How many messages before a window are looked at for the calls that its first ones answer.
+_BEFORE = 16
+_ALL_BEFORE = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +72,8 @@ class Moved:
 class SessionWrite:
     """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
 
-    `waiting` holds those of the memories that are to be promoted, by id, as `codec.encode_own` writes them. `fed_back`: among the messages
-    are some that a memory prompt made, so those that repeat earlier ones were not said again.
+    `waiting` are the places of those memories that are to be promoted. `fed_back`: among the messages are some that a memory prompt
+    made, so those that repeat earlier ones were not said again.
     """
 
     mode: str
@@ -71,8 +81,8 @@ class SessionWrite:
     context: str | None = None
     context_tokens: int = 0
     data: dict[str, Any] | None = None
-    memories: Sequence[dict[str, Any]] = ()
-    waiting: dict[str, str] = field(default_factory=dict[str, str])
+    memories: Sequence[MemoryRecord] = ()
+    waiting: Sequence[int] = ()
     strategy: MemoryStrategyConfig | None = None
     ttl_seconds: int | None = None
     client_tokens: int = 0
@@ -89,6 +99,17 @@ class SessionWrite:
     fed_back: bool = False
     most_messages: int = 0
     """How many messages the session may have then; 0: any number."""
+    empty: Sequence[int] = ()
+    """The places of messages that hold nothing: refused, unless the session has them with what stands beside a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tokens that the newest messages of a session may take, each with an `overhead`; None: the session's own window, else the default."""
+
+    tokens: int | None
+    default: int
+    overhead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,51 +156,93 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> Written:
-        """Replaces a session or appends to it, and marks the work that follows. Raises VersionMismatch, TooLarge, RedisUnavailable."""
+        """Replaces a session or appends to it, and marks the work that follows.
+
+        The memories that it brings for promotion are checked as a creation of them would be: raises Forbidden for those that are out of
+        reach, IdTaken for those whose id belongs to another owner; both name the field, and nothing is written. What the session holds
+        unchanged already is not written again. Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
+        """
         sid = self._sid(scope, ref, write=True)
+        permit_own(scope, ref, change)
         k = self._keys.session(sid)
         args: list[Arg] = []
         for new in change.messages:
-            args += [message_identity(new.message), new.tokens, int(new.promote), encode_message(new.message)]
+            args += [message_identity(new.message), new.tokens, int(new.promote), encode_message(new.message), encode_beside(new.message)]
         due = self._keys.due
         keys = [k.meta, k.messages, k.ids, k.doc, k.journal, k.journal_list, k.journal_own]
         keys += [due(DueKind.SESSION), due(DueKind.EXTRACTION), self._keys.wake]
         if ref.user_id is not None:
             keys.append(self._keys.waiting(scope.tenant, ref.user_id))
-        return await self._scripts.session_write(keys, _header(scope, ref, sid, change), args)
+        header = _header(scope, ref, sid, change) | self._own(scope, ref, change)
+        return await self._scripts.session_write(keys, header, args)
 
-    def queue_read(self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None) -> Callable[[list[Any]], SessionState | None]:
-        """Puts the read of a session with its last messages (None: all) on a pipeline; call the result with the next 3 replies."""
+    def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:
+        """What the script must know of the memories that a session holds, and of those that are to be promoted."""
+        own: list[str] = []
+        # Of several with one id the last one counts.
+        places = {change.memories[place].id: place for place in change.waiting}
+        for name, place in places.items():
+            record = change.memories[place]
+            given = _micros(record.created_at) if "created_at" in record.model_fields_set else ""
+            own += [name, encode_own(record, scope), self._keys.mid(scope.tenant, name), owner_name(placed_in(ref, record)), given]
+        held = [part for one in change.memories for part in (one.id, content_mark(one), _micros(one.created_at))]
+        return {"root": self._keys.root, "own": own, "held": held, "places": list(places.values())}
+
+    def queue_read(
+        self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: Window | None = None, before: int = _BEFORE
+    ) -> Callable[[list[Any]], SessionState | None]:
+        """Puts the read of a session with its last messages (None: all, or what fits into a window) on a pipeline; call the result with
+        the next 3 replies."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.hgetall(k.meta)
-        pipe.lrange(k.messages, -last if last else 0, -1)
+        if window is None:
+            pipe.lrange(k.messages, -last if last else 0, -1)
+        else:
+            _queue_window(pipe, k.messages, k.meta, window, before)
         pipe.hmget(k.journal, ["jp", "je"])
-        return lambda replies: decode_session(replies[0], replies[1], replies[2])
+        return lambda replies: _session(replies, window)
 
-    async def get(self, scope: Scope, ref: SessionRef, last: int | None = None) -> SessionState | None:
-        """The session with exactly this identity and its last messages (None: all of them)."""
-        parse: list[Callable[[list[Any]], SessionState | None]] = []
-        replies = await read(self._client, lambda pipe: parse.append(self.queue_read(pipe, scope, ref, last)))
-        return parse[-1](replies)
+    async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: Window | None = None) -> SessionState | None:
+        """The session with exactly this identity and its last messages (None: all of them, or those that fit into a window)."""
+        state: SessionState | None = None
+        for before in (_BEFORE, _ALL_BEFORE):
+            parse: list[Callable[[list[Any]], SessionState | None]] = []
+            replies = await read(self._client, lambda pipe, n=before, p=parse: p.append(self.queue_read(pipe, scope, ref, last, window, n)))
+            state = parse[-1](replies)
+            if state is None or not state.parted:
+                break
+        return state
 
-    def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef) -> None:
+    def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: Window, before: int = _BEFORE) -> None:
         """Puts the read of what a prompt shows of a session on a pipeline; `parse_turns` takes the 2 replies."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN)
-        pipe.execute_command("LRANGE", k.messages, 0, -1)
+        _queue_window(pipe, k.messages, k.meta, window, before)
 
     @staticmethod
     def parse_turns(replies: Sequence[Any]) -> SessionTurns | None:
         """What `queue_turns` asked for; None when there is no such session."""
-        (session, namespace, user, context), entries = replies
+        (session, namespace, user, context), (total, fit, *entries) = replies
         if session is None:
             return None
         ref = SessionRef(session.decode(), None if namespace is None else namespace.decode(), None if user is None else user.decode())
-        return SessionTurns(ref, None if context is None else context.decode(), list(map(decode_turn, entries)))
+        turns, parted = whole_window(list(map(decode_turn, reversed(entries))), fit, total)
+        return SessionTurns(ref, None if context is None else context.decode(), turns, total, parted)
 
-    async def turns(self, scope: Scope, ref: SessionRef) -> SessionTurns | None:
+    async def turns(self, scope: Scope, ref: SessionRef, window: Window) -> SessionTurns | None:
         """What a prompt shows of the session with exactly this identity."""
-        return self.parse_turns(await read(self._client, lambda pipe: self.queue_turns(pipe, scope, ref)))
+        state: SessionTurns | None = None
+        for before in (_BEFORE, _ALL_BEFORE):
+            state = self.parse_turns(await read(self._client, lambda pipe, n=before: self.queue_turns(pipe, scope, ref, window, n)))
+            if state is None or not state.parted:
+                break
+        return state
+
+    async def procedural_memories(self, scope: Scope, ref: SessionRef) -> set[str]:
+        """The ids of the session's own memories that are procedural."""
+        meta = self._keys.session(self._sid(scope, ref)).meta
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(meta, "mems"))
+        return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
         """Up to two sessions of this id whose namespace and user are the given ones, where given."""
@@ -296,13 +359,16 @@ class SessionStore:
             keys += [get(DueKind.EXTRACTION) for get in (self._keys.due, self._keys.tries, self._keys.why, self._keys.dead)]
         await self._scripts.session_settle(keys, [sid, "" if batch is None else batch.partition(".")[2]])
 
-    async def set_aside(self, sid: str, journal: Journal, count: int) -> bool:
-        """Takes the first `count` waiting messages out of extraction's way: they become a dead batch. False when the session moved on."""
+    async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
+        """Takes the first `count` waiting messages out of extraction's way: they become a dead batch. False when the session moved on.
+
+        Without a `reason` it is that of the last try.
+        """
         k, batch = self._keys.session(sid), self._keys.session(f"{sid}.{journal.start}")
         keys = [k.journal, k.journal_list, batch.journal, batch.journal_list, k.aside]
         keys += [get(DueKind.EXTRACTION) for get in (self._keys.due, self._keys.why, self._keys.dead)]
         args: list[Arg] = [sid, journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT]
-        return await self._scripts.session_aside([*keys, self._keys.wake], [*args, NEVER_ENDED])
+        return await self._scripts.session_aside([*keys, self._keys.wake], [*args, reason[:1000], NEVER_ENDED])
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
         """The tenant and the session of a name in keys, with its last messages (None: all of them)."""
@@ -328,6 +394,31 @@ class SessionStore:
         return await self._scripts.session_strike([k.meta, k.messages], [epoch, fence, int(drop_context), *seqs])
 
 
+def _queue_window(pipe: Pipeline, messages: str, meta: str, window: Window, before: int) -> None:
+    tokens = "" if window.tokens is None else window.tokens
+    pipe.execute_command("EVAL_RO", SESSION_WINDOW, 2, messages, meta, tokens, window.default, window.overhead, before)
+
+
+def _session(replies: Sequence[Any], window: Window | None) -> SessionState | None:
+    """The session of the replies of `queue_read`."""
+    if window is None:
+        return decode_session(replies[0], replies[1], replies[2])
+    total, fit, *entries = replies[1]
+    state = decode_session(replies[0], entries[::-1], replies[2])
+    if state is None:
+        return None
+    messages, parted = whole_window(state.messages, fit, total)
+    return replace(state, messages=messages, parted=parted)
+
+
+def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
+    """Raises Forbidden or IdTaken, naming its field, for a memory of the session that its writer could not create."""
+    placed = [(place, placed_in(ref, change.memories[place])) for place in change.waiting]
+    for place, record in placed:
+        permit_owner(scope, record, f"memories.{place}")
+    one_owner_each(placed)
+
+
 def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> dict[str, Any]:
     identity = ["tn", scope.tenant, "sid", ref.session_id]
     doc = ["t", tag(scope.tenant), "s", tag(ref.session_id)]
@@ -342,8 +433,7 @@ def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> di
         "ctx": change.context,
         "ct": change.context_tokens or None,
         "data": None if change.data is None else compact(change.data),
-        "mems": compact(list(change.memories)) if change.memories else None,
-        "pm": None,
+        "mems": compact([record.model_dump(mode="json") for record in change.memories]) if change.memories else None,
         "st": strategy,
         "ttl": change.ttl_seconds,
         "tok": change.client_tokens or None,
@@ -369,12 +459,12 @@ def _header(scope: Scope, ref: SessionRef, sid: str, change: SessionWrite) -> di
         "ratio": change.summarize_ratio,
         "xd": change.extract_after_ms,
         "xm": change.extract_within_ms,
-        "own": [part for item in change.waiting.items() for part in item],
         "keep": REMEMBERED_IDS,
         "st": strategy,
         "xt": change.extract_tokens or None,
         "fed": change.fed_back or None,
         "mm": change.most_messages or None,
+        "empty": list(change.empty) or None,
     }
     if change.moved is not None:
         header["ua"] = _micros(change.moved.updated_at)

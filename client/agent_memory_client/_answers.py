@@ -36,8 +36,8 @@ class PromptAnswer(dict[str, Any]):
         """The answer as a model. Raises MemoryProtocolError when it is not one."""
         return _understood(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
 
-    def to_openai(self) -> list[dict[str, str]]:
-        """The messages as chat completion APIs take them: role and string content."""
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The messages as chat completion APIs take them: those of the session as they were sent, the others as role and text."""
         return prompt_messages(self)
 
 

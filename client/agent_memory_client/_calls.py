@@ -32,6 +32,9 @@ Query: TypeAlias = Mapping[str, str | Sequence[str]]
 Wait: TypeAlias = bool | float | None
 """How long the server may hold its answer back until the background work is done: seconds (up to 20), True for up to 10."""
 
+MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
+"""As `Wait`, or until which stage messages are waited for, up to 10 seconds; seconds and True mean "searchable"."""
+
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY_CHARS = 255
 WAIT_SECONDS = 10.0
@@ -77,18 +80,25 @@ def checked(error: ValidationError) -> MemoryValidationError:
 
 
 def messages_of(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[MemoryMessage]:
-    """Messages as models; keys of a mapping that are None count as not given."""
+    """Messages as models, in whatever form chat APIs have them; of our own fields in a mapping, None counts as not given."""
     try:
-        return [
-            message
-            if isinstance(message, MemoryMessage)
-            else MemoryMessage.model_validate({key: value for key, value in message.items() if value is not None})
-            for message in messages
-        ]
+        return [message if isinstance(message, MemoryMessage) else MemoryMessage.model_validate(_given(message)) for message in messages]
     except ValidationError as error:
         raise checked(error) from error
     except AttributeError as error:
         raise MemoryValidationError("messages: give each as a mapping with 'role' and 'content' or as a MemoryMessage") from error
+
+
+_OURS = frozenset({"id", "created_at", "persisted_at", "discrete_memory_extracted"})
+
+
+def _given(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if value is not None or key not in _OURS}
+
+
+def message_body(message: MemoryMessage) -> dict[str, Any]:
+    """A message as it is sent: without our own fields that have no value, and with its own fields also where they are null."""
+    return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}
 
 
 def _session_path(session_id: str) -> str:
@@ -124,6 +134,14 @@ def seconds_of(wait: Wait) -> float:
     if wait is not None and not 0 <= wait < float("inf"):
         raise MemoryValidationError(f"wait: must be seconds, True or False, got {wait}")
     return float(wait or 0.0)
+
+
+def _message_seconds(wait: MessageWait) -> float:
+    if not isinstance(wait, str):
+        return seconds_of(wait)
+    if wait not in ("promoted", "searchable"):
+        raise MemoryValidationError(f"wait: must be promoted, searchable, seconds, True or False, got {wait!r}")
+    return WAIT_SECONDS
 
 
 def _filter(value: Any) -> Any:
@@ -193,6 +211,7 @@ class Calls:
         made_up = {name for name in _SESSION_TIMES if name not in memory.model_fields_set}
         include = set(WorkingMemory.model_fields) - made_up
         body: dict[str, Any] = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=include)
+        body["messages"] = [message_body(message) for message in memory.messages]
         body["session_id"] = session_id
         namespace = self.namespace(memory.namespace)
         if namespace is not None:
@@ -208,13 +227,16 @@ class Calls:
         namespace: str | None,
         user_id: str | None,
         window: Mapping[str, Any],
+        wait: MessageWait = None,
     ) -> Call:
         """Safe to repeat: every message carries its id, and the server skips the ids that it has."""
         try:
             request = AppendMessagesRequest(messages=messages_of(messages), namespace=self.namespace(namespace), user_id=user_id, **window)
         except ValidationError as error:
             raise checked(error) from error
-        return Call("POST", f"{_session_path(session_id)}/messages", json=jsonable(request))
+        body = jsonable(request) | {"messages": [message_body(message) for message in request.messages]}
+        path = f"{_session_path(session_id)}/messages"
+        return Call("POST", path, _query(wait=wait), body, wait=_message_seconds(wait))
 
     def delete_session(
         self, session_id: str, namespace: str | None, user_id: str | None, memories: bool = False, wait: Wait = None

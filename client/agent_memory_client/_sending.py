@@ -16,8 +16,10 @@ from agent_memory_client.errors import (
     MemoryValidationError,
     error_of_exception,
     error_of_response,
+    is_under_way,
     retry_after_of,
 )
+from agent_memory_client.models import MEMORY_TYPES_HEADER, MemoryTypeEnum
 
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 NOT_RECEIVED = 408
@@ -38,6 +40,7 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")
     headers = {"User-Agent": f"agent-memory-api-client/{__version__}", "X-Client-Version": __version__, "Accept": "application/json"}
+    headers[MEMORY_TYPES_HEADER] = MemoryTypeEnum.PROCEDURAL.value
     if config.api_key is not None:
         headers["X-API-Key"] = config.api_key
     if config.bearer_token is not None:
@@ -69,12 +72,14 @@ class Attempts:
     """One call on its way: after each failure it says how long to wait before the next attempt, or raises the error that it is.
 
     What is safe to repeat is repeated: an idempotent call after a broken connection or a 429, 502, 503 or 504; any call that
-    never reached the server, or not as a whole (408). Not after a timeout of the answer: whoever waited once that long decides again.
+    never reached the server, or not as a whole (408); one whose key's first request has not ended. Not after a timeout of the
+    answer: whoever waited once that long decides again.
     """
 
     call: Call
     max_retries: int
     failed: int = 0
+    under_way: int = 0
 
     def wait_after_error(self, error: Exception) -> float:
         """Seconds to wait after sending raised one of `FAILURES`. Raises MemoryClientError when that was the last attempt."""
@@ -87,17 +92,20 @@ class Attempts:
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
         """Seconds to wait after an answer outside 2xx. Raises MemoryClientError when that was the last attempt."""
-        repeatable = response.status_code == NOT_RECEIVED or (self.call.idempotent and self._passes(response))
-        wait = self._wait(repeatable, response)
+        if self._is_under_way(response):
+            # Mostly it ends in a moment, and its answer will be ours; when its process died, the key is free after `Retry-After`.
+            self.under_way += 1
+            last = self.failed + 1 >= self.max_retries
+            wait = self._wait(True, response if last or self.under_way > 1 else None)
+        else:
+            repeatable = self.call.idempotent and response.status_code in RETRIED_STATUSES
+            wait = self._wait(repeatable or response.status_code == NOT_RECEIVED, response)
         if wait is None:
             raise error_of_response(response)
         return wait
 
-    def _passes(self, response: httpx.Response) -> bool:
-        if response.status_code == 409:
-            # The attempt whose connection broke is still being carried out: its answer will be ours.
-            return self.failed > 0 and IDEMPOTENCY_KEY in self.call.headers
-        return response.status_code in RETRIED_STATUSES
+    def _is_under_way(self, response: httpx.Response) -> bool:
+        return self.call.idempotent and IDEMPOTENCY_KEY in self.call.headers and is_under_way(response)
 
     def _wait(self, repeatable: bool, response: httpx.Response | None) -> float | None:
         self.failed += 1

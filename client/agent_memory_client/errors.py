@@ -7,7 +7,8 @@ MemoryClientError
 └── MemoryServerError                         every other refusal: status_code, code, problems, retry_after
     ├── MemoryAuthError                       401, 403
     ├── MemoryConflictError                   409
-    │   └── MemoryPreconditionFailedError     412: somebody else changed the session
+    │   ├── MemoryPreconditionFailedError     412: somebody else changed the session
+    │   └── MemoryRequestUnderWayError        409: the first request of an Idempotency-Key has not ended; retry_after says how long to wait
     └── MemoryUnavailableError                502, 503, 504, or no connection (status_code None): try again later
         ├── MemoryRateLimitError              429: a limit is reached; retry_after says how long to wait
         └── MemoryTimeoutError                no answer in time: the request may have been carried out
@@ -79,6 +80,10 @@ class MemoryPreconditionFailedError(MemoryConflictError):
     """The session is not at the version that the request named."""
 
 
+class MemoryRequestUnderWayError(MemoryConflictError):
+    """The first request under this Idempotency-Key is being carried out, or its process died: after `retry_after` seconds ask again."""
+
+
 class MemoryUnavailableError(MemoryServerError):
     """The server cannot be reached or is busy."""
 
@@ -103,6 +108,17 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 }
 
 
+def is_under_way(response: httpx.Response) -> bool:
+    """Whether an answer says that the first request of its Idempotency-Key has not ended. The body must have been read.
+
+    Former servers say so in words only.
+    """
+    if response.status_code != 409:
+        return False
+    body = _json_object(response)
+    return body.get("code") == "request_under_way" or "Idempotency-Key is under way" in str(body.get("detail"))
+
+
 def error_of_response(response: httpx.Response) -> MemoryClientError:
     """The error that an answer outside 2xx means. The body must have been read."""
     body = _json_object(response)
@@ -112,7 +128,8 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
     if response.status_code < 400:
         return MemoryProtocolError(f"{_place(response)} answered {response.status_code}: is the base URL right? {message}".rstrip())
     code = body.get("code")
-    return _BY_STATUS.get(response.status_code, MemoryServerError)(
+    kind = MemoryRequestUnderWayError if is_under_way(response) else _BY_STATUS.get(response.status_code, MemoryServerError)
+    return kind(
         message,
         response.status_code,
         code=code if isinstance(code, str) else None,

@@ -77,6 +77,86 @@ async def test_a_page_of_another_origin_changes_nothing(make_settings: MakeSetti
     for origin in ("https://evil.example", "null", "https://app.example.evil.example", "file://"):
         answer = await _ask(settings, "localhost", method, origin=origin)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), origin
-    for origin in ("https://app.example", "http://localhost:3000", "http://127.0.0.1"):
+    for origin in ("https://app.example", "http://localhost"):
         assert (await _ask(settings, "localhost", method, origin=origin)).status_code not in (403, 421), origin
     assert (await _ask(settings, "localhost", origin="https://evil.example")).status_code == 200
+
+
+# Where it is asked, by which name, and the origin of the page.
+OWN = [
+    ("localhost:8000", "http://localhost:8000"),
+    ("LOCALHOST:8000", "http://localhost:8000"),
+    ("localhost", "http://localhost:80"),
+    ("localhost:80", "http://localhost"),
+    ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+    ("[::1]:8000", "http://[::1]:8000"),
+]
+FOREIGN = [
+    ("localhost:8000", "http://localhost:3000"),
+    ("localhost:8000", "http://localhost"),
+    ("localhost:8000", "https://localhost:8000"),
+    ("localhost:8000", "http://127.0.0.1:8000"),
+    ("127.0.0.1:8000", "http://127.0.0.2:8000"),
+    ("127.0.0.1:8000", "http://[::1]:8000"),
+    ("localhost:8000", "http://app.localhost:8000"),
+    ("localhost:8000", "http://localhost:8000.evil.example"),
+    ("localhost:8000", "http://localhost:8000@evil.example"),
+    ("localhost:8000", "http://localhost:x"),
+    ("localhost:8000", "http://localhost:99999"),
+    ("localhost:8000", "ftp://localhost:8000"),
+    ("localhost:8000", "null"),
+    ("localhost:8000", ""),
+]
+# What changes something without a body, and so needs no leave of a browser's.
+BARE = [
+    "/v1/long-term-memory/compact",
+    "/v1/working-memory/s1/flush",
+    "/v1/changes/c1/undo",
+    "/v1/changes/c1/approve",
+    "/v1/users/ada/export",
+    "/mcp",
+]
+
+
+@pytest.mark.parametrize(("host", "origin"), OWN)
+async def test_a_page_of_the_own_origin_may_ask(make_settings: MakeSettings, host: str, origin: str) -> None:
+    assert (await _ask(make_settings(), host, "PUT", origin=origin)).status_code not in (403, 421)
+
+
+@pytest.mark.parametrize(("host", "origin"), FOREIGN)
+async def test_another_scheme_host_or_port_is_another_origin(make_settings: MakeSettings, host: str, origin: str) -> None:
+    answer = await _ask(make_settings(), host, "PUT", origin=origin)
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert "CORS_ALLOWED_ORIGINS" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", BARE)
+async def test_what_needs_no_body_is_done_for_no_page_of_another_port(make_settings: MakeSettings, path: str) -> None:
+    assert (await _ask(make_settings(), "localhost:8000", "POST", path, origin="http://localhost:3000")).status_code == 403
+
+
+@pytest.mark.parametrize(("site", "refused"), [("cross-site", True), ("same-site", True), ("same-origin", False), ("none", False)])
+async def test_what_a_browser_says_of_a_page_counts_also_without_its_origin(make_settings: MakeSettings, site: str, refused: bool) -> None:
+    answer = await _ask(make_settings(), "localhost:8000", "POST", "/v1/users/ada/export", **{"sec-fetch-site": site})
+    assert (answer.status_code == 403) is refused
+
+
+async def test_a_browser_knows_its_page_also_where_a_proxy_ends_tls(make_settings: MakeSettings) -> None:
+    settings = make_settings(ALLOWED_HOSTS="memory.example")
+    own = {"origin": "https://memory.example", "sec-fetch-site": "same-origin"}
+    assert (await _ask(settings, "memory.example", "PUT", **own)).status_code not in (403, 421)
+    for other in ("https://memory.example:8443", "https://evil.example"):
+        assert (await _ask(settings, "memory.example", "PUT", **{**own, "origin": other})).status_code == 403
+
+
+@pytest.mark.parametrize("given", [{"HOST": "0.0.0.0", "AUTH_DISABLED_ON_NETWORK": True}, {"ALLOWED_HOSTS": "*"}])
+async def test_without_credentials_it_holds_by_whatever_name_it_is_asked(make_settings: MakeSettings, given: dict[str, Any]) -> None:
+    settings = make_settings(**given)
+    assert (await _ask(settings, "10.0.0.1:8000", "PUT", origin="http://10.0.0.1:3000")).status_code == 403
+    assert (await _ask(settings, "10.0.0.1:8000", "PUT", origin="http://10.0.0.1:8000")).status_code not in (403, 421)
+    anybody = make_settings(**given, CORS_ALLOWED_ORIGINS="*")
+    assert (await _ask(anybody, "10.0.0.1:8000", "PUT", origin="http://10.0.0.1:3000")).status_code not in (403, 421)
+
+
+async def test_programs_that_are_no_browsers_say_nothing_and_are_served(make_settings: MakeSettings) -> None:
+    assert (await _ask(make_settings(), "localhost:8000", "PUT")).status_code not in (403, 421)

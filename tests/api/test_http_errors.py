@@ -12,6 +12,7 @@ import pytest
 from agent_memory import errors
 from agent_memory.api.app import create_app
 from agent_memory.settings import load_settings
+from agent_memory.storage.watch import Problem
 from agent_memory.tasks import DueKind
 from tests.support.api import Recorded, serving
 
@@ -24,6 +25,8 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.TooLarge("too much"), 413, "too_large"),
     (errors.Unauthenticated("who are you"), 401, "unauthenticated"),
     (errors.Forbidden("not yours"), 403, "forbidden"),
+    (errors.IdTaken(["m1"], field="memories.0.id"), 409, "conflict"),
+    (errors.RequestUnderWay("it is being carried out", retry_after=4), 409, "request_under_way"),
     (errors.TooMany("slow down", retry_after=3), 429, "too_many"),
     (errors.Misdirected("somebody else"), 421, "misdirected"),
     (errors.RequestLate("too slow"), 408, "request_timeout"),
@@ -31,8 +34,11 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.Unavailable("later"), 503, "unavailable"),
     (errors.Overloaded("full"), 503, "overloaded"),
     (errors.RedisUnavailable("Redis does not answer", retry_after=5), 503, "redis_unavailable"),
+    (errors.StoreLost("Redis is empty", retry_after=5), 503, "store_lost"),
+    (errors.StoreChanged("Redis holds another store", retry_after=5), 503, "store_changed"),
     (errors.ModelUnavailable("no model"), 503, "model_unavailable"),
     (errors.ModelAnswerInvalid("nonsense", reason="html"), 502, "model_answer_invalid"),
+    (errors.ContextExceeded("too long", reason="context"), 502, "context_exceeded"),
     (errors.AgentMemoryError("broken"), 500, "internal_error"),
 ]
 
@@ -46,7 +52,7 @@ async def test_every_error_of_ours_has_its_answer(
     body = answer.json()
     assert (answer.status_code, body["detail"], body["code"]) == (status, error.message, code)
     assert error.data.items() <= body.items()
-    waits = isinstance(error, errors.Unavailable | errors.TooMany)
+    waits = isinstance(error, errors.Unavailable | errors.TooMany | errors.RequestUnderWay)
     assert answer.headers.get("retry-after") == (str(error.retry_after) if waits else None)
     assert answer.headers.get("www-authenticate") == ("Bearer" if isinstance(error, errors.Unauthenticated) else None)
 
@@ -183,6 +189,12 @@ async def test_ready_says_what_is_missing(api: httpx.AsyncClient, recorded: Reco
     answer = await api.get("/v1/ready")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert answer.json()["checks"] == {"redis": "Redis does not answer"}
+    assert answer.json()["code"] == "unavailable"
+    recorded.answers["ready"] = type(readiness)(False, {}, (Problem("index_missing", "the index is gone"),))
+    said = (await api.get("/v1/ready")).json()
+    assert said["code"] == "index_missing"
+    assert said["problems"] == [{"code": "index_missing", "detail": "the index is gone"}]
+    assert said["detail"] == "not ready; the index is gone"
 
 
 async def test_metrics_count_by_template_and_never_by_id(api: httpx.AsyncClient, recorded: Recorded) -> None:

@@ -107,9 +107,11 @@ async def test_a_larger_distance_shows_what_was_below_the_threshold(client: http
 
 
 async def test_what_is_neither_near_nor_shares_a_word_is_below_the_threshold(client: httpx.AsyncClient) -> None:
-    answer = await why(client, "m3", text="quantum chromodynamics")
-    assert answer["reason"] == "below_threshold"
-    assert await search(client, text="quantum chromodynamics") == []
+    prompt: dict[str, Any] = {"query": "quantum chromodynamics", "long_term_search": {"user_id": {"eq": USER}}}
+    answer = await why_not(client, "m3", **prompt)
+    assert (answer["returned"], answer["reason"]) == (False, "below_threshold")
+    assert await told(client, **prompt) == []
+    assert (await why(client, "m3", text="quantum chromodynamics"))["reason"] == "returned", "a search shows the nearest"
 
 
 async def test_what_is_new_stands_where_its_explanation_says(client: httpx.AsyncClient) -> None:

@@ -11,8 +11,12 @@ import httpx
 import pytest
 from ulid import ULID
 
+from agent_memory.errors import RequestUnderWay
 from agent_memory.runtime import Runtime, open_runtime
+from agent_memory.services.access import scope_of_request
+from agent_memory.services.idempotency import LEASE_SECONDS, IdempotencyService, request_digest
 from agent_memory.settings import load_settings
+from agent_memory.storage.idempotency import Claimed, IdempotencyStore
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import OperationState
 from tests.support.cli import agent_memory
@@ -61,15 +65,45 @@ async def test_a_key_stands_for_one_request_only(live: httpx.AsyncClient) -> Non
 
 async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient, Runtime], live: httpx.AsyncClient) -> None:
     client, runtime = worked
-    from agent_memory.services.access import scope_of_request
-    from agent_memory.services.idempotency import request_digest
-    from agent_memory.storage.idempotency import Claimed
 
     key, body = str(ULID()), b'{"memories": []}'
     scope = scope_of_request(runtime.settings)
     assert isinstance(await runtime.idempotency.begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), Claimed)
     headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
-    assert (await client.post("/v1/long-term-memory/", content=body, headers=headers)).status_code == 409
+    refused = await client.post("/v1/long-term-memory/", content=body, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (409, "request_under_way")
+    assert 1 <= int(refused.headers["Retry-After"]) <= LEASE_SECONDS
+
+
+async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+    _, runtime = worked
+    scope, key = scope_of_request(runtime.settings), str(ULID())
+    service = IdempotencyService(IdempotencyStore(runtime.client, runtime.keys), lease_seconds=0.3)
+    name = runtime.keys.idempotency(scope.tenant, key)
+    claimed = await service.begin(scope, key, "request")
+    assert isinstance(claimed, Claimed)
+
+    async def end_of_lease() -> int:
+        return int(await runtime.client.hget(name, "u"))
+
+    first = await end_of_lease()
+
+    async def renewed() -> bool:
+        return await end_of_lease() > first
+
+    async with service.held(scope, key, claimed):
+        await wait_until(renewed, "the renewal of the lease")
+    last = await end_of_lease()
+
+    async def free() -> bool:
+        try:
+            return isinstance(await service.begin(scope, key, "request"), Claimed)
+        except RequestUnderWay:
+            return False
+
+    await wait_until(free, "the end of the lease")
+    await service.abandon(scope, key, claimed)
+    assert await end_of_lease() > last, "who lost a key does not take it from whoever has it now"
 
 
 async def test_a_refused_request_may_be_corrected_under_its_key(live: httpx.AsyncClient) -> None:

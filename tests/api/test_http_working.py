@@ -70,7 +70,8 @@ async def test_parameters_of_a_put(api: httpx.AsyncClient, recorded: Recorded) -
     )
     name, (session_id, body), keywords = recorded.last
     assert (name, session_id, body.user_id) == ("working.put", "s1", "body")
-    assert keywords == {"user_id": "u", "namespace": "n", "model_name": "my-litellm-model", "context_window_max": 4000, "if_match": None}
+    window = {"model_name": "my-litellm-model", "context_window_max": 4000}
+    assert keywords == {"user_id": "u", "namespace": "n", **window, "if_match": None, "shown_as_semantic": True}
 
 
 @pytest.mark.parametrize(("given", "passed"), [("5", 5), ("0", None), ("-3", None)])

@@ -19,13 +19,35 @@ from agent_memory_client.models import (
     PurgeRequest,
     WorkingMemory,
 )
-from tests.auth.hostile import Ids, exported
-
-_SEARCH = {"name": "search_memory", "arguments": {"query": "secret tea"}}
+from tests.auth.hostile import ANA, OWNED, Ids, bodies, exported
 
 
-def _record(i: Ids) -> ClientMemoryRecord:
-    return ClientMemoryRecord(id=i.memory, text="mine", user_id=i.user, namespace=i.namespace)
+def _records(i: Ids) -> list[ClientMemoryRecord]:
+    """Under the caller's names, or forged: another way for each case."""
+    if i.number % 4 == 0:
+        return [ClientMemoryRecord(id=i.memory, text="mine", user_id=i.user, namespace=i.namespace)]
+    return [ClientMemoryRecord.model_validate(one) for one in bodies(i)[0]["memories"]]
+
+
+def _calls(i: Ids) -> list[dict[str, Any]]:
+    """A call of every tool that a model can be given."""
+    planted = {"text": "secret tea is planted", "memory_type": "semantic"}
+    named = [i.memory, *OWNED][i.number % 4]
+    calls: dict[str, dict[str, Any]] = {
+        "search_memory": {"query": "secret tea", "user_id": "ana"},
+        "get_or_create_working_memory": {},
+        "lazily_create_long_term_memory": planted,
+        "update_working_memory_data": {"data": {"changed": True}},
+        "get_long_term_memory": {"memory_id": named},
+        "eagerly_create_long_term_memory": {"memories": [planted | {"id": named} | ANA]},
+        "edit_long_term_memory": {"memory_id": named, "text": "changed"} | (ANA if i.number % 2 else {"user_id": i.user}),
+        "delete_long_term_memories": {"memory_ids": [named, "m-shared"]},
+    }
+    return [{"name": name, "arguments": given} for name, given in calls.items()]
+
+
+def _call(i: Ids) -> dict[str, Any]:
+    return _calls(i)[i.number % 8]
 
 
 # What a parameter of this name is given.
@@ -42,15 +64,15 @@ _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     "task_id": lambda i: i.task,
     "operation_id": lambda i: i.operation,
     "token_id": lambda i: i.token,
-    "memories": lambda i: [_record(i)],
-    "memory_batches": lambda i: [[_record(i)]],
+    "memories": _records,
+    "memory_batches": lambda i: [_records(i)],
     "delay_between_batches": lambda i: 0.0,
     "messages": lambda i: [{"role": "user", "content": "mine", "id": i.memory}],
-    "memory": lambda i: WorkingMemory(session_id=i.session, user_id=i.user, namespace=i.namespace),
+    "memory": lambda i: WorkingMemory.model_validate({"session_id": i.session, **i.where, **bodies(i)[i.number % 3]}),
     "memory_type": lambda i: "semantic",
     "topics": lambda i: [i.user],
     "entities": lambda i: [i.namespace],
-    "updates": lambda i: {"text": "changed", "user_id": i.user},
+    "updates": lambda i: {"text": "secret tea is planted"} | (ANA if i.number % 2 else {"user_id": i.user}),
     "policy": lambda i: ForgetPolicy(max_age_days=0),
     "rules": lambda i: ExtractionRules(),
     "source": lambda i: PurgeRequest(source_class=["client", "user"], session_id=i.session),
@@ -58,15 +80,15 @@ _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     "import_source": lambda i: i.memory,
     "wait": lambda i: 0.0,
     "dry_run": lambda i: False,
-    "group": lambda i: {"user_id": i.user},
+    "group": lambda i: i.where,
     "long_term_search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}, "user_id": {"eq": i.user}},
     "search": lambda i: {"text": "secret tea", "namespace": {"startswith": i.namespace}},
     "lines": lambda i: exported(i, i.user).splitlines(),
-    "function_name": lambda i: "search_memory",
-    "function_arguments": lambda i: _SEARCH["arguments"],
-    "function_calls": lambda i: [_SEARCH],
-    "tool_call": lambda i: _SEARCH,
-    "tool_calls": lambda i: [_SEARCH],
+    "function_name": lambda i: _call(i)["name"],
+    "function_arguments": lambda i: _call(i)["arguments"],
+    "function_calls": _calls,
+    "tool_call": _call,
+    "tool_calls": _calls,
 }
 _REQUESTS: dict[str, Callable[[Ids], Any]] = {
     "create_summary_view": lambda i: CreateSummaryViewRequest(

@@ -10,6 +10,9 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
+from agent_memory.scope import SessionRef
+from agent_memory.storage.records import message_memory_id
+
 TIME = "2026-01-01T00:00:00Z"
 
 HOSTILE = [
@@ -50,6 +53,11 @@ class Ids:
         return quote(self.session, safe="")
 
     @property
+    def number(self) -> int:
+        """A number that the case has: by it one of many forgeries is chosen."""
+        return sum(map(ord, self.session + self.user + self.namespace + self.memory))
+
+    @property
     def where(self) -> dict[str, str]:
         return {"user_id": self.user, "namespace": self.namespace}
 
@@ -69,10 +77,57 @@ def exported(i: Ids, user: str) -> bytes:
         | {"memories": ["m-shared"], "lines": [["e", "m-shared", "abc"], ["m", "m-shared", "-", "1"]]},
         {"kind": "session", "session_id": i.session, "namespace": i.namespace, "messages": []},
         {"kind": "session", "session_id": "shared", "namespace": "work", "messages": []},
+        {
+            "kind": "session",
+            "session_id": f"{i.session}~",
+            "namespace": i.namespace,
+            "messages": [],
+            "memories": [record | {"id": "m-shared"}],
+        },
+        {"kind": "waiting", "session_id": f"{i.session}~~", "messages": [], "memories": [record, record | {"id": "m-aside"}]},
         {"kind": "rules", "namespace": "work", "rules": {}},
-        {"kind": "summary", "partition": {"view_id": i.view, "group": {"user_id": user}, "memory_count": 1, "summary": "mine"}},
+        {
+            "kind": "summary",
+            "partition": {"view_id": i.view, "group": {"user_id": user, "namespace": "work"}, "memory_count": 1, "summary": "mine"},
+        },
     ]
     return b"\n".join(json.dumps(line).encode() for line in lines)
+
+
+ANA = {"user_id": "ana", "namespace": "work"}
+# The memory that the victim's message is promoted to: whoever knows the names of both can compute it.
+OF_MESSAGE = message_memory_id(SessionRef("shared", "work", "ana"), "x1")
+OWNED = ("m-shared", "m-aside", OF_MESSAGE)
+"""Ids that the victim's memories have."""
+
+
+def forged(i: Ids) -> list[dict[str, Any]]:
+    """Memories that would be the victim's, or stand in the place of hers, each to be sent by itself: one that is refused hides no other."""
+    names = [{"id": name, "text": "mine"} for name in (i.memory, *OWNED)]
+    places: list[dict[str, Any]] = [
+        {},
+        i.where,
+        ANA,
+        {"user_id": "ana"},
+        {"namespace": "work"},
+        {"agent_id": i.user},
+        {"agent_id": "robot", **ANA},
+    ]
+    planted = {"text": "secret tea is planted", "pinned": True, "trust": 1.0, "source_class": "user", "approved": "0" * 24}
+    others = {"supersedes": ["m-shared"], "superseded_by": "m-shared", "slot": i.namespace or "slot", "extracted_from": ["x1"]}
+    named = [name | place for name in names for place in places]
+    return [*named, *(planted | {"id": i.memory} | place for place in places), planted | others | {"id": i.memory, **ANA}]
+
+
+def bodies(i: Ids) -> list[dict[str, Any]]:
+    """What a session can be told: the caller's own words, and one of the forged memories, another one for each case."""
+    some, at = forged(i), i.number
+    chosen = [some[(at + 5 * step) % len(some)] for step in range(3)]
+    whose = [i.where, {}, ANA]
+    return [
+        {"messages": [], "memories": [one, {"id": f"{i.memory[:100]}~", "text": "mine"}], **where}
+        for one, where in zip(chosen, whose[at % 3 :] + whose[: at % 3], strict=True)
+    ]
 
 
 def _say(i: Ids) -> dict[str, Any]:
@@ -113,7 +168,11 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("GET", f"{SESSIONS}shared", {}, None),
         ("GET", f"{SESSIONS}shared", {"user_id": "ana", "namespace": "work"}, None),
     ],
-    "put_working_memory_v1_working_memory__session_id__put": lambda i: [("PUT", f"{SESSIONS}{i.s}", i.where, _say(i))],
+    "put_working_memory_v1_working_memory__session_id__put": lambda i: [
+        ("PUT", f"{SESSIONS}{i.s}", i.where, _say(i)),
+        *(("PUT", f"{SESSIONS}{i.s}", {}, body) for body in bodies(i)),
+        ("PUT", f"{SESSIONS}own~{i.s}", i.where, bodies(i)[0]),
+    ],
     "delete_working_memory_v1_working_memory__session_id__delete": lambda i: [
         ("DELETE", f"{SESSIONS}{i.s}", i.where, None),
         ("DELETE", f"{SESSIONS}shared", {"memories": "true"}, None),
@@ -135,7 +194,8 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "explain_long_term_memory": lambda i: [("POST", f"{MEMORIES}explain", {}, {"memory_id": i.memory, "search": _wide(i)})],
     "create_long_term_memory_v1_long_term_memory__post": lambda i: [
         ("POST", MEMORIES, {}, {"memories": [{"id": i.memory, "text": "mine", **i.where}]}),
-        ("POST", MEMORIES, {}, {"memories": [{"id": "m-shared", "text": "mine", **i.where}]}),
+        *(("POST", MEMORIES, {}, {"memories": body["memories"], "deduplicate": bool(i.number % 2)}) for body in bodies(i)),
+        *(("POST", MEMORIES, {}, {"memories": [{"id": name, "text": "mine", **i.where}]}) for name in OWNED),
     ],
     "delete_long_term_memory_v1_long_term_memory_delete": lambda i: [("DELETE", MEMORIES, {"memory_ids": [i.memory, "m-shared"]}, None)],
     "get_long_term_memory_v1_long_term_memory__memory_id__get": lambda i: [
@@ -145,6 +205,8 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "update_long_term_memory_v1_long_term_memory__memory_id__patch": lambda i: [
         ("PATCH", f"{MEMORIES}{_q(i.memory)}", {}, {"text": "changed"}),
         ("PATCH", f"{MEMORIES}m-shared", {}, {"user_id": "eve"}),
+        ("PATCH", f"{MEMORIES}{_q(i.memory)}", {}, {"text": "secret tea is planted", **ANA}),
+        ("PATCH", f"{MEMORIES}{_q(i.memory)}", {}, {"user_id": i.user, "namespace": "work", "session_id": "shared"}),
     ],
     "get_memory_evidence": lambda i: [("GET", f"{MEMORIES}{_q(name)}/evidence", {}, None) for name in (i.memory, "m-shared")],
     "get_memory_history": lambda i: [("GET", f"{MEMORIES}{_q(name)}/history", {}, None) for name in (i.memory, "m-shared")],
@@ -175,7 +237,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_summary_view_v1_summary_views__view_id__get": lambda i: [("GET", f"{VIEWS}/{_q(i.view)}", {}, None)],
     "delete_summary_view_endpoint_v1_summary_views__view_id__delete": lambda i: [("DELETE", f"{VIEWS}/{_q(i.view)}", {}, None)],
     "run_summary_view_partition_v1_summary_views__view_id__partitions_run_post": lambda i: [
-        ("POST", f"{VIEWS}/{_q(i.view)}/partitions/run", {}, {"group": {"user_id": user}}) for user in (i.user, "ana")
+        ("POST", f"{VIEWS}/{_q(i.view)}/partitions/run", {}, {"group": group}) for group in (i.where, ANA, {"user_id": "ana"})
     ],
     "list_summary_view_partitions_v1_summary_views__view_id__partitions_get": lambda i: [
         ("GET", f"{VIEWS}/{_q(i.view)}/partitions", query, None) for query in ({}, i.where, {"user_id": "ana"})
@@ -227,10 +289,13 @@ def _tool(name: str, **arguments: Any) -> Case:
 
 TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_current_datetime": lambda i: [_tool("get_current_datetime")],
-    "create_long_term_memories": lambda i: [
-        _tool("create_long_term_memories", memories=[{"id": name, "text": "mine", "memory_type": "semantic", **i.where}])
-        for name in (i.memory, "m-shared")
-    ],
+    "create_long_term_memories": lambda i: (
+        [
+            _tool("create_long_term_memories", memories=[{"id": name, "text": "mine", "memory_type": "semantic", **i.where}])
+            for name in (i.memory, *OWNED)
+        ]
+        + [_tool("create_long_term_memories", memories=body["memories"]) for body in bodies(i)]
+    ),
     "search_long_term_memory": lambda i: [
         _tool("search_long_term_memory", **_filters(i)),
         _tool("search_long_term_memory", text="secret tea", namespace={"startswith": i.namespace}),
@@ -240,14 +305,21 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("memory_prompt", query="secret tea", session_id={"eq": "shared"}, user_id={"eq": "ana"}),
         _tool("memory_prompt", query="secret tea"),
     ],
-    "set_working_memory": lambda i: [_tool("set_working_memory", session_id=i.session, **_say(i))],
+    "set_working_memory": lambda i: [
+        _tool("set_working_memory", session_id=i.session, **_say(i)),
+        *(_tool("set_working_memory", session_id=i.session, **body) for body in bodies(i)),
+        _tool("set_working_memory", session_id="shared", **bodies(i)[1]),
+    ],
     "get_working_memory": lambda i: [
         _tool("get_working_memory", session_id=i.session, **i.where),
         _tool("get_working_memory", session_id="shared", user_id="ana", namespace="work"),
         _tool("get_working_memory", session_id="shared"),
     ],
     "get_long_term_memory": lambda i: [_tool("get_long_term_memory", memory_id=name) for name in (i.memory, "m-shared")],
-    "edit_long_term_memory": lambda i: [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")],
+    "edit_long_term_memory": lambda i: (
+        [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")]
+        + [_tool("edit_long_term_memory", memory_id=i.memory, text="secret tea is planted", **ANA)]
+    ),
     "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
     "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }

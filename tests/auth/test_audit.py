@@ -27,8 +27,10 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Generator[io.StringIO]:
     kept, level = root.handlers[:], root.level
     out = io.StringIO()
     monkeypatch.setattr("sys.stderr", out)
-    configure_logging(load_settings(LOG_FORMAT="json", LOG_LEVEL="DEBUG").server)
+    server = load_settings(LOG_FORMAT="json", LOG_LEVEL="DEBUG").server
+    configure_logging(server, access_log=True)
     yield out
+    configure_logging(server)
     structlog.reset_defaults()
     root.handlers[:] = kept
     root.setLevel(level)
@@ -102,5 +104,9 @@ async def test_who_did_what_is_told_and_no_secret_is(redis_url: str, logged: io.
     for where in (logged.getvalue(), answers, metrics):
         for secret in (ADMIN, MODEL_KEY, password, SAID, made["token"]):
             assert secret not in where
+    requests = [line for line in lines if line["logger"] == "access"]
+    told = {f"{line['method']} {line['path']} {line['status']}" for line in requests}
+    assert {"GET /v1/working-memory/* 401", "GET /v1/working-memory/{session_id} 500"} <= told, told
+    assert all("ana" not in json.dumps(line) for line in requests)
     assert "ana" not in metrics
     assert "no connection" in logged.getvalue()

@@ -25,6 +25,7 @@ from agent_memory_client.models import CreateTokenRequest, RoleEnum
 from tests.auth.client_attacks import Bridge
 from tests.auth.conftest import ADMIN, Guarded
 from tests.support.api import serving
+from tests.support.waiting import wait_until
 
 CONFIG = MemoryClientConfig(base_url="http://127.0.0.1", api_key=ADMIN, max_retries=0)
 
@@ -174,6 +175,11 @@ async def test_a_revoked_key_is_refused_by_every_process_from_the_answer_on(guar
 
         asking = asyncio.create_task(ask())
         assert (await own.get("/v1/working-memory/")).status_code == 200
+
+        async def known() -> bool:
+            return bool(seen)
+
+        await wait_until(known, "the other process's first answer")
         assert (await guarded.operator.delete(f"/v1/auth/tokens/{made['id']}")).status_code == 200
         after = [(await client.get("/v1/working-memory/")).status_code for client in (own, other)]
         stop = True

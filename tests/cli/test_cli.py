@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from redis import Redis
 from typer.testing import CliRunner
 
 from agent_memory import __version__
 from agent_memory.cli.app import app
 from agent_memory.settings import variables
+from agent_memory.storage.keys import Keys
 from tests.support.cli import COMMAND, ROOT, agent_memory, clean_environment
+from tests.support.lookalike import Lookalike
 
 HEAVY = ("agent_memory.runtime", "agent_memory.api", "agent_memory_worker", "uvicorn", "redisvl", "redis", "docket", "numpy", "pydantic")
 
@@ -153,6 +156,40 @@ def test_doctor_finds_what_serve_needs_and_shows_no_secret(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("tells", "set_to", "shown"),
+    [
+        ("vllm", None, r"any-name at http://.*/v1 takes 3500 tokens \(told by the server\)"),
+        ("vllm", 2500, r"any-name at http://.*/v1 takes 2500 tokens \(set by MODEL_CONTEXT_WINDOWS\)"),
+        (None, None, r"any-name at http://.*/v1 takes 16000 tokens \(assumed: the server does not tell it"),
+        (None, 1200, "takes 1200 tokens .*; that is too little for taking facts"),
+    ],
+)
+def test_doctor_says_how_large_a_request_may_be_and_from_where_that_is_known(
+    tmp_path: Path, tells: str | None, set_to: int | None, shown: str
+) -> None:
+    server = Lookalike().start()
+    server.context.tokens, server.context.tells = 3500, tells
+    try:
+        more = {} if set_to is None else {"MODEL_CONTEXT_WINDOWS": json.dumps({"any-name": set_to})}
+        given = {"OPENAI_BASE_URL": server.url, "GENERATION_MODEL": "any-name", "EMBEDDING_PROVIDER": "local", **more}
+        result = agent_memory("doctor", "--port", "0", cwd=tmp_path, **given)
+    finally:
+        server.stop()
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(shown, result.stdout), result.stdout
+
+
+def test_doctor_says_what_workers_learned_of_the_context(tmp_path: Path, redis_url: str) -> None:
+    key = Keys("doctor-context").context_limit("http://127.0.0.1:9/v1", "any-name")
+    with Redis.from_url(redis_url) as client:
+        client.set(key, "4096", px=60_000)
+        given = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "GENERATION_MODEL": "any-name", "EMBEDDING_PROVIDER": "local"}
+        result = agent_memory("doctor", "--port", "0", "--redis-url", redis_url, cwd=tmp_path, KEY_PREFIX="doctor-context", **given)
+        client.delete(key)
+    assert "any-name at http://127.0.0.1:9/v1 takes 4096 tokens (learned from a refusal)" in result.stdout, result.stdout
+
+
 def test_doctor_says_what_would_stop_serve(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -166,4 +203,5 @@ def test_doctor_says_what_would_stop_serve(tmp_path: Path) -> None:
 def test_health_of_nobody(tmp_path: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        assert agent_memory("health", cwd=tmp_path, PORT=str(nobody.getsockname()[1])).returncode == 1
+        port = nobody.getsockname()[1]
+        refused(agent_memory("health", cwd=tmp_path, PORT=str(port)), f"no server answers at http://127.0.0.1:{port}")

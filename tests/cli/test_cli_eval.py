@@ -45,7 +45,6 @@ def test_a_run_against_a_server_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ([], ("FILE", "--compare")),
         (["none.json"], ("none.json", "cannot be read")),
         (["other.json"], ("other.json", "neither LoCoMo's nor LongMemEval's")),
         ([FILE, "--json", "no/such/out.json"], ("no/such/out.json", "no directory")),
@@ -64,6 +63,13 @@ def test_what_prevents_a_run_is_one_line(arguments: list[str], parts: tuple[str,
     assert last.startswith("agent-memory: ")
     for part in parts:
         assert part in last
+
+
+def test_a_command_line_without_a_file_is_wrong(tmp_path: Path) -> None:
+    result = agent_memory("eval", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "FILE" in result.stderr
+    assert "--compare" in result.stderr
 
 
 def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from agent_memory.cli.app import app
 from agent_memory.errors import StartupError
 from agent_memory.settings import load_settings
+from agent_memory.storage.connection import shown_url
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, PurgeRequest, WorkingMemory
 from agent_memory_client.sync import SyncMemoryAPIClient
@@ -92,6 +93,12 @@ async def test_search_as_json_is_clean_and_as_text_is_for_people(server: Server)
     assert "1 of 1" in text
 
 
+async def test_search_shows_procedural_memories_as_they_are(server: Server) -> None:
+    how = ClientMemoryRecord(id="how-1", text="Splice a rope by tucking each strand.", user_id="eve", memory_type="procedural")
+    await server.memory.create_long_term_memory([how])
+    assert " procedural " in (await server.run("search 'splice a rope' -u eve --search-mode keyword")).stdout
+
+
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
@@ -157,7 +164,7 @@ def test_without_a_server_the_configured_redis_is_opened(server: Server, redis_u
     found = agent_memory("search", "who keeps bees", "--format", "json", cwd=tmp_path, **given)
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["memories"][0]["id"] == "m1"
-    assert found.stderr == ""
+    assert found.stderr.splitlines() == [f"agent-memory: store {shown_url(redis_url)}, keys {PREFIX}:"]
 
 
 def test_no_server_is_said() -> None:
@@ -194,7 +201,7 @@ async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_
     await server.memory.put_working_memory("se", session)
     file = tmp_path / "eli.jsonl"
     written = await server.run(f"export eli {file} --format json")
-    assert (written.exit_code, written.stderr) == (0, "")
+    assert (written.exit_code, written.stderr) == (0, f"agent-memory: server {server.url}\n")
     assert json.loads(written.stdout)["counts"]["session"] == 1
     assert file.stat().st_mode & 0o077 == 0
     assert (await server.run(f"export eli {file}")).exit_code == 1, "nothing is written over"
@@ -211,7 +218,7 @@ async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_
     gone = await server.memory.delete_user("eli", wait=20)
     assert gone.status == "ok"
     back = await server.run(f"import {file} --format json")
-    assert (back.exit_code, back.stderr) == (0, "")
+    assert (back.exit_code, back.stderr) == (0, f"agent-memory: server {server.url}\n")
     assert json.loads(back.stdout)["imported"]["session"] == 1
     assert (await server.memory.get_long_term_memory("e2")).text == "Eli snores."
     again = await server.run(f"import {file}")

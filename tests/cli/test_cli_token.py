@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from typer.testing import CliRunner
 
 from agent_memory.cli.app import app
-from agent_memory.errors import StartupError
+from agent_memory.errors import AgentMemoryError
 
 RUNNER = CliRunner()
 
@@ -24,7 +24,7 @@ def token(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     async def run(*arguments: str, code: int = 0) -> str:
         result = await asyncio.to_thread(RUNNER.invoke, app, ["token", *arguments])
-        if isinstance(result.exception, StartupError):
+        if isinstance(result.exception, AgentMemoryError):
             return f"error: {result.exception.message}"
         assert result.exit_code == code, result.output
         return result.stdout
@@ -50,7 +50,7 @@ async def test_keys_are_made_listed_shown_rotated_and_revoked(token: Any, redis_
     assert rotated["token"] != made["token"]
     assert await token("remove", rotated["hash"][:10], "-f") == "revoked\n"
     assert await token("remove", rotated["hash"], "-f") == "error: there is no such API key"
-    assert (await token("add", "-d", "x", "--token", "short")).startswith("error: token: String should have at least 16 characters")
+    assert await token("add", "-d", "x", "--token", "short", code=2) == ""
     async with Redis.from_url(redis_url) as redis:
         keys = [key async for key in redis.scan_iter(match="cli-token:*")]
         assert len(keys) == 3, keys  # the names, the secret of the digests, and the one key that is left

@@ -6,6 +6,7 @@ import http.client
 import os
 import re
 import signal
+import socket
 import threading
 from pathlib import Path
 
@@ -51,7 +52,7 @@ async def worker(runtime, settings, stop):
     tell("worker stopped")
 
 @contextlib.asynccontextmanager
-async def runtime(settings, url):
+async def runtime(settings, url, **_):
     tell("runtime opens")
     if kind == "starts slowly":
         try:
@@ -74,10 +75,11 @@ app.main()
 class Process:
     """`agent-memory serve` with stand-ins."""
 
-    def __init__(self, kind: str, cwd: Path, *options: str) -> None:
+    def __init__(self, kind: str, cwd: Path, *options: str, **settings: str) -> None:
         arguments = ["serve", "--port", "0", "--redis-url", "redis://127.0.0.1:1", *options]
         outputs, (stdout, stderr) = zip(os.pipe(), os.pipe(), strict=True)
-        self.process = WarmProcess([kind, *arguments], cwd=cwd, environment=clean_environment(), stdout=stdout, stderr=stderr, code=PROGRAM)
+        around = clean_environment(**{"SHUTDOWN_DRAIN_SECONDS": "0", **settings})
+        self.process = WarmProcess([kind, *arguments], cwd=cwd, environment=around, stdout=stdout, stderr=stderr, code=PROGRAM)
         os.close(stdout)
         os.close(stderr)
         self._stdout, self._stderr = (os.fdopen(one) for one in outputs)
@@ -184,3 +186,82 @@ def test_a_signal_cuts_a_slow_start_short(tmp_path: Path) -> None:
     assert serve.end() == 0
     assert serve.lines == ["runtime opens", "start cut short"]
     assert "Traceback" not in serve.errors
+
+
+class Caller:
+    """A connection that stays open between requests."""
+
+    def __init__(self, port: int) -> None:
+        self.connection = socket.create_connection(("127.0.0.1", port), timeout=30)
+
+    def send(self, text: bytes) -> None:
+        self.connection.sendall(text)
+
+    def answer(self) -> tuple[int, bool]:
+        """The status of an answer and whether the connection ends with it."""
+        got = http.client.HTTPResponse(self.connection)
+        got.begin()
+        got.read()
+        return got.status, got.getheader("connection") == "close"
+
+    def get(self) -> tuple[int, bool]:
+        self.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        return self.answer()
+
+    def ended(self) -> bool:
+        """Waits for the end of the connection: False when it was reset."""
+        try:
+            return self.connection.recv(1) == b""
+        except ConnectionResetError:
+            return False
+        finally:
+            self.connection.close()
+
+
+def refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_after_sigterm_open_and_new_connections_are_answered_once_more_and_then_closed(tmp_path: Path) -> None:
+    serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="5")
+    known, silent = Caller(serve.port), Caller(serve.port)
+    assert known.get() == (200, False)
+    assert silent.get() == (200, False)
+    serve.process.send_signal(signal.SIGTERM)
+
+    def told() -> bool:
+        return Caller(serve.port).get() == (200, True)
+
+    wait_for(told, "the last answers")
+    assert known.get() == (200, True)
+    assert known.ended()
+    assert silent.ended(), "closed at the end, not reset"
+    assert serve.end() == 0
+    assert refuses(serve.port)
+
+
+def test_a_request_that_is_on_its_way_when_the_time_is_over_is_answered(tmp_path: Path) -> None:
+    serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="0")
+    known, late = Caller(serve.port), Caller(serve.port)
+    assert known.get() == (200, False)
+    known.send(b"GET / HTTP/1.1\r\nho")
+    late.send(b"GET / HTTP/1.1\r\nho")
+    assert Caller(serve.port).get() == (200, False)  # so that both were read
+    serve.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: refuses(serve.port), "the end of listening")
+    for caller in (known, late):
+        caller.send(b"st: x\r\n\r\n")
+        assert caller.answer() == (200, True)
+        assert caller.ended()
+    assert serve.end() == 0
+
+
+def test_who_presses_ctrl_c_does_not_wait_for_callers_who_may_come(tmp_path: Path) -> None:
+    serve = Process("works", tmp_path, SHUTDOWN_DRAIN_SECONDS="600")
+    assert serve.get("/")[0] == 200
+    serve.process.send_signal(signal.SIGINT)
+    assert serve.end() == 0

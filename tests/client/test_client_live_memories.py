@@ -11,7 +11,16 @@ from agent_memory.runtime import Runtime
 from agent_memory.tasks import DueKind
 from agent_memory_client import MemoryAPIClient
 from agent_memory_client.errors import MemoryConflictError, MemoryNotFoundError, MemoryServerError
-from agent_memory_client.models import ClientMemoryRecord, ForgetPolicy, MemoryRecord, MemoryTypeEnum, RecencyConfig, SearchRequest, UserId
+from agent_memory_client.models import (
+    ClientMemoryRecord,
+    ForgetPolicy,
+    MemoryRecord,
+    MemoryTypeEnum,
+    RecencyConfig,
+    SearchRequest,
+    UserId,
+    WorkingMemory,
+)
 
 FACTS = {
     "tea": "Ada drinks green tea every morning.",
@@ -67,6 +76,16 @@ async def test_a_memory_is_read_as_it_was_and_an_edit_can_give_it_a_slot(memory:
     await memory.undo_change_batch(put_between.batch_id)
     assert (await memory.get_long_term_memory(ids["Oslo"])).slot is None
     assert (await memory.get_long_term_memory(ids["Turin"])).valid_to == years[2]
+
+
+async def test_the_client_sees_procedural_memories_as_they_are(memory: MemoryAPIClient) -> None:
+    how = ClientMemoryRecord(text="To prune a hive, wait for a cold morning.", memory_type="procedural")
+    assert (await memory.create_long_term_memory([how], wait=20)).searchable
+    assert (await memory.get_long_term_memory(how.id)).memory_type == "procedural"
+    assert [one.memory_type for one in (await memory.search_long_term_memory("prune a hive")).memories] == ["procedural"]
+    assert (await memory.search_long_term_memory("prune a hive", memory_type={"eq": "semantic"})).memories == []
+    await memory.put_working_memory("own", WorkingMemory(session_id="own", memories=[how]))
+    assert [one.memory_type for one in (await memory.get_or_create_working_memory("own"))[1].memories] == ["procedural"]
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])

@@ -17,6 +17,7 @@ from agent_memory_client.errors import (
     MemoryClientError,
     MemoryConflictError,
     MemoryProtocolError,
+    MemoryRequestUnderWayError,
     MemoryTimeoutError,
     MemoryUnavailableError,
     MemoryValidationError,
@@ -26,6 +27,12 @@ READ = Call("GET", "/v1/health")
 ONCE = Call("DELETE", "/v1/operations/o", json={}, idempotent=False)
 KEYED = Call("POST", "/v1/summary-views", json={"source": "long_term"}, headers={"Idempotency-Key": "k"})
 Step = int | Exception | httpx.Response
+
+
+def under_way(seconds: int) -> httpx.Response:
+    """The first request of the key has not ended."""
+    body = {"detail": "a request with this Idempotency-Key is under way", "code": "request_under_way"}
+    return httpx.Response(409, json=body, headers={"Retry-After": str(seconds)})
 
 
 class Server:
@@ -108,12 +115,38 @@ async def test_a_repeated_request_is_the_same_to_the_byte() -> None:
 
 
 async def test_a_repetition_waits_for_the_attempt_that_is_still_under_way() -> None:
-    client = Client(httpx.ReadError("cut"), 409, 200)
+    client = Client(httpx.ReadError("cut"), under_way(6), under_way(5), 200, max_retries=3)
     assert (await client.send(KEYED)).status_code == 200
     assert {request.headers["Idempotency-Key"] for request in client.server.requests} == {"k"}
-    for call, steps in ((KEYED, [409]), (READ, [httpx.ReadError("cut"), 409])):
-        with pytest.raises(MemoryConflictError):
-            await Client(*steps).send(call)
+    assert client.waits[1] <= 0.2, "mostly it ends in a moment"
+    assert client.waits[2] >= 5, "when its process died, its key is free then"
+
+
+async def test_a_key_that_a_former_process_left_is_waited_for() -> None:
+    client = Client(httpx.ReadError("cut"), under_way(6), 200)
+    assert (await client.send(KEYED)).status_code == 200
+    assert client.waits[-1] >= 6, "the last attempt is made when the key is free"
+
+
+async def test_what_a_former_server_says_of_a_request_under_way_is_understood() -> None:
+    said = httpx.Response(409, json={"detail": "a request with this Idempotency-Key is under way: try again", "code": "conflict"})
+    assert (await Client(httpx.ReadError("cut"), said, 200).send(KEYED)).status_code == 200
+
+
+async def test_who_gives_up_is_told_that_the_request_is_under_way_and_until_when() -> None:
+    with pytest.raises(MemoryRequestUnderWayError) as refused:
+        await Client(under_way(4), max_retries=0).send(KEYED)
+    assert (refused.value.code, refused.value.retry_after) == ("request_under_way", 4.0)
+
+
+@pytest.mark.parametrize("call", [KEYED, READ])
+@pytest.mark.parametrize("steps", [[], [httpx.ReadError("cut")]])
+async def test_another_conflict_is_final(call: Call, steps: list[Step]) -> None:
+    client = Client(*steps, httpx.Response(409, json={"detail": "the id of a memory is taken", "code": "conflict"}))
+    with pytest.raises(MemoryConflictError) as refused:
+        await client.send(call)
+    assert not isinstance(refused.value, MemoryRequestUnderWayError)
+    assert client.server.steps == []
 
 
 async def test_a_call_that_lets_the_server_wait_waits_longer_itself() -> None:

@@ -226,7 +226,10 @@ const scenarios = {
     const { namespace } = await three(client);
     await client.putWorkingMemory("chat", { context: "Small talk.", messages: [{ role: "user", content: "Hello" }] });
     const session = { session_id: "chat", namespace: namespace.eq, user_id: null, model_name: "gpt-4o", context_window_max: 4000 };
-    const request = { query: "What does Ada drink?", session, long_term_search: { namespace, limit: 1 } };
+    const others = await client.memoryPrompt({ query: "What does Ada drink?", session, long_term_search: { namespace, limit: 1 } });
+    // The session has no user: nobody's memories stand in its prompt, unless the search says whose it wants.
+    assert.equal(others.long_term_memories, null);
+    const request = { query: "What does Ada drink?", session, long_term_search: { namespace, user_id: { eq: "ada" }, limit: 1 } };
     const answer = await client.memoryPrompt(request);
     assert.deepEqual(answer.messages.map(({ role }) => role), ["system", "user", "system", "user"]);
     assert.equal(answer.messages[0].content.text, "## A summary of the conversation so far:\nSmall talk.");

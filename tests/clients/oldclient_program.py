@@ -158,6 +158,35 @@ async def appending(client: Client) -> None:
     assert len({message.id for message in read.messages}) == 6
 
 
+async def chat_messages(client: Client) -> None:
+    """A session that another program fills with tool calls and parts is read as texts, and keeps them when this client puts it back."""
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    sent = [
+        {"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture], "id": "1"},
+        {"role": "assistant", "content": None, "tool_calls": [call], "refusal": None, "id": "2"},
+        {"role": "tool", "content": "21 degrees", "tool_call_id": "c1", "id": "3"},
+        {"role": "user", "content": [picture], "id": "4"},
+        {"role": "assistant", "content": "Porto", "custom": {"a": [1]}, "id": "5"},
+    ]
+    path, space = "/v1/working-memory/tools", {"namespace": client.config.default_namespace}
+    (await client._client.put(path, json={"messages": sent, **space})).raise_for_status()
+    texts = ["What is this?", "", "21 degrees", "", "Porto"]
+    _, read = await client.get_or_create_working_memory("tools")
+    assert [message.content for message in read.messages] == texts
+    prompt = await client.memory_prompt("And now?", session_id="tools", long_term_search={"namespace": {"eq": space["namespace"]}})
+    assert [message["content"]["text"] for message in prompt["messages"][:5]] == texts
+    assert [message["role"] for message in prompt["messages"][:5]] == ["user", "assistant", "assistant", "user", "assistant"]
+    assert [message.get("tool_call_id") for message in prompt["messages"][:5]] == [None, None, "c1", None, None]
+
+    more = await client.append_messages_to_working_memory("tools", [{"role": "user", "content": "Thanks"}])
+    assert [message.content for message in more.messages] == [*texts, "Thanks"]
+    stored = (await client._client.get(path, params=space)).json()["messages"]
+    assert [one.get("tool_calls") for one in stored] == [None, [call], None, None, None, None]
+    assert [one.get("content_parts") for one in stored] == [sent[0]["content"], None, None, [picture], None, None]
+    assert [(one.get("tool_call_id"), one.get("custom")) for one in stored[2:5]] == [("c1", None), (None, None), (None, {"a": [1]})]
+
+
 async def session_memories(client: Client) -> None:
     tea, bike = fact("tea"), fact("bike")
     added = await client.add_memories_to_working_memory("m", [tea])
@@ -266,7 +295,11 @@ async def forgetting(client: Client) -> None:
 async def prompts(client: Client) -> None:
     await three(client)
     await client.append_messages_to_working_memory("chat", [{"role": "user", "content": "Hello"}, {"role": "tool", "content": "12:00"}])
-    space = {"namespace": {"eq": client.config.default_namespace}, "limit": 1}
+    space: dict[str, Any] = {"namespace": {"eq": client.config.default_namespace}, "limit": 1}
+    # The session has no user: nobody's memories stand in its prompt, unless the search says whose it wants.
+    others = await client.memory_prompt("What does Ada drink?", session_id="chat", long_term_search=space)
+    assert others["long_term_memories"] is None
+    space["user_id"] = {"eq": "ada"}
     answer = await client.memory_prompt(
         "What does Ada drink?", session_id="chat", model_name="gpt-4o", context_window_max=4000, long_term_search=space, optimize_query=True
     )
@@ -398,7 +431,7 @@ async def absent_as_none(call: Awaitable[Any]) -> Any:
 
 
 SCENARIOS = (
-    *(health, sessions, listing, get_or_create, data, appending, session_memories, records, searching, filters, all_pages),
+    *(health, sessions, listing, get_or_create, data, appending, chat_messages, session_memories, records, searching, filters, all_pages),
     *(bulk, forgetting, prompts, views, tools, tool_calls, refusals),
 )
 

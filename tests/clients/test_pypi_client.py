@@ -33,7 +33,7 @@ async def report(environment: None, run_program: RunProgram) -> Report:
 
 def test_every_answer_is_what_the_client_expects(report: Report) -> None:
     assert report["failures"] == {}, "\n".join(report["failures"].values())
-    assert len(report["scenarios"]) == 18
+    assert len(report["scenarios"]) == 19
 
 
 def test_every_method_that_talks_http_was_called_and_sent_something(report: Report) -> None:

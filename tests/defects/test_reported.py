@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from typer.testing import CliRunner
 
 from agent_memory.cli.app import app
-from agent_memory.errors import StartupError
+from agent_memory.errors import AgentMemoryError
 from agent_memory.mcp.server import LISTED
 from agent_memory_client.models import EditMemoryRecordRequest, SearchRequest, UpdateWorkingMemory
 from tests.defects.conftest import Space
@@ -80,7 +80,7 @@ async def test_33_listing_tokens_leaves_them_and_the_begin_of_a_hash_finds_one(r
         refused = await token("show", unknown)
         assert refused.exit_code != 0, unknown
         assert refused.stdout == "", unknown
-        assert isinstance(refused.exception, StartupError | SystemExit), unknown
+        assert isinstance(refused.exception, AgentMemoryError | SystemExit), unknown
     assert (await token("remove", made[0]["hash"][:12], "-f")).exit_code == 0
     assert [one["description"] for one in json.loads((await token("list", "--format", "json")).stdout)] == ["two", "three"]
     async with Redis.from_url(redis_url) as redis:

@@ -50,10 +50,15 @@ async def test_exact_strings_are_found(known: Known, conversation: str, text: st
     assert wanted & {memory["id"].removeprefix(f"recall-memories-{conversation}-") for memory in found}, [m["text"] for m in found]
 
 
-@pytest.mark.parametrize("mode", [{"search_mode": "keyword"}, {"search_mode": "hybrid"}, {}], ids=["keyword", "hybrid", "default"])
 @pytest.mark.parametrize("text", NOTHING)
-async def test_queries_that_ask_for_nothing_find_nothing(known: Known, text: str, mode: dict[str, Any]) -> None:
-    assert await search(known, "keiko-sam", text, **mode) == []
+async def test_queries_that_ask_for_nothing_find_nothing_by_words(known: Known, text: str) -> None:
+    assert await search(known, "keiko-sam", text, search_mode="keyword") == []
+
+
+@pytest.mark.parametrize("mode", [{"search_mode": "hybrid"}, {}], ids=["hybrid", "default"])
+@pytest.mark.parametrize("text", NOTHING)
+async def test_queries_that_ask_for_nothing_find_the_nearest_by_meaning(known: Known, text: str, mode: dict[str, Any]) -> None:
+    assert len(await search(known, "keiko-sam", text, limit=3, **mode)) == 3
 
 
 @pytest.mark.parametrize("text", ["OPS-9999", "nobody@nowhere.example", "猫", "zzyzx"])

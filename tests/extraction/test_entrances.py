@@ -115,7 +115,8 @@ class Server:
         """Moves what stands in the old layout, and takes it away there, so that nothing but these is moved."""
         client, embedder = self.runtime.client, SharedEmbedder(self.runtime.embedder)
         report = await move(Rig(self.runtime, self.settings, embedder), self.redis_url, prefixes=OldPrefixes(memories=f"{PREFIX}-old-{n}"))
-        assert report.counts["memory"].written + report.counts["memory"].there == len(ENTRANCES), report
+        counts = report.counts["memory"]
+        assert counts.written + counts.merged + counts.there == len(ENTRANCES), report
         async for key in client.scan_iter(match=f"{PREFIX}-old-{n}:*", count=1000):
             await client.delete(key)
 

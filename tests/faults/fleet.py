@@ -43,7 +43,7 @@ def free_port() -> int:
 def environment(**extra: str) -> dict[str, str]:
     """What our processes get: none of the developer's settings, and the import path of this process."""
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
-    ours = {"NEIGHBOURS_AFTER_SECONDS": "0.2", "BODY_TIMEOUT_SECONDS": "10"}
+    ours = {"NEIGHBOURS_AFTER_SECONDS": "0.2", "BODY_TIMEOUT_SECONDS": "10", "SHUTDOWN_DRAIN_SECONDS": "0.3"}
     return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **ours, **extra)
 
 

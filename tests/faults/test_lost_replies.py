@@ -117,7 +117,7 @@ async def test_a_request_under_a_key_makes_nothing_twice_whichever_reply_is_lost
 
 
 # Those that are parts of others, and one that only reads.
-_NO_STORY = ("PRELUDE", "_PRELUDE", "_MIRROR", "_MERGE", "SESSION_RECENT")
+_NO_STORY = ("PRELUDE", "_PRELUDE", "_MIRROR", "_MERGE", "SESSION_RECENT", "SESSION_WINDOW")
 _FIRST_LINES = ("", "#!lua\n", "#!lua flags=allow-oom\n", "#!lua flags=no-writes\n")
 BACKGROUND = {
     name: source

@@ -36,7 +36,7 @@ async def test_concurrent_sessions_keep_to_the_namespaces_of_their_urls(transpor
                 assert (read["namespace"], read["messages"][0]["content"]) == (name, f"{name} {turn}")
                 found = await session.call("search_long_term_memory", text="fact", limit=100)
                 assert {memory["namespace"] for memory in found["memories"]} == {name}
-                assert found["total"] == turn + 1
+                assert sum(memory["text"].startswith("Fact ") for memory in found["memories"]) == turn + 1
                 prompt = await session.call("memory_prompt", query="which fact?", session_id={"eq": "same"})
                 assert {memory["namespace"] for memory in prompt["long_term_memories"]} <= {name}
                 assert f"{name} {turn}" in str(prompt["messages"])
@@ -141,7 +141,8 @@ async def test_methods_paths_and_strangers_are_refused(server: Server) -> None:
         assert answer.status_code in (404, 405, 422), path
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert (await server.rest.post("/mcp/", json=ping, headers=HEADERS)).status_code == 200
-    for stranger, status in (({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403)):
+    strangers = (({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403), ({"origin": "http://127.0.0.1:1"}, 403))
+    for stranger, status in strangers:
         assert (await server.rest.post("/mcp", json=ping, headers={**HEADERS, **stranger})).status_code == status
         async with httpx.AsyncClient(base_url=server.sse_url) as client:
             assert (await client.get("/sse", headers=stranger)).status_code == status

@@ -48,6 +48,24 @@ async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_p
         assert all(tool.description and tool.output_schema for tool in tools.values())
 
 
+async def test_memories_created_without_ids_are_found_changed_and_deleted_by_the_ids_that_a_search_gives(server: Server) -> None:
+    scope = {"user_id": "ada", "namespace": f"no-ids-{ULID()}"}
+    texts = ["Ada plays the violin.", "Ada lives in Lisbon.", "Ada is allergic to nuts."]
+    async with over_http(f"{server.url}/mcp") as session:
+        for text in texts:
+            await session.call("create_long_term_memories", memories=[{"text": text, **scope}])
+        query = {"text": None, "namespace": scope["namespace"], "user_id": "ada"}
+        found = {hit["text"]: hit["id"] for hit in (await session.call("search_long_term_memory", **query))["memories"]}
+        assert found.keys() == set(texts)
+        for text, memory_id in found.items():
+            assert (await rest(server, "GET", f"/v1/long-term-memory/{memory_id}"))["text"] == text
+        for text, memory_id in found.items():
+            changed = await session.call("edit_long_term_memory", memory_id=memory_id, text=f"{text} Indeed.")
+            assert changed["text"] == f"{text} Indeed."
+        gone = await session.call("delete_long_term_memories", memory_ids=list(found.values()))
+        assert gone["status"] == "ok, deleted 3 memories"
+
+
 async def the_time(session: Session) -> None:
     now = await session.call("get_current_datetime")
     assert now.keys() == {"iso_utc", "unix_ts"}
@@ -191,6 +209,25 @@ def steady(found: Any) -> Any:
     if isinstance(found, dict):
         return {name: steady(value) for name, value in found.items() if name not in _MOVING}
     return found
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_what_there_is_none_of_is_an_empty_list(transport: str, server: Server, tmp_path: Path) -> None:
+    async with connected(transport, server, tmp_path) as session:
+        assert (await session.client.list_prompts()).prompts == []
+        assert (await session.client.list_resources()).resources == []
+        assert (await session.client.list_resource_templates()).resource_templates == []
+
+
+async def test_tools_name_procedural_memories_as_they_are(server: Server) -> None:
+    namespace, how = f"kinds-{ULID()}", "To tune a cello, begin with the A string."
+    async with over_http(f"{server.url}/mcp") as session:
+        memory = {"id": f"how-{namespace}", "text": how, "memory_type": "procedural", "namespace": namespace}
+        await session.call("create_long_term_memories", memories=[memory])
+        for kind, count in (("procedural", 1), ("semantic", 0)):
+            found = await session.call("search_long_term_memory", text="tune a cello", namespace=namespace, memory_type=kind)
+            assert [one["memory_type"] for one in found["memories"]] == [kind] * count
+        assert (await session.call("get_long_term_memory", memory_id=memory["id"]))["memory_type"] == "procedural"
 
 
 async def rested(server: Server) -> None:

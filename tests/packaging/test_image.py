@@ -125,7 +125,8 @@ def test_compose_sets_only_settings_that_exist(compose: dict[str, Any]) -> None:
     defaults = {name: re.sub(r"\$\{\w+:-(\w*)\}", r"\1", value) for name, value in environment.items()}
     assert load_settings(**{name: value for name, value in defaults.items() if value}).redis.url is not None
     grace = int(compose["services"]["api"]["stop_grace_period"].removesuffix("s"))
-    assert grace > 2 * load_settings().server.shutdown_grace_seconds
+    server = load_settings().server
+    assert grace > server.shutdown_drain_seconds + 2 * server.shutdown_grace_seconds
 
 
 def test_no_file_names_a_machine() -> None:

@@ -67,6 +67,8 @@ def headers(wheel: zipfile.ZipFile) -> Message:
 def test_the_server_wheel_holds_every_file(server: zipfile.ZipFile) -> None:
     assert contents(server) == sources(SERVER)
     assert {"agent_memory/llm/data/minilm.onnx", "agent_memory_worker/main.py"} <= contents(server)
+    page = {f"agent_memory/api/swagger_ui/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE", "NOTICE")}
+    assert page <= contents(server), "what the documentation is made of, and its licence"
 
 
 def test_the_client_wheel_holds_every_file_and_nothing_of_the_server(client: zipfile.ZipFile) -> None:

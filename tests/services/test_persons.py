@@ -23,7 +23,7 @@ from agent_memory.tasks import DueKind
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client._parts import Ending
 from agent_memory_client.errors import MemoryProtocolError
-from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest, UserId
 from agent_memory_worker.erase import erase
 from tests.support.rig import SCOPE, Rig, record
 
@@ -260,16 +260,18 @@ async def test_what_waits_of_a_session_that_is_gone_is_exported_too(face: Face) 
 async def test_an_import_goes_where_its_caller_may_and_says_what_it_leaves(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines()
-    # Into another store, to another user and namespace, of another tenant: there the ids are free.
+    # To another user and namespace, of another tenant.
     rt = face.rig.rt
     tenant = Scope("elsewhere", namespaces=frozenset({"attic"}), users=frozenset({BOB}))
     report = await rt.imports.run(tenant, "attic", BOB, b"\n".join(lines))
-    # A user-limited caller makes no views, and in one store a change's id is taken.
-    assert {one.kind for one in report.problems} == {"summary", "change"}, report.problems
+    # A user-limited caller makes no views.
+    assert {one.kind for one in report.problems} == {"summary"}, report.problems
     mine = Scope("elsewhere")
-    found = await rt.memories.get(mine, [f"{ANN}-f1", f"{ANN}-f3"])
-    assert [(one.user_id, one.namespace, one.pinned) for one in found if one] == [(BOB, "attic", True), (BOB, "attic", False)]
-    history = await rt.history.history(mine, f"{ANN}-f1")
+    hits = (await rt.search.search(mine, SearchRequest(text=None, user_id=UserId(eq=BOB), limit=50))).memories or []
+    found = {one.text: one for one in hits}
+    assert {(one.user_id, one.namespace) for one in hits} == {(BOB, "attic")}
+    assert [found[text].pinned for text in ("trombone lessons on Tuesday", "sold the trombone in May")] == [True, False]
+    history = await rt.history.history(mine, found["trombone lessons on Tuesday"].id)
     assert [one.record.text for one in history.versions] == ["trombone lessons on Tuesday", "trombone lessons on Monday"]
     state = await rt.sessions.get(mine, SessionRef(f"{ANN}-s1", "attic", BOB))
     assert state is not None
@@ -279,10 +281,84 @@ async def test_an_import_goes_where_its_caller_may_and_says_what_it_leaves(face:
             await rt.imports.run(outside, None, BOB, b"\n".join(lines))
     with pytest.raises(Forbidden):
         await rt.exports.begin(Scope("elsewhere", users=frozenset({ANN})), None, BOB)
-    # In the first tenant Bob cannot take Ann's ids.
-    taken = await face.client.import_user(BOB, lines)
+    # Bob cannot take Ann's ids: by a header that says that the export is his.
+    header = bent(lines[0], user_id=BOB)
+    taken = await face.client.import_user(BOB, [header, *lines[1:]])
     assert {one.reason for one in taken.problems if one.kind == "memory"} == {"something else stands here under this id: it stays as it is"}
     assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f1"))["user_id"] == ANN
+
+
+async def memory_ids(face: Face, user: str, namespace: str | None = None) -> set[str]:
+    where = {"user_id": {"eq": user}, "limit": 50, "history": True} | ({"namespace": {"eq": namespace}} if namespace else {})
+    return {hit["id"] for hit in (await face.ok("POST", "/v1/long-term-memory/search", json=where))["memories"]}
+
+
+async def test_an_export_of_one_user_becomes_a_copy_of_another(face: Face) -> None:
+    await fill(face, ANN, "trombone")
+    lines, before = await face.lines(), await picture(face)
+    report = await face.client.import_user(BOB, lines)
+    assert (report.problems, report.complete, report.present) == ([], True, {})
+    await face.rig.work()
+    same(await picture(face), before)
+    ours, theirs = await memory_ids(face, ANN), await memory_ids(face, BOB)
+    assert len(theirs) == len(ours)
+    assert ours.isdisjoint(theirs)
+    for session in ("s1", "s2"):
+        copy = await face.ok("GET", f"/v1/working-memory/{ANN}-{session}", params={"user_id": BOB})
+        assert [one["id"] for one in copy["messages"]] == [one["id"] for one in before[f"{ANN}-{session}"]["messages"]]
+    keys = await stored_keys(face)
+    again = await face.client.import_user(BOB, lines)
+    assert (again.problems, again.imported) == ([], {})
+    assert await stored_keys(face) == keys
+
+
+async def test_what_a_copy_names_is_the_copys(face: Face) -> None:
+    await fill(face, ANN, "trombone")
+    lines = await face.lines()
+    # In parts, as a large file is sent: each names what another brought.
+    for line in lines[1:]:
+        await face.client.import_user(BOB, [lines[0], line])
+    await face.rig.work()
+    found = [await face.http.get(f"/v1/long-term-memory/{name}") for name in await memory_ids(face, BOB)]
+    copies = {one.json()["text"]: one.json() for one in found if one.status_code == 200}
+    first, then = copies["lives near the trombone hall"], copies["lives by the trombone shop"]
+    assert (first["superseded_by"], then["supersedes"]) == (then["id"], [first["id"]])
+    of_ann = await face.ok("GET", f"/v1/long-term-memory/{ANN}-f3/evidence")
+    of_bob = await face.ok("GET", f"/v1/long-term-memory/{copies['sold the trombone in May']['id']}/evidence")
+    assert len(of_bob["evidence"]) == len(of_ann["evidence"]) > 0
+    named = {piece["memory_id"] for piece in of_bob["evidence"] if piece.get("memory_id")}
+    assert named
+    assert named.isdisjoint(NAMES), "evidence of the copy names no memory of Ann's"
+
+
+async def test_a_change_of_a_copy_is_undone_without_touching_the_original(face: Face) -> None:
+    await fill(face, ANN, "trombone")
+    lines = await face.lines()
+    await face.client.import_user(BOB, lines)
+    await face.rig.work()
+    before = await picture(face)
+    (forgotten,) = (await face.ok("GET", "/v1/changes", params={"user_id": BOB, "kind": "forget"}))["changes"]
+    assert forgotten["batch_id"] != "b1", "nobody undoes a copy with what it was made of"
+    await face.ok("POST", f"/v1/changes/batches/{forgotten['batch_id']}/undo")
+    hums = {"text": "hums like a trombone", "user_id": {"eq": BOB}, "search_mode": "keyword"}
+    assert [hit["text"] for hit in (await face.ok("POST", "/v1/long-term-memory/search", json=hums))["memories"]][:1] == [hums["text"]]
+    (ended,) = (await face.ok("GET", "/v1/changes", params={"user_id": BOB, "kind": "supersede"}))["changes"]
+    await face.ok("POST", f"/v1/changes/{ended['id']}/undo")
+    same(await picture(face), before)
+
+
+async def test_a_namespace_that_an_export_was_not_made_for_gets_a_copy(face: Face) -> None:
+    await fill(face, ANN, "trombone")
+    lines = await face.lines(namespace="home")
+    before, ours = await picture(face), await memory_ids(face, ANN, "home")
+    assert (await face.client.import_user(ANN, lines, namespace="home")).imported == {}, "there it is already"
+    report = await face.client.import_user(ANN, lines, namespace="attic")
+    assert report.problems == []
+    theirs = await memory_ids(face, ANN, "attic")
+    assert len(theirs) == len(ours)
+    assert ours.isdisjoint(theirs)
+    for name in NAMES:
+        assert (await face.ok("GET", f"/v1/long-term-memory/{name}")).get("text") == before[name][1]["text"]
 
 
 def bent(line: bytes, **changes: Any) -> bytes:

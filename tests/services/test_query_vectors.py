@@ -73,8 +73,8 @@ async def test_vectors_end_and_have_their_places(ferry: Rig, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("seconds", [60, 0])
-async def test_they_are_kept_for_as_long_as_they_are_to_be(make_rig: MakeRig, redis_url: str, seconds: int) -> None:
-    async with make_rig(EMBEDDING_CACHE_SECONDS=seconds) as rig:
+async def test_they_are_kept_for_as_long_as_they_are_to_be(rig: Rig, make_rig: MakeRig, redis_url: str, seconds: int) -> None:
+    async with make_rig(EMBEDDING_CACHE_SECONDS=seconds, KEY_PREFIX=rig.keys.prefix) as rig:
         await rig.remember(record("The boat sails to Bergen"))
         assert not (await search(rig)).notices
     # What waits is written when the runtime ends.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_memory.scope import SessionRef
+from agent_memory.storage.codec import StoredMessage, decode_entry
 from agent_memory.storage.records import message_memory_id
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult
@@ -88,6 +89,66 @@ async def test_the_number_of_sessions_changes_neither_the_round_trips_nor_the_si
             trips.append(len(sent))
     assert trips[0] == trips[1] <= 4, f"the query's statistics, the read of everything, the memories found: {[one[:200] for one in sent]}"
     assert len(found) == 5
-    reply = (await rig.rt.recall._read(lambda pipe: rig.rt.recall._recent.queue(pipe, SCOPE, "ann")))[0]  # pyright: ignore[reportPrivateUsage]
-    assert len(reply) == 64
     assert len(await rig.claim(DueKind.SESSION)) == 150, "the other sessions wait as well"
+
+
+async def waits(rig: Rig, count: int, sessions: int = 1, namespace: str = "n") -> None:
+    """So many messages of Ann wait, all of them about ferries to Bergen."""
+    each = count // sessions
+    for number in range(sessions):
+        texts = [f"Ferry number {number}-{n} to Bergen is {'very ' * 5}slow" for n in range(each)]
+        messages = [{"role": "user", "content": text, "id": f"m{n}"} for n, text in enumerate(texts)]
+        for start in range(0, each, 1000):
+            body = {"messages": messages[start : start + 1000], "user_id": "ann", "namespace": namespace}
+            await rig.rt.working.append(SCOPE, f"old-{number}", AppendMessagesRequest.model_validate(body))
+
+
+@pytest.mark.parametrize("sessions", [1, 500])
+async def test_what_was_said_a_second_ago_is_found_before_ten_thousand_messages_that_wait(rig: Rig, sessions: int) -> None:
+    await waits(rig, 10_000, sessions)
+    await says(rig, "other", "The harbour café opens at seven")
+    await says(rig, "old-0", "My aunt's parrot speaks Norwegian")
+    await says(rig, "other", "I like plums")
+    # The prompt's own session has much to say, too, and takes nobody's place.
+    for number in range(3):
+        await rig.append("this", *(f"I talk of the ferry, {number}-{n}" for n in range(100)), user_id="ann", namespace="n")
+    for query, text in [
+        ("When does the harbour cafe open?", "The harbour café opens at seven"),
+        ("Which languages does the parrot speak?", "My aunt's parrot speaks Norwegian"),
+    ]:
+        (found, *_) = await prompt(rig, query, session_id="this", user_id="ann", namespace="n")
+        assert found.text == text
+    assert len(await prompt(rig, session_id="this", user_id="ann", namespace="n")) == 5
+
+
+async def test_messages_of_another_namespace_take_no_place(rig: Rig) -> None:
+    await says(rig, "other", "The ferry to Bergen goes at nine")
+    await waits(rig, 2_000, 40, namespace="o")
+    assert [one.text for one in await prompt(rig, session_id="this", user_id="ann", namespace="n")] == ["The ferry to Bergen goes at nine"]
+
+
+async def test_a_huge_message_hides_no_other_session(rig: Rig) -> None:
+    await says(rig, "other", "The ferry to Bergen goes at nine")
+    await says(rig, "huge", "Ferry Bergen " * 100_000)
+    assert [one.text for one in await prompt(rig, session_id="this", user_id="ann", namespace="n")] == ["The ferry to Bergen goes at nine"]
+
+
+@pytest.mark.parametrize("sessions", [1, 500])
+async def test_a_prompt_reads_and_decodes_no_more_before_ten_thousand_messages_than_before_a_hundred(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, sessions: int
+) -> None:
+    decoded: list[bytes] = []
+
+    def decode(raw: bytes) -> StoredMessage:
+        decoded.append(raw)
+        return decode_entry(raw)
+
+    monkeypatch.setattr("agent_memory.storage.recent.decode_entry", decode)
+    await waits(rig, 10_000, sessions)
+    assert len(await prompt(rig, session_id="this", user_id="ann", namespace="n")) == 5
+    assert len(decoded) == 6
+    (reply,) = await rig.rt.recall._read(lambda pipe: rig.rt.recall._recent.queue(pipe, SCOPE, "ann"))  # pyright: ignore[reportPrivateUsage]
+    assert len(reply) <= 16
+    entries = [entry for _, _, _, _, _, *some in reply for entry in some]
+    assert len(entries) <= 32
+    assert sum(map(len, entries)) <= 16 * 1024

@@ -165,8 +165,9 @@ async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pyte
         monkeypatch.setenv(name, value)
     await asyncio.to_thread(tokens.listing, tokens.Place(None), "json")
     assert {key["tenant"] for key in json.loads(capsys.readouterr().out)} == set(chosen())
-    given = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
-    await asyncio.to_thread(lambda: rebuild.rebuild(given, embed=False, form="json"))
+    for name in ("MODEL_PROVIDER", "EMBEDDING_PROVIDER"):
+        monkeypatch.setenv(name, "local")
+    await asyncio.to_thread(lambda: rebuild.rebuild(None, None, embed=False, form="json"))
     built = json.loads(capsys.readouterr().out)
     assert built["memories"] == built["vectors"] == len(chosen()) * len(FACTS)
     await clustered.check(chosen()[0])

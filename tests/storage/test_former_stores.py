@@ -15,8 +15,9 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 
 async def indexes(rig: Rig) -> set[str]:
+    """Whether they were built at first or again."""
     listed = [name.decode() for name in await rig.rt.client.execute_command("FT._LIST")]
-    return {name.removeprefix(rig.keys.index("")) for name in listed if name.startswith(rig.keys.index(""))}
+    return {name.removeprefix(rig.keys.index("")).removeprefix("rebuilt:") for name in listed if name.startswith(rig.keys.index(""))}
 
 
 async def hours_later(rig: Rig) -> None:
@@ -98,7 +99,9 @@ async def test_what_was_forgotten_long_ago_is_deleted_for_good(make_rig: MakeRig
         gone = await rig.rt.forgetting.forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
         assert sorted(gone.deleted_ids) == ["m0", "m2"]
         # One of them comes back by itself: its history stays.
-        await rig.rt.longterm.create(SCOPE, CreateMemoryRecordRequest(memories=[ExtractedMemoryRecord(id="m2", text="Ada said more")]))
+        await rig.rt.longterm.create(
+            SCOPE, CreateMemoryRecordRequest(memories=[ExtractedMemoryRecord(id="m2", text="Ada said more", user_id="ada")])
+        )
         assert await end_forgotten(rig.rt) == 0, "it is not long ago"
         changes = (await rig.rt.history.changes(SCOPE, {"kd": "forget"}, None, 0, 10)).changes
         for change in changes:

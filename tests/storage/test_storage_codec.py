@@ -9,8 +9,10 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.scope import SessionRef
+from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage.codec import (
+    Rights,
+    content_mark,
     decode_entry,
     decode_memory,
     decode_own,
@@ -136,12 +138,25 @@ def test_a_memory_is_the_same_as_in_stores_of_former_versions() -> None:
 
 def test_a_waiting_memory_remembers_what_was_given() -> None:
     given_ = MemoryRecord.model_validate({"id": "1", "text": "é 😀", "topics": ["a"]})
-    back = decode_own(encode_own(given_))
+    limited = Scope("default", users=frozenset({"ada", "bob"}))
+    back, rights, written = decode_own(encode_own(given_, limited))
+    assert rights == Rights(None, frozenset({"ada", "bob"}), None)
+    assert written is None
     assert back == given_
     assert back.model_fields_set == {"id", "text", "topics"}
     later = MemoryRecord.model_validate({"id": "1", "text": "é 😀", "topics": ["a"]})
     assert memory_digest(back) == memory_digest(later)
-    json.loads(encode_own(given_))
+    former = {"given": ["id", "text", "topics"], "record": given_.model_dump(mode="json")}
+    assert decode_own(json.dumps(former)) == (given_, None, None)
+    assert decode_own(encode_own(given_, Scope("default"))).rights == Rights()
+
+
+def test_a_session_knows_a_memory_again_however_it_is_written_down() -> None:
+    base = MemoryRecord.model_validate({"id": "1", "text": "a", "topics": ["x"]})
+    for same in (base.model_dump(mode="json"), {"id": "1", "text": "a", "topics": ["x"], "entities": [], "user_id": "", "created_at": 0}):
+        assert content_mark(MemoryRecord.model_validate(same)) == content_mark(base)
+    for other in ({"text": "b"}, {"topics": []}, {"user_id": "u"}, {"pinned": True}, {"metadata": {"a": 1}}, {"memory_type": "episodic"}):
+        assert content_mark(base.model_copy(update=other)) != content_mark(base)
 
 
 def test_times_go_out_in_utc() -> None:

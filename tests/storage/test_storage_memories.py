@@ -81,7 +81,10 @@ async def test_found_by_words_at_once_and_by_vector_once_indexed(rig: Rig) -> No
 async def test_a_change_leaves_nothing_of_the_old(rig: Rig) -> None:
     old = record("old ferry", "1", topics=["t"], entities=["e"], namespace="n", user_id="u", session_id="s", event_date=datetime.now(UTC))
     await rig.remember(old)
-    await rig.remember(record("new plane", "1"))
+    found = await rig.rt.memories.versioned(SCOPE, "1")
+    assert found is not None
+    assert await rig.rt.memories.replace(SCOPE, found[0], record("new plane", "1"), found[1])
+    await rig.index()
     assert (await by_words(rig, "ferry")).total == 0
     assert (await by_words(rig, "plane")).total == 1
     key, vector = rig.keys.memory(rig.rt.memories.mid(SCOPE, "1")), rig.keys.vector(rig.rt.memories.mid(SCOPE, "1"))

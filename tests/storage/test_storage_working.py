@@ -12,7 +12,7 @@ from agent_memory.errors import VersionMismatch
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.storage.working import NewMessage, SessionWrite
 from agent_memory.tasks import DueKind
-from agent_memory_client.models import MemoryMessage
+from agent_memory_client.models import MemoryMessage, MemoryRecord
 from tests.support.rig import SCOPE, Rig, gathered
 
 REF = SessionRef("s")
@@ -155,11 +155,12 @@ DATA = {
 
 
 async def test_data_comes_back_as_it_was(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, putting("a", data=DATA, context="ctx", memories=[{"id": "1", "topics": []}]))
+    held = MemoryRecord(id="1", text="a", topics=[])
+    await rig.rt.sessions.write(SCOPE, REF, putting("a", data=DATA, context="ctx", memories=[held]))
     state = await rig.rt.sessions.get(SCOPE, REF)
     assert state is not None
     assert json.dumps(state.data) == json.dumps(DATA)
-    assert state.memories == [{"id": "1", "topics": []}]
+    assert state.memories == [held.model_dump(mode="json")]
     await rig.rt.sessions.set_data(SCOPE, REF, {}, None)
     state = await rig.rt.sessions.get(SCOPE, REF)
     assert state is not None

@@ -14,9 +14,14 @@ from tests.support.rig import Rig
 
 def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """A list that grows with each packed command (a pipeline is one) that names a key of this rig."""
+    return commands_under(rig.settings.redis.key_prefix, monkeypatch)
+
+
+def commands_under(prefix: str, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """As `commands_of`, for the keys under a KEY_PREFIX."""
     sent: list[bytes] = []
     send = AbstractConnection.send_packed_command
-    own = rig.settings.redis.key_prefix.encode()
+    own = prefix.encode()
 
     async def noted(self: Any, command: Any, **more: Any) -> None:
         whole = command if isinstance(command, bytes) else b"".join(command)

@@ -27,6 +27,7 @@ QUICK = {
     "WORKER_RETRY_BASE_SECONDS": "0.1",
     "WORKER_RETRY_MAX_SECONDS": "1",
     "NEIGHBOURS_AFTER_SECONDS": "0.2",
+    "SHUTDOWN_DRAIN_SECONDS": "0",  # nobody is sent elsewhere
     "BODY_TIMEOUT_SECONDS": "10",  # a test that stands still within a request is not late
 }
 

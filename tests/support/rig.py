@@ -21,6 +21,7 @@ from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.scope import Scope, SessionRef
 from agent_memory.services.access import scope_of_work
 from agent_memory.settings import Settings, load_settings
+from agent_memory.storage.connection import connect
 from agent_memory.storage.keys import Keys
 from agent_memory.storage.lua import Claim, Claims
 from agent_memory.tasks import DueKind
@@ -153,13 +154,22 @@ async def open_rig(
         async with open_runtime(settings, redis_url) as rt:
             rig = Rig(rt, settings, shared)
             yield rig
-            if not kept:
-                for name in await rt.client.execute_command("FT._LIST"):
-                    if name.startswith(rig.keys.root.encode()):
-                        await rt.client.execute_command("FT.DROPINDEX", name)
-                keys = [key async for key in rt.client.scan_iter(match=f"{rig.keys.prefix}:*", count=1000)]
-                for start in range(0, len(keys), 1000):
-                    await rt.client.delete(*keys[start : start + 1000])
+    if not kept:
+        # Nobody watches over the store any more: what is taken away now was not lost.
+        await _delete_store(redis_url, rig.keys)
+
+
+async def _delete_store(redis_url: str, keys: Keys) -> None:
+    client = connect(redis_url, pool_size=2, command_timeout=30)
+    try:
+        for name in await client.execute_command("FT._LIST"):
+            if name.startswith(keys.root.encode()):
+                await client.execute_command("FT.DROPINDEX", name)
+        found = [key async for key in client.scan_iter(match=f"{keys.prefix}:*", count=1000)]
+        for start in range(0, len(found), 1000):
+            await client.delete(*found[start : start + 1000])
+    finally:
+        await client.aclose()
 
 
 def record(text: str, memory_id: str | None = None, **more: Any) -> MemoryRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -16,7 +16,7 @@ from agent_memory.settings import load_settings, variables
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig, Rig, open_rig
 
-__all__ = ["chat", "counter", "local", "lookalike", "make_rig", "no_settings_around", "rig", "running_lookalike"]
+__all__ = ["chat", "counter", "local", "lookalike", "make_chat", "make_rig", "no_settings_around", "rig", "running_lookalike"]
 
 
 @pytest.fixture(autouse=True)
@@ -75,9 +75,24 @@ def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
 
 
 @pytest.fixture
-async def chat(lookalike: Lookalike) -> AsyncGenerator[OpenAIChat]:
+async def make_chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerator[Callable[..., Awaitable[OpenAIChat]]]:
+    """Opens the look-alike's language model with other settings: `await make_chat(SETTING=…)`; each has a server of its own."""
+    opened: list[OpenAIChat] = []
+
+    async def make(**overrides: Any) -> OpenAIChat:
+        given = {"OPENAI_BASE_URL": lookalike.url, "OPENAI_API_KEY": "sk-test-0000", "MODEL_TIMEOUT_SECONDS": 10}
+        opened.append(await OpenAIChat.open(load_settings(**(given | overrides)), counter=counter))
+        return opened[-1]
+
+    yield make
+    for model in opened:
+        await model.close()
+
+
+@pytest.fixture
+async def chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerator[OpenAIChat]:
     """The look-alike's language model."""
     settings = load_settings(OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=10)
-    model = await OpenAIChat.open(settings)
+    model = await OpenAIChat.open(settings, counter=counter)
     yield model
     await model.close()

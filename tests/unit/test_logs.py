@@ -57,12 +57,6 @@ def test_json_lines_of_ours_and_of_libraries(capsys: pytest.CaptureFixture[str])
     assert str(found[0]["timestamp"]).endswith("Z")
 
 
-def test_the_access_log_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging(load_settings(LOG_FORMAT="json").server, access_log=True)
-    logging.getLogger("uvicorn.access").info("GET /")
-    assert [line["event"] for line in lines(capsys)] == ["GET /"]
-
-
 def test_console_lines_and_plain_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(load_settings().server)
     configure_logging(load_settings().server)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel
 
+import agent_memory.mcp.tools  # noqa: F401 - its models are among those that are stored
 from agent_memory.provenance import TRUST, source_of
 from agent_memory.sameness import kin, kin_name
-from agent_memory.storage.codec import decode_memory
+from agent_memory.scope import Scope
+from agent_memory.storage.cards import Card
+from agent_memory.storage.codec import decode_entry, decode_memory, decode_own, encode_own
 from agent_memory.storage.keys import Keys, digest, new_mid
 from agent_memory.storage.records import memory_digest, memory_fields
 from agent_memory_client.models import ANSWER, Evidence, ExtractedMemoryRecord, MemoryRecord, MemoryTypeEnum
@@ -81,6 +86,50 @@ def test_it_is_written_as_pydantic_would_write_it(kind: type[MemoryRecord], give
     said = record.model_dump_json(exclude_unset=True, exclude=own).encode()
     assert fields.digest == memory_digest(record) == blake2b(said, digest_size=16).hexdigest()
     assert kin_name(record, "w") == repr(kin(record, "w"))
+
+
+def _kinds(kind: type[MemoryRecord]) -> list[type[MemoryRecord]]:
+    return [kind, *(below for one in kind.__subclasses__() for below in _kinds(one))]
+
+
+def _containers(value: object) -> set[int]:
+    """The lists and objects in a value, however deep, by identity."""
+    if isinstance(value, BaseModel):
+        return _containers(vars(value))
+    if isinstance(value, dict):
+        return {id(value)}.union(*(_containers(one) for one in value.values()))
+    return {id(value)}.union(*(_containers(one) for one in value)) if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize("kind", _kinds(MemoryRecord), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("scope", [{}, {"user_id": "ada", "namespace": "home"}], ids=["no scope", "scope"])
+def test_each_record_is_stored_with_its_own_defaults(kind: type[MemoryRecord], scope: dict[str, str]) -> None:
+    def minimal(text: str) -> MemoryRecord:
+        required = {"id": text, "dist": 0.0} if kind.model_fields["id"].is_required() else {}
+        return kind.model_validate({"text": text, **required}).model_copy(update=scope)
+
+    records = [minimal("one"), minimal("other")]
+    stored = [json.loads(cast("bytes", memory_fields("t", record, "").values[0])) for record in records]
+    for record, found in zip(records, stored, strict=True):
+        assert found == json.loads(record.model_copy(update={"source_class": "client", "trust": 1.0}).model_dump_json(exclude_none=True))
+    assert stored[0]["id"] != stored[1]["id"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: decode_memory(b'{"id": "m", "text": "x"}'),
+        lambda: decode_memory(MemoryRecord(id="m", text="x").model_dump_json(exclude_none=True).encode()),
+        lambda: decode_memory(_FULL.model_dump_json(exclude_none=True).encode()),
+        lambda: decode_entry(b'1 1 {"i": "m", "r": "user", "c": "x", "t": "2026-05-01T00:00:00Z"}').message,
+        lambda: decode_own(encode_own(MemoryRecord(id="m", text="x"), Scope("default"))).record,
+        lambda: Card.of("m", MemoryRecord(id="m", text="x")).values,
+    ],
+    ids=["memory of little", "memory", "memory of much", "message", "waiting memory", "card"],
+)
+def test_what_is_read_twice_shares_nothing_that_can_change(read: Callable[[], object]) -> None:
+    one, other = read(), read()
+    assert _containers(one).isdisjoint(_containers(other))
 
 
 def test_the_name_of_a_new_memory_is_that_by_which_it_is_asked_for() -> None:

@@ -190,6 +190,24 @@ async def test_similar_facts_are_merged_when_a_model_says_so(make_rig: MakeRig, 
         assert lookalike.calls["chat"] == asked, "what was told apart is not asked again"
 
 
+async def test_similar_facts_are_judged_in_parts_that_have_room(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    """A pair that has no room even alone is not merged, and holds up no other."""
+    lookalike.context.tokens = 1000
+    ports = ("Turin", "Porto", "Lisbon", "Bergen", "Oslo", "Rome", "Cremona", "Vienna", "Prague", "Bern")
+    at_length = "with Anna, whom she has known since they both went to school in the old town, and whose brother repairs them " * 2
+    async with make_rig(chat, COMPACTION_SIMILARITY=0.8) as rig:
+        for text in (f"Ada is learning to play the violin in {port} {at_length}" for port in ports):
+            await rig.remember(fact(text), fact(text.replace("Ada is learning to play the", "Learning to play the is Ada")))
+        long = "Ada likes tea and cake and everything else that is served at the harbour " * 100
+        await rig.remember(fact(long), fact(f"{long} Ada likes tea"))
+        gone = await compact(rig.rt, SCOPE, Selection())
+        assert gone >= len(ports)
+        assert lookalike.calls["chat"] > 2
+        sent = [str(body["messages"]) for body in lookalike.bodies("chat")]
+        assert len(sent) == len(set(sent))
+        assert long.strip() in {one.text.strip() for one in await rig.stored()}
+
+
 async def test_similar_facts_wait_for_a_model_that_is_away(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, COMPACTION_SIMILARITY=0.8) as rig:
         await rig.remember(*(fact(text, f"s{n}") for n, text in enumerate(SIMILAR)), *(record("Ada sings", f"m{n}") for n in range(2)))

@@ -33,6 +33,13 @@ async def remembered(rig: Rig) -> list[str]:
     return sorted(one.text for one in await rig.stored())
 
 
+async def test_what_a_client_states_in_a_session_counts_as_extracted(rig: Rig) -> None:
+    await put(rig, memories=[{"id": "own", "text": "own memory", "memory_type": "semantic"}])
+    await rig.work(S)
+    (one,) = await rig.stored()
+    assert (one.id, one.discrete_memory_extracted) == ("own", "t")
+
+
 async def test_a_message_becomes_a_memory_that_knows_where_it_came_from(rig: Rig) -> None:
     await rig.append("s", "I live in Oslo", namespace="n", user_id="u")
     await rig.work()

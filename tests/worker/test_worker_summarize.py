@@ -16,7 +16,8 @@ from agent_memory.scope import SessionRef
 from agent_memory.storage.codec import SessionState, StoredMessage
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryMessage
-from agent_memory_worker.summarize import LINE_TOKENS, chunks, summarize_session
+from agent_memory_worker.batches import LINE_TOKENS
+from agent_memory_worker.summarize import chunks, summarize_session
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 
@@ -114,7 +115,7 @@ async def test_the_model_gets_each_leaving_message_once_in_time_order(make_rig: 
 async def test_a_small_model_is_asked_in_chunks_that_continue_one_another(
     make_rig: MakeRig, lookalike: Lookalike, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat, "_window", 2600)
+    chat.context.told(2600)
     async with make_rig(chat) as rig:
         said = await talk(rig, 200, context_window_max=8000)
         await rig.append("s", "x " * 20_000, context_window_max=8000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from agent_memory.runtime import Runtime
-from agent_memory_worker.extract import BATCH, within
+from agent_memory_worker.batches import BATCH, within
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_memory.analysis import terms
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.llm.base import ChatModel
 from agent_memory.prompts.repeats import RepeatsAnswer, find_repeats
 from agent_memory.runtime import Runtime
 from agent_memory.sameness import Kin, kin
@@ -31,6 +32,8 @@ _QUERIES = 100
 _MOST_TWINS = 1000
 _MOST_NEAR = 16
 _PAIRS_PER_CALL = 20
+# What a prompt adds to a pair, and the answer about it.
+_PAIR_TOKENS = 24
 
 
 async def compact_changed(runtime: Runtime) -> int:
@@ -100,10 +103,21 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) 
     pairs = await _similar(runtime, scope, page)
     known = await runtime.merges.told_apart(pairs)
     asked = [pair for pair, apart in zip(pairs, known, strict=True) if not apart]
-    for start in range(0, len(asked), _PAIRS_PER_CALL):
-        some = asked[start : start + _PAIRS_PER_CALL]
+    most = _PAIRS_PER_CALL
+    while asked and (chat := runtime.chat_of(scope.tenant)) is not None:
+        await runtime.context_limits.refresh(chat)
+        some = _fitting(runtime, chat, asked[:most])
         try:
-            same = await _judged(runtime, scope, some)
+            same = await _judged(chat, some)
+        except ContextExceeded as error:
+            await runtime.context_limits.keep(chat)
+            if len(some) > 1:
+                most = len(some) // 2
+                continue
+            # What cannot be read whole cannot be judged: both stay.
+            log.warning("two similar memories are not compared: %s", error)
+            asked = asked[1:]
+            continue
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("similar memories are not compared now: %s", error)
             break
@@ -112,7 +126,18 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) 
                 # One that has just been merged is no longer what was judged; the next pass asks again.
                 gone += int(await runtime.merges.merge(scope, stays, merged(stays.record, [other.record]), [other]))
         await runtime.merges.keep_apart([pair for place, pair in enumerate(some, start=1) if place not in same])
+        asked = asked[len(some) :]
     return gone
+
+
+def _fitting(runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[Found, Found]]) -> Sequence[tuple[Found, Found]]:
+    """The first pairs that have room in one call; one in any case."""
+    room = chat.room(find_repeats([]), RepeatsAnswer)
+    for place, pair in enumerate(pairs):
+        room -= sum(runtime.counter.count(found.record.text) for found in pair) + _PAIR_TOKENS
+        if place and room < 0:
+            return pairs[:place]
+    return pairs
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> list[tuple[Found, Found]]:
@@ -137,9 +162,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> lis
     return list(pairs.values())
 
 
-async def _judged(runtime: Runtime, scope: Scope, pairs: Sequence[tuple[Found, Found]]) -> set[int]:
+async def _judged(chat: ChatModel, pairs: Sequence[tuple[Found, Found]]) -> set[int]:
     """The places (from 1) of the pairs that say the same. Raises ModelUnavailable, ModelAnswerInvalid."""
-    chat = runtime.chat_of(scope.tenant)
-    assert chat is not None
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

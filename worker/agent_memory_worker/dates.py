@@ -43,17 +43,20 @@ _DAYS = {
 _ENGLISH = frozenset(word for word in _DAYS if word.startswith(("today", "tonight", "yesterday", "last", "tomorrow", "the ")))
 
 
-def _bounded(word: str) -> str:
-    return word if word >= "\u3000" else rf"(?<!\w){re.escape(word)}(?!\w)"
+def _any_of(words: list[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
-_NEAR = re.compile("|".join(_bounded(word) for word in sorted(_DAYS, key=len, reverse=True)), re.IGNORECASE)
+# Scripts that write no blanks have no bounds of words.
+_BOUNDED, _ANYWHERE = [word for word in _DAYS if word < "\u3000"], [word for word in _DAYS if word >= "\u3000"]
+_NEAR = re.compile(rf"(?<!\w)(?:{_any_of(_BOUNDED)})(?!\w)|{_any_of(_ANYWHERE)}", re.IGNORECASE)
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 # "Next Friday" is not read: some mean this one, some the one after.
 _COMING = re.compile(rf"(?<!\w)this coming (?P<weekday>{'|'.join(_WEEKDAYS)})(?!\w)", re.IGNORECASE)
 _AHEAD = re.compile(r"(?<!\w)in (?P<count>\d{1,3}|a|one|two|three|four|five|six) (?P<unit>day|week)s?(?!\w)", re.IGNORECASE)
 _COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _PREPOSITIONS = (" on", " of", " from", " since", " until", " till", " by", " for", " before", " after")
+_PREPOSITION_CHARS = 40  # before a time: so far is looked for a preposition
 # A zone makes a day of difference, and some models count the first day.
 _SLIP = timedelta(days=2)
 
@@ -75,15 +78,17 @@ def grounded(text: str, said: datetime, zone: tzinfo) -> str:
     English words are replaced; behind those of other languages the day is added, as 2024-03-04.
     """
     here = _local(said, zone)
+    # Where the text begins; what is put in before it is never blank.
+    first = len(text) - len(text.lstrip())
 
     def told(found: Match[str]) -> str:
         word = " ".join(found[0].lower().split())
         meant = here + timedelta(days=_DAYS[word])
-        return _on(meant, found, text) if word in _ENGLISH else f"{found[0]} ({meant.isoformat()})"
+        return _on(meant, found, first) if word in _ENGLISH else f"{found[0]} ({meant.isoformat()})"
 
     text = _NEAR.sub(told, text)
-    text = _COMING.sub(lambda found: _on(_coming(found, here), found, text), text)
-    return _AHEAD.sub(lambda found: _on(_ahead(found, here), found, text), text)
+    text = _COMING.sub(lambda found: _on(_coming(found, here), found, first), text)
+    return _AHEAD.sub(lambda found: _on(_ahead(found, here), found, first), text)
 
 
 def event_day(given: datetime | None, texts: Sequence[str], said: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
@@ -135,9 +140,10 @@ def _ahead(found: Match[str], here: date) -> date:
     return here + timedelta(days=count * (7 if found["unit"].lower() == "week" else 1))
 
 
-def _on(meant: date, found: Match[str], text: str) -> str:
-    said = day(datetime.combine(meant, time(), UTC))
-    before = text[: found.start()].rstrip().lower()
+def _on(meant: date, found: Match[str], first: int) -> str:
+    """The day in the words of a text that begins at `first`."""
+    said, text, start = day(datetime.combine(meant, time(), UTC)), found.string, found.start()
+    before = text[max(first, start - _PREPOSITION_CHARS) : start].rstrip().lower()
     bare = before.endswith(_PREPOSITIONS) or text[found.end() : found.end() + 2] == "'s"
     word = said if bare else f"on {said}"
-    return word if before else word[0].upper() + word[1:]
+    return word if start > first else word[0].upper() + word[1:]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
-from agent_memory.errors import Conflict
+from agent_memory.errors import Conflict, ContextExceeded
 from agent_memory.llm.base import ChatModel
 from agent_memory.prompts.escape import PromptMessage
 from agent_memory.prompts.extract import VERSION, ExtractionAnswer, Wanted, extract_messages
 from agent_memory.prompts.thread import VERSION as THREAD_VERSION
+from agent_memory.prompts.thread import ThreadSummary
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
@@ -21,16 +23,17 @@ from agent_memory.storage.decisions import Decision, Origin, Outcome
 from agent_memory.storage.steps import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
 from agent_memory.suspicion import suspicion
+from agent_memory_worker.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, Shares, less, size, within
 from agent_memory_worker.facts import Candidate, Told, candidates
 from agent_memory_worker.heard import Hearing, worth_asking
 from agent_memory_worker.reconcile import decide
-from agent_memory_worker.thread import summarize
+from agent_memory_worker.thread import summarize, thread_prompt
 
 log = logging.getLogger(__name__)
 
-BATCH = 60
-# How much of a message before the new ones, and of what a tool fetched, is shown.
+# How much of a message before the new ones, and of what a tool fetched, is shown; with less of it than the second it tells nothing.
 _CONTEXT_TOKENS = 300
+_LEAST_CONTEXT_TOKENS = 24
 # How often a batch is decided again because what it was decided about changed meanwhile.
 _ATTEMPTS = 5
 
@@ -38,38 +41,69 @@ _ATTEMPTS = 5
 async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Asks the model about all messages behind the cursor; returns how many memories that made or changed.
 
-    One call takes the facts out of a batch, at most one more decides what they do to what is remembered. Raises ModelUnavailable and
-    ModelAnswerInvalid, and TooMany when the tenant keeps as many memories as it may: the cursor then stays where it is, nothing is stored.
+    One call takes the facts out of a batch, at most one more decides what they do to what is remembered, unless the model's context is too
+    small for that. A batch that has no room in it is asked about in parts; what has no room even by itself is set aside, and work goes on
+    behind it. Raises ModelUnavailable and ModelAnswerInvalid, and TooMany when the tenant keeps as many memories as it may: the cursor
+    then stays where it is, nothing is stored.
     """
-    made = 0
+    made, failed = 0, None
     while runtime.chat is not None and (journal := await runtime.sessions.journal(sid, "je", BATCH)) is not None and journal.waiting:
         chat = runtime.chat_of(journal.tenant)
         assert chat is not None
         # Facts that there is no room for wait; what was promised to the messages' sender is kept in their journal.
         await runtime.memory_limit.room_for(journal.tenant, 1)
-        batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
+        await runtime.context_limits.refresh(chat)
         scope = scope_of_work(journal.tenant)
         rules = await runtime.extraction_rules.of_session(scope, journal.ref, journal.strategy)
+        most = runtime.settings.longterm.extraction_batch_tokens
+        shares = _shares(chat, journal, rules)
+        if shares is None:
+            await _set_aside(runtime, sid, journal, len(within(journal.waiting, most)), chat.context.no_room())
+            continue
+        if failed is not None:
+            shares = replace(shares, messages=less(shares.messages, failed))
+        batch = within(journal.waiting, most, shares.messages)
         fence = Fence(sid, journal.epoch, "je", journal.start, journal.start + len(batch), JOURNAL_CONTEXT)
-        outcome = await _extract(runtime, chat, scope, journal, rules, batch, fence)
+        try:
+            outcome = await _extract(runtime, chat, scope, journal, rules, batch, fence, shares)
+        except ContextExceeded as error:
+            await runtime.context_limits.keep(chat)
+            failed = min(shares.messages, size(batch))
+            if failed < 2 * LEAST_TOKENS:
+                await _set_aside(runtime, sid, journal, len(batch), error)
+                failed = None
+            continue
+        failed = None
         # Fenced: the session moved on; read again.
         made += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
     return made
 
 
-def within(messages: Sequence[StoredMessage], tokens: int) -> list[StoredMessage]:
-    """The first messages that together have at most `tokens` tokens; the first one in any case."""
-    taken: list[StoredMessage] = []
-    for stored in messages:
-        tokens -= stored.tokens
-        if taken and tokens < 0:
-            break
-        taken.append(stored)
-    return taken
+async def _set_aside(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
+    """Takes what the model has no room for out of the way of later messages. Raises `error` again for what is set aside already."""
+    if "." in sid:
+        raise error
+    log.error("the model has no room for %d messages of the session %s, which step aside: %s", count, journal.ref.session_id, error)
+    await runtime.sessions.set_aside(sid, journal, count, f"{type(error).__name__}: {error}")
+
+
+def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> Shares | None:
+    """What of the model's context is left for messages and answers beside the instructions; None when that is surely nothing."""
+    if rules.strategy == "summary":
+        return Shares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
+    wanted = _wanted(rules, journal, journal.waiting[0].message.created_at, chat.model)
+    return Shares.of(chat, extract_messages([], wanted=wanted), ExtractionAnswer)
 
 
 async def _extract(
-    runtime: Runtime, chat: ChatModel, scope: Scope, journal: Journal, rules: Rules, batch: Sequence[StoredMessage], fence: Fence
+    runtime: Runtime,
+    chat: ChatModel,
+    scope: Scope,
+    journal: Journal,
+    rules: Rules,
+    batch: Sequence[StoredMessage],
+    fence: Fence,
+    shares: Shares,
 ) -> Outcome:
     hearing = Hearing(rules.blocklist, runtime.settings.longterm.redact_secrets)
     told = [Told(stored, text) for stored in batch if stored.promote and (text := hearing.said(stored.message))]
@@ -79,23 +113,23 @@ async def _extract(
     if not _worth_it(told, before):
         return await runtime.decisions.commit(scope, [], origin, fence=fence, late=True)
 
-    def cut(most: int) -> Callable[[Told], str]:
-        # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
-        whole, part = min(most, chat.context_window // 3), min(_CONTEXT_TOKENS, chat.context_window // 60)
-        return lambda one: runtime.counter.truncate(one.text, whole if one.states else part)
-
-    new = _numbered(told, 1, cut(chat.context_window))
+    # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
+    most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
+    new = _numbered(told, 1, lambda one: runtime.counter.shorten(one.text, most if one.states else min(most, _CONTEXT_TOKENS)))
     found: list[Candidate] | None = None
     for _ in range(_ATTEMPTS):
         if summary:
-            decisions: list[Decision] = await summarize(runtime, chat, scope, journal.ref, rules, told, new, clean=hearing.clean)
+            decisions: list[Decision] = await summarize(
+                runtime, chat, scope, journal.ref, rules, told, new, shares=shares, clean=hearing.clean
+            )
         else:
             if found is None:
-                context = _numbered(before, -len(before), cut(_CONTEXT_TOKENS))
-                wanted = _wanted(rules, journal, told, chat.model)
+                context = _context(runtime, before, shares.before)
+                wanted = _wanted(rules, journal, told[-1].said, chat.model)
                 answer = await chat.structured(extract_messages(new, context=context, wanted=wanted), ExtractionAnswer)
                 found = candidates(journal.ref, rules, answer.memories, told, model=chat.model, clean=hearing.clean)
                 found = _screened(runtime, found, told)
+            found = await _under_free_ids(runtime, scope, found)
             decisions = await decide(runtime, chat, scope, found)
         review = rules.review or runtime.settings.longterm.review_supersessions
         outcome = await runtime.decisions.commit(scope, decisions, origin, fence=fence, late=True, review=review)
@@ -103,6 +137,23 @@ async def _extract(
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")
     raise Conflict("the memories that new facts are compared with are being changed all the time")
+
+
+async def _under_free_ids(runtime: Runtime, scope: Scope, found: Sequence[Candidate]) -> list[Candidate]:
+    """The facts, those under other ids whose own one belongs to somebody else: who knows a message can compute it, and come first."""
+    taken = set(await runtime.memories.taken(scope, [one.record for one in found]))
+    others = {name: runtime.ids.instead_of(name) for name in taken}
+    return [
+        replace(one, record=one.record.model_copy(update={"id": others[one.record.id]})) if one.record.id in others else one
+        for one in found
+    ]
+
+
+def _context(runtime: Runtime, before: Sequence[Told], tokens: int) -> list[PromptMessage]:
+    """The last of the messages before the new ones, as many and as much of each as have room."""
+    shown = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
+    each = min(_CONTEXT_TOKENS, tokens // max(len(shown), 1) - LINE_TOKENS)
+    return _numbered(shown, -len(shown), lambda one: runtime.counter.truncate(one.text, each))
 
 
 def _screened(runtime: Runtime, found: Sequence[Candidate], told: Sequence[Told]) -> list[Candidate]:
@@ -128,12 +179,12 @@ def _numbered(messages: Sequence[Told], first: int, cut: Callable[[Told], str]) 
     return [PromptMessage(number, one.role, cut(one), one.said) for number, one in enumerate(messages, start=first)]
 
 
-def _wanted(rules: Rules, journal: Journal, told: Sequence[Told], model: str) -> Wanted:
+def _wanted(rules: Rules, journal: Journal, said: datetime, model: str) -> Wanted:
     ref = journal.ref
     names = {
         "message": "the new messages below",
         "context": "the context messages below",
-        "current_datetime": told[-1].said.astimezone(rules.zone).isoformat(timespec="seconds"),
+        "current_datetime": said.astimezone(rules.zone).isoformat(timespec="seconds"),
         "session_id": ref.session_id,
         "namespace": ref.namespace or "none",
         "user_id": ref.user_id or "none",

@@ -11,8 +11,8 @@ from agent_memory.promptmarks import PROGRAM_ROLES, own_words
 from agent_memory.redaction import redact
 from agent_memory_client.models import MemoryMessage
 
-# As `fold` spells it: the Korean one is decomposed.
-_LAUGHTER = re.compile(r"(?:ha|he|ja|je|hi|xa|ah|lo+l|x+d+|rofl|lmfao|mdr|kkk+|www+|\u110f+|\u1112+|哈+|呵+|笑|草)+[hal]?")
+# As `fold` spells it: the Korean one is decomposed. No laugh can be cut in two ways, so what was taken is never given back.
+_LAUGHTER = re.compile(r"(?:ha|he|ja|je|hi|xa|ah|lo++l|x++d++|rofl|lmfao|mdr|k{3,}+|w{3,}+|\u110f|\u1112|哈|呵|笑|草)++[hal]?")
 # Assent, thanks and greetings of languages whose speakers are many; the English ones are in `analysis`.
 _ASSENT = """
 danke bitte ja nein gut genau klar super tschuss hallo stimmt merci oui non bonjour salut accord bien ouais gracias si vale hola bueno claro

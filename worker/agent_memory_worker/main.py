@@ -37,9 +37,10 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
 
 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    await _prepared(runtime, settings, stop)
     while not stop.is_set():
         moved = runtime.place.moved
+        # Each time: the store may be another one than before.
+        await _prepared(runtime, settings, stop)
         try:
             with redis_errors():
                 async with runtime.docket() as docket:
@@ -71,6 +72,7 @@ async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -
     """Notes what has to be done once and in periods; a Redis that is slow or away for a moment is waited for."""
     while not stop.is_set():
         try:
+            await runtime.identities.until_clean()
             await runtime.reindexer.if_model_changed()
             await runtime.timetable.ensure(periods(settings))
         except RedisUnavailable as error:

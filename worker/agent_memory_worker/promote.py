@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
-from agent_memory.errors import BadInput
+from agent_memory.errors import BadInput, IdTaken
+from agent_memory.llm.threads import aside
 from agent_memory.runtime import Runtime
 from agent_memory.scope import Scope
 from agent_memory.services.access import scope_of_work
-from agent_memory.services.longterm import content_hash, message_memory
-from agent_memory.services.quarantine import given, screened
-from agent_memory.services.settling import decide
-from agent_memory.storage.codec import decode_own
-from agent_memory.storage.decisions import Origin
+from agent_memory.services.longterm import message_memory
+from agent_memory.services.quarantine import screened
+from agent_memory.settings import Settings
+from agent_memory.storage.codec import StoredMessage
 from agent_memory.storage.memories import Fence
 from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
 from agent_memory_worker.heard import Hearing
+from agent_memory_worker.own_memories import store_own
 
 # Memories of one step. Redis serves nobody else meanwhile, and a memory takes it about a fifth of a millisecond.
 _BATCH = 50
-_STATED = Origin("client", "stated in a session")
 
 
 async def promote_session(runtime: Runtime, sid: str) -> int:
@@ -30,6 +29,7 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
     Memories and cursor are written in one step: after a crash, or done twice, the effect is the same.
     """
     made = 0
+    taken: set[str] = set()
     longterm = runtime.settings.longterm
     while (journal := await runtime.sessions.journal(sid, "jp", _BATCH)) is not None:
         if not journal.waiting and not journal.own:
@@ -38,12 +38,12 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
         pending = dict(list(journal.own.items())[:_BATCH])
         hearing = await _hearing(runtime, scope, journal)
         settings = runtime.settings
-        own = [given(settings, own_memory(journal, raw, hearing)) for raw in pending.values()] if longterm.enabled else []
-        messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
-        kept = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
-        records = [screened(settings, message_memory(journal.ref, stored, text)) for stored, text in kept if text]
-        if pending and not await _settle_own(runtime, scope, sid, journal, pending, own):
+        if pending and not await store_own(runtime, sid, journal, pending, hearing):
             continue
+        messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
+        records = await _heard(settings, hearing, journal, messages)
+        # An id that somebody else has by now, whether by chance or because it can be computed, keeps no message from being remembered.
+        records = [one.model_copy(update={"id": runtime.ids.instead_of(one.id)}) if one.id in taken else one for one in records]
         fence = Fence(
             sid=sid,
             epoch=journal.epoch,
@@ -53,28 +53,26 @@ async def promote_session(runtime: Runtime, sid: str) -> int:
             keep=JOURNAL_CONTEXT,
             both=not runtime.extracts,
         )
-        if await runtime.memories.write(scope, records, fence=fence, late=True) is None:
-            continue  # Another worker was faster, or the session was deleted: read again.
-        made += len(own) + len(records)
+        try:
+            if await runtime.memories.write(scope, records, fence=fence, late=True) is None:
+                continue  # Another worker was faster, or the session was deleted: read again.
+        except IdTaken as error:
+            taken.update(error.ids)
+            continue
+        made += len(pending) + len(records)
         if journal.complete and len(pending) == len(journal.own):
             break  # What came since has marked the session again.
     return made
 
 
-async def _settle_own(
-    runtime: Runtime, scope: Scope, sid: str, journal: Journal, pending: Mapping[str, str], own: Sequence[MemoryRecord]
-) -> bool:
-    """Stores what was put into a session as if it had been created: what repeats a memory is its evidence, a slot has one fact.
+async def _heard(settings: Settings, hearing: Hearing, journal: Journal, messages: Sequence[StoredMessage]) -> list[MemoryRecord]:
+    """The memories of what is kept of messages."""
 
-    False when the session or a memory moved on, or when some must wait for others: the rest is for another look at the journal.
-    """
-    decided = await decide(runtime.memories, runtime.neighbours, scope, own)
-    done = {record.id: pending[record.id] for record, _ in decided} if own else pending
-    # The cursor stays: what is moved on is the memories that wait, and only while the session is the one that was read.
-    fence = Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=done)
-    decisions = [one for _, some in decided for one in some]
-    outcome = await runtime.decisions.commit(scope, decisions, _STATED, fence=fence, late=True, stated=True)
-    return outcome.done and len(done) == len(pending)
+    def made() -> list[MemoryRecord]:
+        kept = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
+        return [screened(settings, message_memory(journal.ref, stored, text)) for stored, text in kept if text]
+
+    return await aside(made, sum([len(stored.message.content) for stored in messages]))
 
 
 async def _hearing(runtime: Runtime, scope: Scope, journal: Journal) -> Hearing:
@@ -85,20 +83,3 @@ async def _hearing(runtime: Runtime, scope: Scope, journal: Journal) -> Hearing:
         # A strategy from before strategies were checked: what it forbids is not known, and promotion does not need the rest of it.
         rules = await runtime.extraction_rules.of_session(scope, journal.ref, MemoryStrategyConfig())
     return Hearing(rules.blocklist, redacts)
-
-
-def own_memory(journal: Journal, raw: str, hearing: Hearing) -> MemoryRecord:
-    """A memory that was put into a session; what a session holds belongs where the session belongs."""
-    record, ref = decode_own(raw), journal.ref
-    placed = record.model_copy(
-        update={
-            "text": hearing.clean(record.text),
-            "namespace": record.namespace or ref.namespace,
-            "user_id": record.user_id or ref.user_id,
-            "session_id": record.session_id or ref.session_id,
-            "extraction_strategy": journal.strategy.strategy,
-            "persisted_at": datetime.now(UTC),
-        }
-    )
-    placed.memory_hash = record.memory_hash or content_hash(placed)
-    return placed

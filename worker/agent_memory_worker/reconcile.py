@@ -1,4 +1,4 @@
-"""Reconciliation: what the facts of a batch do to what is remembered, decided with one call of a model at most.
+"""Reconciliation: what the facts of a batch do to what is remembered, decided with one call of a model at most where its context has room.
 
 The same words, and nearly the same, are settled without one: they are evidence. What has nothing near it is new. The rest is asked about,
 all at once, and the answer may only name what it was shown.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from agent_memory.analysis import stems
-from agent_memory.errors import ModelAnswerInvalid
+from agent_memory.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.llm.base import ChatModel
 from agent_memory.prompts.reconcile import DecisionAnswer, Incoming, Kept, ReconcileAnswer, reconcile_notes
 from agent_memory.provenance import together
@@ -31,6 +31,10 @@ _LEAST = 0.4
 _SHARE = 0.5
 _MOST_NEAR = 6
 _NOTE_TOKENS = 200
+_LEAST_NOTE_TOKENS = 16
+# What a prompt adds to a note, and what a decision about it takes of the answer.
+_NOTE_LINE_TOKENS = 45
+_DECISION_TOKENS = 24
 _DENIALS = r"not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t|nicht|kein\w*|nie|pas|jamais|nunca"
 _NEGATION = re.compile(rf"\b(?:{_DENIALS})\b", re.IGNORECASE)
 
@@ -137,25 +141,66 @@ def _comparable(record: MemoryRecord, around: Around) -> list[Found]:
 
 
 async def _judged(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], asked: Sequence[_Open]) -> list[DecisionAnswer]:
-    """One valid decision for each, in order. Raises ModelAnswerInvalid for an answer that leaves one out, or names what was not shown."""
+    """One valid decision for each, in order, asked for in one call, or in several when the model's context has no room for all.
+
+    Raises ModelAnswerInvalid for an answer that leaves one out, or names what was not shown.
+    """
+    decided: list[DecisionAnswer] = []
+    most, tokens = len(asked), min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(kept) + len(asked))), _LEAST_NOTE_TOKENS))
+    while len(decided) < len(asked):
+        group = _fitting(runtime, chat, kept, asked[len(decided) : len(decided) + most], tokens)
+        try:
+            decided += await _decisions(runtime, chat, kept, group, tokens)
+        except ContextExceeded:
+            await runtime.context_limits.keep(chat)
+            if len(group) > 1:
+                most = len(group) // 2
+            elif tokens > _LEAST_NOTE_TOKENS:
+                tokens = max(tokens // 2, _LEAST_NOTE_TOKENS)
+            else:
+                raise
+    return decided
+
+
+def _fitting(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], asked: Sequence[_Open], tokens: int) -> Sequence[_Open]:
+    """The first of the facts that have room in one call with what they are near; one in any case."""
+    room = chat.room(reconcile_notes([], []), ReconcileAnswer)
+    shown: set[int] = set()
+    for place, open_ in enumerate(asked):
+        new = set(open_.near) - shown
+        texts = [open_.candidate.record.text, *(kept[k - 1].record.text for k in new)]
+        room -= sum(min(runtime.counter.count(text), tokens) + _NOTE_LINE_TOKENS for text in texts) + _DECISION_TOKENS
+        if place and room < 0:
+            return asked[:place]
+        shown |= new
+    return asked
+
+
+async def _decisions(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], asked: Sequence[_Open], tokens: int) -> list[DecisionAnswer]:
+    """The answer about some of the facts, with the places of `kept`. Raises as `_judged`, and ContextExceeded."""
+    places = sorted({k for open_ in asked for k in open_.near})
+    shown = {k: number for number, k in enumerate(places, start=1)}
 
     def cut(text: str) -> str:
-        return runtime.counter.truncate(text, min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(kept) + len(asked))), 16)))
+        return runtime.counter.truncate(text, tokens)
 
-    notes = [Kept(cut(one.record.text), one.record.memory_type.value, _when(one.record), one.record.slot) for one in kept]
+    notes = [Kept(cut(one.text), one.memory_type.value, _when(one), one.slot) for one in (kept[k - 1].record for k in places)]
     new = [
-        Incoming(cut(one.text), one.memory_type.value, _when(one), open_.near, one.slot)
+        Incoming(cut(one.text), one.memory_type.value, _when(one), [shown[k] for k in open_.near], one.slot)
         for open_, one in ((open_, open_.candidate.record) for open_ in asked)
     ]
     answer = await chat.structured(reconcile_notes(notes, new), ReconcileAnswer)
     by_place = {decision.n: decision for decision in answer.decisions}
     if len(by_place) != len(answer.decisions) or by_place.keys() != set(range(1, len(asked) + 1)):
         raise ModelAnswerInvalid("the model did not decide about each new fact once", reason="partial")
-    for place, open_ in enumerate(asked, start=1):
-        decision = by_place[place]
-        if decision.action != "ADD" and (not decision.of or not set(decision.of) <= set(open_.near)):
+    decided: list[DecisionAnswer] = []
+    for number, open_ in enumerate(asked, start=1):
+        decision = by_place[number]
+        of = [places[k - 1] for k in decision.of if 1 <= k <= len(places)]
+        if decision.action != "ADD" and (not of or len(of) < len(decision.of) or not set(of) <= set(open_.near)):
             raise ModelAnswerInvalid("the model decided about facts that it was not shown", reason="invented")
-    return [by_place[place] for place in range(1, len(asked) + 1)]
+        decided.append(decision.model_copy(update={"of": of}))
+    return decided
 
 
 def _when(record: MemoryRecord) -> str:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from agent_memory.analysis import carries_information
-from agent_memory.errors import ModelAnswerInvalid
+from agent_memory.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.extractive import central_sentences, split_sentences
 from agent_memory.promptmarks import TOOL_ROLES
@@ -16,6 +16,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.services.working import fitting
 from agent_memory.storage.codec import SessionState, StoredMessage
 from agent_memory.suspicion import suspicion
+from agent_memory_worker.batches import LEAST_TOKENS, LINE_TOKENS, Shares, less, size
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +24,6 @@ _ATTEMPTS = 3
 _NOTHING = "(greetings only)"
 # Answers with which a model declines; they never replace a summary.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
-# What a prompt adds to each message: its number, its time, its role and the JSON around them.
-LINE_TOKENS = 40
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
@@ -53,7 +52,12 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         tenant = found[0]
         chat = None if plainly else runtime.chat_of(tenant)
         telling = _told(runtime, chat, state, leaving, budget) if chat else _extracted(runtime, tenant, state, leaving, budget)
-        summary = await telling
+        try:
+            summary = await telling
+        except ContextExceeded as error:
+            # What has no room in the model's context never will: the session is not held up by it.
+            log.warning("a session is summarized without the language model: %s", error)
+            summary = await _extracted(runtime, tenant, state, leaving, budget)
         if await runtime.sessions.apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
         log.info("a session changed while it was summarized; once more")
@@ -93,23 +97,43 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
 
     With QUARANTINE it is shown no message that would be put aside as a memory, and a summary that reads like an order is none.
     """
-    leaving = [stored for stored in leaving if not _reads_like_an_order(runtime, stored)]
-    summary = state.context or ""
-    # Instructions, the old summary and the answer need their room in the model's window; 1,024 is what the instructions take at most.
-    room = max(chat.context_window - 2 * budget - 1024, chat.context_window // 4)
-    for run in chunks(leaving, room):
-        messages = [_cut(runtime, stored, room) for stored in run]
-        shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
-        answer = await chat.structured(summarize_messages(summary, shown, max_words=budget * 3 // 4), SummaryAnswer)
-        told = answer.summary.strip()
-        bare = told.strip(".! ").casefold()
-        if not bare or bare in _DECLINED:
-            raise ModelAnswerInvalid("the model gave no summary", reason="declined")
-        if runtime.settings.longterm.quarantine and suspicion(told, of_user=True):
-            raise ModelAnswerInvalid("the model's summary reads like an order to a model", reason="suspicious")
-        # A model that does not keep to its number of words must not fill the window with its summary.
-        summary = runtime.counter.truncate(told, 2 * budget)
+    # Of a call, or a picture alone, there is nothing to tell.
+    left = [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)]
+    summary, failed = state.context or "", None
+    while left:
+        await runtime.context_limits.refresh(chat)
+        shares = Shares.of_summary(chat, summarize_messages(None, [], max_words=budget), SummaryAnswer)
+        if shares is None:
+            raise chat.context.no_room()
+        former = runtime.counter.shorten(summary, shares.before)
+        planned = shares.beside(runtime.counter.count(former))
+        room = planned if failed is None else less(planned, failed)
+        run = chunks(left, room)[0]
+        try:
+            summary = await _continued(runtime, chat, former, run, room, min(budget, shares.answer // 2))
+        except ContextExceeded:
+            await runtime.context_limits.keep(chat)
+            failed = min(room, size(run))
+            if failed < 2 * LEAST_TOKENS:
+                raise
+            continue
+        left, failed = left[len(run) :], None
     return summary or _NOTHING
+
+
+async def _continued(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
+    """The summary that follows from one and the messages of a run. Raises ModelUnavailable and ModelAnswerInvalid."""
+    messages = [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run]
+    shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
+    answer = await chat.structured(summarize_messages(former, shown, max_words=max(budget * 3 // 4, 16)), SummaryAnswer)
+    told = answer.summary.strip()
+    bare = told.strip(".! ").casefold()
+    if not bare or bare in _DECLINED:
+        raise ModelAnswerInvalid("the model gave no summary", reason="declined")
+    if runtime.settings.longterm.quarantine and suspicion(told, of_user=True):
+        raise ModelAnswerInvalid("the model's summary reads like an order to a model", reason="suspicious")
+    # A model that does not keep to its number of words must not fill the window with its summary.
+    return runtime.counter.truncate(told, 2 * budget)
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
@@ -122,7 +146,7 @@ def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
 def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
     """A message that fits into a chunk by itself; only an oversized one is cut, and only for the summary."""
     message = stored.message
-    content = message.content if stored.tokens <= room else runtime.counter.truncate(message.content, room)
+    content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
     return PromptMessage(stored.seq, message.role, content, message.created_at)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from agent_memory.llm.base import ChatModel
+from agent_memory.llm.base import ChatMessage, ChatModel
 from agent_memory.promptmarks import TOOL_ROLES
 from agent_memory.prompts.escape import PromptMessage
 from agent_memory.prompts.thread import VERSION, ThreadSummary, summarize_thread
@@ -17,13 +17,16 @@ from agent_memory.services.extraction_rules import Rules
 from agent_memory.services.longterm import content_hash
 from agent_memory.services.quarantine import screened
 from agent_memory.storage.decisions import Add, Decision, Update
+from agent_memory.storage.records import Found
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
+from agent_memory_worker.batches import LEAST_TOKENS, Shares
 from agent_memory_worker.facts import Told, cleaned
 
 # The contract's names.
 _TOPIC = "thread-summary"
 _SUMMARY_VERSION = "thread-summary-v1"
 _MOST_CITED = 1000
+_LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
@@ -41,36 +44,52 @@ async def summarize(
     told: Sequence[Told],
     shown: Sequence[PromptMessage],
     *,
+    shares: Shares,
     clean: Callable[[str], str],
 ) -> list[Decision]:
     """What becomes of a session's summary with these messages; nothing when it is pinned.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    With a small context the summary is no longer than there is room for it. Raises ModelUnavailable and ModelAnswerInvalid.
     """
-    found = (await runtime.memories.find(scope, [thread_memory_id(ref)]))[0]
+    memory_id, found = await _standing(runtime, scope, ref)
     if found is not None and found.record.pinned:
         return []
-    answer = await chat.structured(
-        summarize_thread(
-            None if found is None else found.record.text,
-            shown,
-            max_words=rules.summary_words,
-            instructions=rules.instructions,
-            zone=rules.zone,
-            language=rules.language,
-        ),
-        ThreadSummary,
-    )
-    text = runtime.counter.truncate(clean(answer.summary.strip()), rules.summary_words * 3)
+    words = max(min(rules.summary_words, shares.answer * 3 // 4), _LEAST_WORDS)
+    former = None if found is None else runtime.counter.shorten(found.record.text, max(shares.before, LEAST_TOKENS))
+    answer = await chat.structured(thread_prompt(former, shown, rules, words), ThreadSummary)
+    text = runtime.counter.truncate(clean(answer.summary.strip()), words * 3)
     if not cleaned(text) or rules.blocklist.holds(text):
         return []
-    record = _record(ref, rules, text, answer.topics, told, chat.model, None if found is None else found.record)
+    record = _record(ref, memory_id, rules, text, answer.topics, told, chat.model, None if found is None else found.record)
     record = screened(runtime.settings, record)
     return [Add(record, dedupe=False) if found is None else Update(found, record)]
 
 
+async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, Found | None]:
+    """The id of a session's summary, and the summary as it stands. Somebody else may have taken the contract's id: it can be computed."""
+    names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
+    owner = (ref.namespace, ref.user_id, None)
+    for name, found in zip(names, await runtime.memories.find(scope, names), strict=True):
+        if found is not None and (found.record.namespace, found.record.user_id, found.record.agent_id) == owner:
+            return name, found
+    free = MemoryRecord(id=names[0], text="-", namespace=ref.namespace, user_id=ref.user_id)
+    return names[1 if await runtime.memories.taken(scope, [free]) else 0], None
+
+
+def thread_prompt(former: str | None, shown: Sequence[PromptMessage], rules: Rules, words: int) -> list[ChatMessage]:
+    """What the model is asked, by the rules of a session."""
+    return summarize_thread(former, shown, max_words=words, instructions=rules.instructions, zone=rules.zone, language=rules.language)
+
+
 def _record(
-    ref: SessionRef, rules: Rules, text: str, topics: Sequence[str], told: Sequence[Told], model: str, old: MemoryRecord | None
+    ref: SessionRef,
+    memory_id: str,
+    rules: Rules,
+    text: str,
+    topics: Sequence[str],
+    told: Sequence[Told],
+    model: str,
+    old: MemoryRecord | None,
 ) -> MemoryRecord:
     cited = list(dict.fromkeys([*((old and old.extracted_from) or ()), *(one.id for one in told)]))[-_MOST_CITED:]
     known = dict(old.metadata) if old is not None else {}
@@ -101,7 +120,7 @@ def _record(
         record = old.model_copy(update=given | {"trust": min(trust_of(old), trust)})
     else:
         placed = {
-            "id": thread_memory_id(ref),
+            "id": memory_id,
             "namespace": ref.namespace,
             "user_id": ref.user_id,
             "session_id": ref.session_id,

@@ -69,6 +69,9 @@ async def run_view(runtime: Runtime, order: Order, task_id: str) -> None:
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
     """Computes and stores the partitions of all groups there are, and deletes the others; False when the view was deleted meanwhile."""
+    chat = runtime.chat_of(scope.tenant)
+    if chat is not None:
+        await runtime.context_limits.refresh(chat.named(view.model_name) if view.model_name else chat)
     groups: list[dict[str, str]] = [{}]
     if view.group_by:
         groups = await runtime.survey.groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)

@@ -21,8 +21,8 @@ from agent_memory_client.models import (
 
 router = operations("long-term memory")
 
-ChangePath = Annotated[Identifier, Path(description="The change's id.")]
-BatchPath = Annotated[Identifier, Path(description="The batch's id.")]
+ChangePath = Annotated[Identifier, Path(description="The change's id, as the list of changes gives it.")]
+BatchPath = Annotated[Identifier, Path(description="The `batch_id` of the changes.")]
 
 
 @router.get(
@@ -57,8 +57,8 @@ async def list_changes(
     batch_id: Annotated[Identifier | None, Query(description="Only changes of this batch.")] = None,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="How many.")] = 20,
-    offset: Annotated[int, Query(ge=0, le=1_000_000, description="How many to skip.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many changes.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
     """A page of recorded changes, the newest first."""
     given = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}

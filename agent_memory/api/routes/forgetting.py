@@ -8,7 +8,7 @@ from fastapi import Body, Query, Response
 
 from agent_memory.api.answers import ModelResponse, errors
 from agent_memory.api.deps import NamespaceQuery, RuntimeDep, UserQuery, WriteScopeDep
-from agent_memory.api.operation import operations
+from agent_memory.api.operation import deleting, operations
 from agent_memory.storage.survey import Selection
 from agent_memory_client.models import ForgetRequest, ForgetResponse, OptionalIdentifier
 
@@ -21,6 +21,7 @@ router = operations("long-term memory")
     response_model=ForgetResponse,
     responses=errors(413, 415),
 )
+@deleting
 async def forget(
     runtime: RuntimeDep,
     scope: WriteScopeDep,

@@ -8,6 +8,7 @@ from fastapi import Body, Query, Response
 
 from agent_memory.api.answers import ModelResponse, errors
 from agent_memory.api.deps import MemoryPath, RuntimeDep, ScopeDep, WaitQuery, WriteScopeDep
+from agent_memory.api.memory_types import MemoryTypesHeader, knows_procedural, names_procedural, record_as_shown
 from agent_memory.api.operation import operations
 from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, Identifier, Instant, MemoryRecord
 
@@ -62,12 +63,15 @@ async def get_long_term_memory(
     as_of: Annotated[Instant | None, Query(description="As it was true at this time, as far as known now.")] = None,
     known_at: Annotated[Instant | None, Query(description="As this server knew it at this time.")] = None,
     history: Annotated[bool, Query(description="Its last version, also when it is no longer current.")] = False,
+    memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Reads a memory: as it is, or as it was; 404 also when it was not true, or not known, at the time that is asked for."""
     if history or as_of is not None or known_at is not None:
         times = (None, None) if history else (as_of, known_at)
-        return ModelResponse(await runtime.history.at(scope, memory_id, *times))
-    return ModelResponse(await runtime.longterm.get(scope, memory_id))
+        found = await runtime.history.at(scope, memory_id, *times)
+    else:
+        found = await runtime.longterm.get(scope, memory_id)
+    return ModelResponse(record_as_shown(found, shows=knows_procedural(memory_types)))
 
 
 @router.patch(
@@ -77,7 +81,12 @@ async def get_long_term_memory(
     responses=errors(400, 404, 413, 415),
 )
 async def update_long_term_memory(
-    runtime: RuntimeDep, scope: WriteScopeDep, memory_id: MemoryPath, body: Annotated[EditMemoryRecordRequest, Body()]
+    runtime: RuntimeDep,
+    scope: WriteScopeDep,
+    memory_id: MemoryPath,
+    body: Annotated[EditMemoryRecordRequest, Body()],
+    memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Changes the fields that are given and answers the changed memory."""
-    return ModelResponse(await runtime.longterm.patch(scope, memory_id, body))
+    shows = knows_procedural(memory_types) or names_procedural([body.memory_type])
+    return ModelResponse(record_as_shown(await runtime.longterm.patch(scope, memory_id, body, shown_as_semantic=not shows), shows=shows))

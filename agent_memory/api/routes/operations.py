@@ -31,7 +31,7 @@ async def list_operations(
     scope: ScopeDep,
     state: Annotated[OperationState | None, Query(description="Only these; done ones are not listed.")] = None,
     kind: Annotated[OperationKind | None, Query(description="Only this kind of work.")] = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many operations.")] = 20,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
     """Lists background work that is not done, the most urgent first, or (with state=dead) what was given up."""

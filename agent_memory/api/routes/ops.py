@@ -10,18 +10,32 @@ from fastapi import Response
 
 from agent_memory import metrics
 from agent_memory.api.answers import JsonResponse, ModelResponse, errors
-from agent_memory.api.deps import HomeDep, KnownDep
+from agent_memory.api.deps import HomeDep, KnownDep, StoppingDep
 from agent_memory.api.operation import operations
 from agent_memory.errors import Unavailable
 from agent_memory.runtime import Runtime
+from agent_memory.storage.watch import Problem
 from agent_memory.tasks import DueKind
 from agent_memory_client.models import ErrorResponse, HealthCheckResponse
 
 router = operations("operations")
 
+_STOPPING = Problem("stopping", "the process is stopping: ask another one")
+_READY_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["ready", "checks"],
+    "properties": {
+        "ready": {"type": "boolean", "description": "Whether requests can be served: always true with status 200."},
+        "checks": {
+            "type": "object",
+            "description": "The state of each part, such as `redis`, `models` and `work` that waits; empty for callers that the server "
+            "does not know.",
+        },
+    },
+}
 _READY: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Ready.", "content": {"application/json": {"schema": {"type": "object", "required": ["ready", "checks"]}}}},
-    503: {"description": "Not ready; `checks` says why.", "model": ErrorResponse},
+    200: {"description": "Ready.", "content": {"application/json": {"schema": _READY_SCHEMA}}},
+    503: {"description": "Not ready; `problems` says why.", "model": ErrorResponse},
 }
 _METRICS: dict[int | str, dict[str, Any]] = {
     **errors(),
@@ -36,13 +50,18 @@ async def get_health() -> Response:
 
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
-async def get_ready(runtime: HomeDep, known: KnownDep) -> Response:
+async def get_ready(runtime: HomeDep, known: KnownDep, stopping: StoppingDep) -> Response:
     """Whether requests can be served: 200 or 503, with the state of every part for those whom the server knows."""
     found = await runtime.ready()
-    body = {"ready": found.ok, "checks": found.checks if known else {}}
-    if found.ok:
+    body: dict[str, Any] = {"ready": found.ok, "checks": found.checks if known else {}}
+    if found.ok and not stopping:
         return JsonResponse(body)
-    return JsonResponse({**body, "detail": "not ready", "code": Unavailable.code}, 503, {"Retry-After": "1"})
+    body["ready"] = False
+    problems = ((_STOPPING,) if stopping else ()) + found.problems if known else ()
+    body["problems"] = [{"code": problem.code, "detail": problem.message} for problem in problems]
+    body["detail"] = "; ".join(["not ready", *(problem.message for problem in problems)])
+    body["code"] = problems[0].code if problems else Unavailable.code
+    return JsonResponse(body, 503, {"Retry-After": "1"})
 
 
 @router.get("/metrics", operation_id="get_metrics_metrics_get", response_model=None, response_class=Response, responses=_METRICS)

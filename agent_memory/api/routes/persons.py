@@ -59,6 +59,8 @@ async def import_user(
 ) -> Response:
     """Brings in lines of an export as this user's, with ids, dates, versions and vectors; what is here stays as it is.
 
+    Of another user's export, or with another namespace, it makes a copy: memories and changes get ids of their own, each time the same.
+
     A large file is sent in parts, each with the header as its first line. Lines that cannot be taken are reported by number.
     """
     return ModelResponse(await runtime.imports.run(scope, namespace, user_id, lines, first_line, import_source))

@@ -8,7 +8,7 @@ from fastapi import Body, Query, Response
 
 from agent_memory.api.answers import ModelResponse, errors
 from agent_memory.api.deps import NamespaceQuery, RuntimeDep, UserQuery, WaitQuery, WriteScopeDep
-from agent_memory.api.operation import operations
+from agent_memory.api.operation import deleting, operations
 from agent_memory.services.operations import UNTOUCHED_SECONDS
 from agent_memory_client.models import PurgeRequest, PurgeResponse
 
@@ -16,6 +16,7 @@ router = operations("long-term memory")
 
 
 @router.post("/v1/long-term-memory/purge", operation_id="purge_source", response_model=PurgeResponse, responses=errors(413, 415))
+@deleting
 async def purge_source(
     runtime: RuntimeDep,
     scope: WriteScopeDep,

@@ -20,7 +20,7 @@ async def list_quarantine(
     scope: ScopeDep,
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many memories.")] = 20,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
     """Lists memories that wait for a review, the newest first; `quarantine` says why."""

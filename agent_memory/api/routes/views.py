@@ -22,7 +22,7 @@ from agent_memory_client.models import (
 
 router = operations("summary views")
 
-ViewPath = Annotated[str, Path(description="The view's id.")]
+ViewPath = Annotated[str, Path(description="The view's id, as it was given when the view was made.")]
 
 
 @router.get(

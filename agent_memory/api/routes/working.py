@@ -10,6 +10,7 @@ from agent_memory.api.answers import ModelResponse, errors, etag, versioned
 from agent_memory.api.deps import (
     IfMatch,
     IfNoneMatch,
+    MessageWaitQuery,
     ModelQuery,
     NamespaceQuery,
     RuntimeDep,
@@ -22,13 +23,16 @@ from agent_memory.api.deps import (
     version_of,
     version_wanted,
 )
+from agent_memory.api.memory_types import MemoryTypesHeader, knows_procedural, names_procedural, session_as_shown
 from agent_memory.api.operation import operations
-from agent_memory.services.access import place_of
+from agent_memory.services.access import place_of, session_of
+from agent_memory.services.working import with_made_ids
 from agent_memory.storage.erasure import Erasure
 from agent_memory_client.models import (
     AckResponse,
     AppendMessagesRequest,
     AppendMessagesResponse,
+    MessageStage,
     SessionListResponse,
     UpdateDataRequest,
     UpdateWorkingMemory,
@@ -40,7 +44,8 @@ MAX_LIST_OFFSET = 1_000_000
 
 _TIMESTAMPS_MISSING = (
     b"x-deprecation-warning",
-    b"Messages without created_at are deprecated: send created_at with every message, its order and age depend on it.",
+    b"Messages without created_at are deprecated: its order and age depend on it, and a server may say that it is required "
+    b"(REQUIRE_MESSAGE_TIMESTAMPS). Send created_at with every message.",
 )
 
 router = operations("working memory")
@@ -55,8 +60,8 @@ router = operations("working memory")
 async def list_sessions(
     runtime: RuntimeDep,
     scope: ScopeDep,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    offset: Annotated[int, Query(ge=0, le=MAX_LIST_OFFSET)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many sessions.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=MAX_LIST_OFFSET, description="How many sessions to skip.")] = 0,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
 ) -> Response:
@@ -75,10 +80,20 @@ async def append_messages(
     scope: WriteScopeDep,
     session_id: SessionPath,
     body: Annotated[AppendMessagesRequest, Body()],
+    wait: MessageWaitQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
     """Appends messages to a session, which is made when it does not exist. A message whose id is there already is skipped."""
+    if wait is not None:
+        body = body.model_copy(update={"messages": with_made_ids(body.messages)})
     answer = await runtime.working.append(scope, session_id, body, if_match=version_of(if_match))
+    if wait is not None:
+        reached: MessageStage = "stored"
+        if runtime.promotes:
+            ref = session_of(scope, session_id, body.namespace, body.user_id)
+            ids = [message.id for message in body.messages]
+            reached = await runtime.operations.wait_for_messages(scope, ref, ids, wait.stage, wait.seconds)
+        answer = answer.model_copy(update={"reached": reached})
     return ModelResponse(answer, etag(answer.version))
 
 
@@ -96,6 +111,7 @@ async def update_data(
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
     if_match: IfMatch = None,
+    memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Sets keys of a session's `data`; a key with null is removed, the others stay."""
     answer = await runtime.working.patch_data(
@@ -106,7 +122,7 @@ async def update_data(
         user_id=body.user_id or user_id,
         if_match=version_of(if_match),
     )
-    return ModelResponse(answer.session, etag(answer.version))
+    return ModelResponse(session_as_shown(answer.session, shows=knows_procedural(memory_types)), etag(answer.version))
 
 
 @router.get(
@@ -126,6 +142,7 @@ async def get_working_memory(
     recent_messages_limit: Annotated[
         int | None, Query(ge=-MAX_RECENT, le=MAX_RECENT, description="Only the last N messages; 0 and less count as not given.")
     ] = None,
+    memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Reads a session. With a model or a window, its oldest messages are left out until the rest fits."""
     answer = await runtime.working.get(
@@ -137,7 +154,7 @@ async def get_working_memory(
         model_name=model_name,
         context_window_max=context_window_max or None,
     )
-    return ModelResponse(answer.session, etag(answer.version))
+    return ModelResponse(session_as_shown(answer.session, shows=knows_procedural(memory_types)), etag(answer.version))
 
 
 @router.put(
@@ -157,8 +174,10 @@ async def put_working_memory(
     context_window_max: WindowQuery = None,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
+    memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Stores a session, in place of what was there. `user_id` and `namespace` of the query count when the body has none."""
+    shows = knows_procedural(memory_types) or names_procedural(memory.memory_type for memory in body.memories)
     answer = await runtime.working.put(
         scope,
         session_id,
@@ -168,10 +187,12 @@ async def put_working_memory(
         model_name=model_name,
         context_window_max=context_window_max or None,
         if_match=version_wanted(if_match, if_none_match),
+        shown_as_semantic=not shows,
     )
+    session = session_as_shown(answer.session, shows=shows)
     if answer.missing_timestamps:
-        return ModelResponse(answer.session, etag(answer.version), _TIMESTAMPS_MISSING)
-    return ModelResponse(answer.session, etag(answer.version))
+        return ModelResponse(session, etag(answer.version), _TIMESTAMPS_MISSING)
+    return ModelResponse(session, etag(answer.version))
 
 
 @router.delete(

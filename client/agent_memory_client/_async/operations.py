@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_memory_client._answers import Acknowledgement, PromptAnswer, acknowledged, add_up, parse, parse_object, parse_prompt
 from agent_memory_client._async.connection import Connection
-from agent_memory_client._calls import Wait
+from agent_memory_client._calls import MessageWait, Wait
 from agent_memory_client.models import (
     AckResponse,
     AppendMessagesResponse,
@@ -99,13 +99,17 @@ class Operations(Connection):
         model_name: str | None = None,
         context_window_max: int | None = None,
         user_id: str | None = None,
+        wait: MessageWait = None,
     ) -> AppendMessagesResponse:
         """Adds messages to the end of a session, atomically; what the session holds is neither sent nor rewritten.
 
-        A session that does not exist is made. Messages whose id it has already are skipped.
+        A session that does not exist is made. Messages whose id it has already are skipped. With `wait` the answer comes when they are
+        long-term memories ("promoted"), or found by meaning, too ("searchable"; also True, or seconds), or when the time is over: its
+        `reached` says which.
         """
         window = self._calls.window(model_name, context_window_max)
-        return parse(AppendMessagesResponse, await self._send(self._calls.append(session_id, messages, namespace, user_id, window)))
+        call = self._calls.append(session_id, messages, namespace, user_id, window, wait)
+        return parse(AppendMessagesResponse, await self._send(call))
 
     async def flush_working_memory(
         self, session_id: str, namespace: str | None = None, user_id: str | None = None, wait: Wait = None

@@ -31,6 +31,7 @@ class Persons(Connection):
     ) -> ImportReport:
         """Brings the lines of an export in as this user's, with a namespace all into that; a second time changes nothing.
 
+        Of another user's export, or with another namespace, it makes a copy, whose memories and changes have ids of their own.
         What is here stays as it is. Lines that cannot be taken are in the report, by number, and `complete` says whether the last line
         of the export came and counted all others. `import_source` is a name by which `purge_source` finds
         them.

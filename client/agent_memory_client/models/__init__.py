@@ -51,6 +51,7 @@ from agent_memory_client.models.filters import (
     UserId,
 )
 from agent_memory_client.models.memories import (
+    MEMORY_TYPES_HEADER,
     AckResponse,
     ClientMemoryRecord,
     CreateMemoryRecordRequest,
@@ -74,6 +75,7 @@ from agent_memory_client.models.messages import (
     AppendMessagesRequest,
     AppendMessagesResponse,
     MemoryMessage,
+    MessageStage,
 )
 from agent_memory_client.models.operations import OperationKind, OperationListResponse, OperationRecord, OperationState
 from agent_memory_client.models.persons import EXPORT_FORMAT, EXPORT_VERSION, MEDIA_TYPE, ImportProblem, ImportReport
@@ -146,6 +148,7 @@ __all__ = [
     "MAX_TAG_BYTES",
     "MAX_TEXT_BYTES",
     "MEDIA_TYPE",
+    "MEMORY_TYPES_HEADER",
     "TEXT_SCORERS",
     "AckResponse",
     "Annotations",
@@ -210,6 +213,7 @@ __all__ = [
     "MemoryTypeEnum",
     "MemoryVersion",
     "Message",
+    "MessageStage",
     "MetadataFilter",
     "ModelNameLiteral",
     "Namespace",

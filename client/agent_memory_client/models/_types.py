@@ -155,7 +155,7 @@ FreeText: TypeAlias = Annotated[str, _StringRule()]
 """Text that may be blank: no lone surrogates, no control characters but tab and line breaks."""
 
 Text: TypeAlias = Annotated[str, _StringRule(blank=False)]
-"""Text with at least one visible character: the content of a message."""
+"""Text with at least one visible character."""
 
 MemoryText: TypeAlias = Annotated[str, _StringRule(blank=False), AfterValidator(_check_memory_text)]
 """The text of a memory: not blank, at most 64 KiB."""
@@ -235,7 +235,7 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 """A value in a JSON object of the caller's own."""
 
 
-def _check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
+def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
     """Refuses what JSON or UTF-8 cannot say, and nesting that would exhaust a parser's stack. Walks without recursion."""
     level: list[Any] = [value] if value else []
     for _ in range(MAX_JSON_DEPTH):
@@ -298,7 +298,7 @@ class _JsonObjectRule:
     typed: bool
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(_check_json, core_schema.dict_schema())
+        return core_schema.no_info_after_validator_function(check_json, core_schema.dict_schema())
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"type": "object", "additionalProperties": _json_value_schema() if self.typed else True}
@@ -315,3 +315,11 @@ Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 
 WindowTokens: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 """A context window in tokens; 0 counts as not given. Numeric strings are accepted."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+Absent = Field(default=None, exclude_if=_is_none)
+"""A field that answers leave out when it has no value: programs that do not know it see what they always saw."""

@@ -35,61 +35,92 @@ class ChangedMemory(BaseModel):
     """A memory before and after a change (None: it was not there), and the fields that differ, each as [before, after]."""
 
     memory_id: str
+    """The memory's id."""
     before: MemoryRecord | None = None
+    """The memory as it was before the change; null when it did not exist."""
     after: MemoryRecord | None = None
+    """The memory as the change left it; null when the change took it away, or is only proposed to."""
     diff: dict[str, list[Any]]
+    """The fields that differ, each with its value before and after: `{"text": ["old", "new"]}`."""
 
 
 class Change(BaseModel):
     """A recorded change. `actor` is what did it; changes of one run share a `batch_id`."""
 
     id: str
+    """The change's id: it is undone, approved or rejected by it."""
     kind: ChangeKindEnum
+    """What was done: an update, a supersession by a newer fact, a merge of repeats, a forgetting, or the undoing of one
+    of these."""
     state: ChangeStateEnum
+    """Whether it counts (`applied`), was taken back (`undone`), waits for approval (`proposed`), or was turned down
+    (`rejected`)."""
     batch_id: str
+    """The run that it belongs to; the changes of one run can be undone together by this id."""
     at: Instant
+    """When the change was made or proposed."""
     actor: str
+    """What made it, such as `client`, `extraction`, `compaction`, `forgetting`, `import` or `undo`."""
     reason: str | None = None
+    """Why it was made, in words."""
     strategy: str | None = None
+    """The extraction strategy that made it; null when no extraction did."""
     model: str | None = None
+    """The language model that decided it; null when none did."""
     prompt_version: str | None = None
+    """The version of the server's prompt that the model was asked with; null without a model."""
     memories: list[ChangedMemory]
+    """The memories that it changed."""
 
 
 class ChangeListResponse(BaseModel):
     """A page of changes, the newest first."""
 
     changes: list[Change]
+    """This page's changes."""
     total: int
+    """How many changes match, on all pages."""
     next_offset: int | None = None
+    """The `offset` of the next page; null on the last one."""
 
 
 class MemoryVersion(BaseModel):
     """A version of a memory, when the server knew it (`retired_at` None: it is the current one), and the change that ended it."""
 
     version: int
+    """The number of the version; a higher one is newer."""
     record: MemoryRecord
+    """The memory as this version had it."""
     recorded_at: Instant | None = None
+    """When the server began to know this version."""
     retired_at: Instant | None = None
+    """When another version took its place; null for the current one."""
     diff: dict[str, list[Any]]
+    """The fields in which it differs from the version before, each with its value before and after."""
 
 
 class MemoryHistory(BaseModel):
     """All versions of a memory, the newest first, and the changes that it was part of."""
 
     memory_id: str
+    """The memory's id."""
     versions: list[MemoryVersion]
+    """All versions, the newest first."""
     changes: list[Change]
+    """The changes that it was part of."""
 
 
 class EvidenceItem(Evidence):
     """A piece of evidence with its messages, as far as they still exist."""
 
     messages: list[MemoryMessage]
+    """Those of the named messages that still exist."""
 
 
 class MemoryEvidence(BaseModel):
     """What a memory rests on."""
 
     memory_id: str
+    """The memory's id."""
     evidence: list[EvidenceItem]
+    """What it rests on; several pieces when it was said or stated more than once."""

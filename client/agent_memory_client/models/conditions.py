@@ -37,15 +37,25 @@ class MetadataFilter(Filter):
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("gt", "gte"), ("lt", "lte"))
 
     eq: Scalar | None = None
+    """The value must be this one; text, numbers and booleans never equal each other."""
     ne: Scalar | None = None
+    """The value must not be this one."""
     any: _Scalars | None = None
+    """The value, or one of a list, must be among these."""
     all: _Scalars | None = None
+    """The list must have all of these values."""
     none: _Scalars | None = None
+    """None of these values may be there."""
     gt: _Bound | None = None
+    """More than this number, or later than this ISO 8601 date."""
     gte: _Bound | None = None
+    """At least this number, or at this ISO 8601 date or later."""
     lt: _Bound | None = None
+    """Less than this number, or earlier than this ISO 8601 date."""
     lte: _Bound | None = None
+    """At most this number, or at this ISO 8601 date or earlier."""
     exists: bool | None = None
+    """Whether the metadata must have the key (true) or must not have it (false)."""
 
 
 MetadataFilters: TypeAlias = Annotated[dict[str, MetadataFilter], Field(max_length=16)]
@@ -57,23 +67,41 @@ class Condition(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     and_: Annotated[list[Condition], Field(min_length=1, max_length=MAX_CONDITIONS)] | None = Field(default=None, alias="and")
+    """All of these conditions must hold."""
     or_: Annotated[list[Condition], Field(min_length=1, max_length=MAX_CONDITIONS)] | None = Field(default=None, alias="or")
+    """At least one of these conditions must hold."""
     not_: Condition | None = Field(default=None, alias="not")
+    """This condition must not hold."""
     session_id: SessionId | None = None
+    """Which session the memory comes from."""
     user_id: UserId | None = None
+    """Whose memory it is."""
     namespace: Namespace | None = None
+    """The namespace that it is in."""
     topics: Topics | None = None
+    """The memory's topics."""
     entities: Entities | None = None
+    """The persons, places and things that it names."""
     memory_type: MemoryType | None = None
+    """What kind of memory it is."""
     extraction_strategy: ExtractionStrategy | None = None
+    """The strategy that made it."""
     created_at: CreatedAt | None = None
+    """When it was made."""
     last_accessed: LastAccessed | None = None
+    """When it was last read."""
     event_date: EventDate | None = None
+    """When what it tells happened."""
     agent_id: TagFilter | None = None
+    """The agent that it belongs to."""
     slot: TagFilter | None = None
+    """What the fact is about, such as `home_city`."""
     category: TagFilter | None = None
+    """The category of the extraction rules that it was put in."""
     source_class: TagFilter | None = None
+    """Where it comes from: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     metadata: MetadataFilters | None = None
+    """A filter for each key of the memory's own metadata: `{"tool": {"eq": "web"}}`."""
 
     @model_validator(mode="before")
     @classmethod

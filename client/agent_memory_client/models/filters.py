@@ -5,8 +5,10 @@ Every filter can say what it means without its synonyms: `TagFilter.conditions()
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -38,13 +40,37 @@ class DateConditions:
     excluded: datetime | None = None
 
 
+_OPERATORS: Mapping[str, str] = MappingProxyType(
+    {
+        "field": "The name of the field that is filtered; it may be left out, and must be this one.",
+        "enum_class": "Not used; it may be left out.",
+        "eq": "The value must be this one.",
+        "ne": "The value must not be this one.",
+        "not_eq": "Another name of `ne`.",
+        "any": "At least one of these values must be there.",
+        "in_": "Another name of `any`.",
+        "not_in": "None of these values may be there.",
+        "all": "All of these values must be there, which only fields with several values (topics, entities) can fulfil.",
+        "none": "Another name of `not_in`.",
+    }
+)
+"""What the operators ask for that the filters declare, each with values of its own type."""
+
+
 class Filter(BaseModel):
     """What all filters share: no unknown keys, at least one operator, no contradictory pair."""
 
     model_config = ConfigDict(extra="forbid")
 
+    shared_descriptions: ClassVar[Mapping[str, str]] = _OPERATORS
     not_operators: ClassVar[frozenset[str]] = frozenset({"field", "enum_class", "inclusive"})
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _equal(cls, value: Any) -> Any:
+        """A plain value means equality."""
+        return {"eq": value} if isinstance(value, (str, int, float, datetime)) and "eq" in cls.model_fields else value
 
     @model_validator(mode="after")
     def _check_operators(self) -> Self:
@@ -98,6 +124,7 @@ class TagFilter(Filter):
     all: _Values | None = None
     none: _Values | None = None
     startswith: Identifier | None = None
+    """The value must begin with this text; it cannot be combined with other operators."""
 
     def conditions(self) -> TagConditions:
         """What must hold, without synonyms."""
@@ -111,9 +138,16 @@ class SessionId(TagFilter):
 
 
 class UserId(TagFilter):
-    """Filters by user."""
+    """Filters by user. `exists: false` asks for what has no user."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
+        *TagFilter.exclusive,
+        *(("exists", other) for other in ("eq", "any", "in_", "all", "startswith")),
+    )
 
     field: Literal["user_id"] = "user_id"
+    exists: bool | None = None
+    """Whether there must be a user (true) or none (false)."""
 
 
 class Namespace(TagFilter):
@@ -173,13 +207,21 @@ class DateFilter(Filter):
     )
 
     gt: Instant | None = None
+    """Later than this time."""
     lt: Instant | None = None
+    """Earlier than this time."""
     gte: Instant | None = None
+    """At this time or later."""
     lte: Instant | None = None
+    """At this time or earlier."""
     eq: Instant | None = None
+    """At exactly this time."""
     ne: Instant | None = None
+    """At any time but this one."""
     between: Annotated[list[Instant], Field(min_length=2, max_length=2)] | None = None
+    """From the first to the second of two times; it cannot be combined with other operators."""
     inclusive: Literal["both", "neither", "left", "right"] = "both"
+    """Which ends of `between` count: `both`, `neither`, only the first (`left`), or only the second (`right`)."""
 
     def conditions(self) -> DateConditions:
         """The tightest bounds that the operators make together."""

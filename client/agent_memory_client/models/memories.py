@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from agent_memory_client.models._types import (
     MAX_COUNT,
+    Absent,
     AnyObject,
     ClearableIdentifier,
     FreeText,
@@ -35,6 +36,10 @@ class MemoryTypeEnum(StrEnum):
     PROCEDURAL = "procedural"
 
 
+MEMORY_TYPES_HEADER: Final = "X-Agent-Memory-Types"
+"""The request header with the memory types, beyond the archived server's, that a client knows: `procedural`."""
+
+
 class SearchScoreTypeEnum(StrEnum):
     """Which kind of search made a score."""
 
@@ -47,7 +52,11 @@ class MemoryStrategyConfig(BaseModel):
     """How long-term memories are made from a session's messages."""
 
     strategy: Literal["discrete", "summary", "preferences", "custom"] = "discrete"
+    """What is made: facts, events and ways of doing things (`discrete`), one summary of the session (`summary`),
+    `preferences` only, or what `config.custom_prompt` asks for (`custom`)."""
     config: AnyObject = Field(default_factory=no_object)
+    """Options of the strategy, such as `custom_prompt`, or `max_summary_length` in words, and extraction rules that
+    hold for this session."""
 
 
 SourceClass: TypeAlias = Literal["user", "assistant", "tool", "import", "inference", "client"]
@@ -58,20 +67,20 @@ class Evidence(BaseModel):
     """What a memory rests on: messages of a session, or a program's own statement. `quote` is kept when the messages are gone."""
 
     session_id: OptionalIdentifier = None
+    """The session that it was said in; null when a program stated it."""
     message_ids: list[Identifier] = Field(default_factory=list[str], max_length=1000)
+    """The messages of the session that say it."""
     role: FreeText | None = None
+    """Who said it: the role of these messages."""
     quote: Annotated[FreeText, Field(max_length=4000)] | None = None
+    """The words that say it; they stay when the messages are gone."""
     source: SourceClass | None = None
+    """Where it comes from: said by the `user`, the `assistant` or a `tool`, or stated by a program (`client`), imported
+    or inferred."""
     memory_id: OptionalIdentifier = None
+    """The id under which it was stored before it was found to say the same as this memory."""
     at: Instant | None = None
-
-
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-Absent = Field(default=None, exclude_if=_is_none)
-"""A field that answers leave out when it has no value: programs that do not know it see what they always saw."""
+    """When it was said or stated."""
 
 
 class MemoryRecord(BaseModel):
@@ -85,85 +94,139 @@ class MemoryRecord(BaseModel):
     """
 
     id: Identifier
+    """The memory's id, at most 512 bytes; storing another text under a known id replaces what was there."""
     text: MemoryText
+    """What is remembered, in words that can be understood alone; at most 64 KiB."""
     session_id: OptionalIdentifier = None
+    """The session that it comes from; null when it comes from none."""
     user_id: OptionalIdentifier = None
+    """The user whose memory it is; null when it is nobody's in particular."""
     namespace: OptionalIdentifier = None
+    """The namespace that it is kept in, such as a project's or an application's name; null when it is in none."""
     last_accessed: Instant = Field(default_factory=now)
+    """When a search or a read last gave it out."""
     created_at: Instant = Field(default_factory=now)
+    """When it was made, now when not given."""
     updated_at: Instant = Field(default_factory=now)
+    """When it was last changed."""
     pinned: bool = False
+    """Whether it is spared when memories are forgotten, and never merged with others."""
     access_count: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
+    """How often searches and reads gave it out."""
     topics: Tags = None
+    """What it is about, in a few words; at most 64, without commas."""
     entities: Tags = None
+    """The persons, places and things that it names; at most 64, without commas."""
     memory_hash: FreeText | None = None
+    """A SHA-256 of text, scope and type, which the server computes."""
     discrete_memory_extracted: TrackingFlag = "f"
+    """`t` when nothing more is to be extracted from it, `f` when facts may still be."""
     memory_type: MemoryTypeEnum = MemoryTypeEnum.MESSAGE
+    """A fact (`semantic`), an event (`episodic`), a message word for word (`message`), or a way of doing something
+    (`procedural`)."""
     persisted_at: Instant | None = None
+    """When it was stored as a long-term memory; in a session's `memories`, null until then."""
     extracted_from: References = None
+    """The ids of the messages that it was made of."""
     event_date: Instant | None = None
+    """When what it tells happened; null when that is no one time."""
     extraction_strategy: Identifier = "discrete"
+    """The strategy that made it; `message` for a message word for word."""
     extraction_strategy_config: AnyObject = Field(default_factory=no_object)
+    """The options of that strategy."""
     metadata: JsonObject = Field(default_factory=no_object)
+    """Any JSON object of the caller's own; its first 64 keys can be searched by."""
     agent_id: OptionalIdentifier = Absent
+    """The agent that it belongs to; agents do not replace each other's facts."""
     slot: OptionalIdentifier = Absent
+    """What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and
+    a new one ends it."""
     category: OptionalIdentifier = Absent
+    """The category of the extraction rules that it was put in."""
     valid_from: Instant | None = Absent
+    """Since when it is true; since it was made when not given."""
     valid_to: Instant | None = Absent
+    """Until when it is true; it is not found afterwards unless history is asked for. Left out while it is true."""
     expires_at: Instant | None = Absent
+    """From when on nobody is shown it any more."""
     recorded_at: Instant | None = Absent
+    """When the server began to know this version; the server writes it."""
     retired_at: Instant | None = Absent
+    """When the server knew better; the server writes it, and leaves it out for what is current."""
     supersedes: list[Identifier] | None = Absent
+    """The ids of the memories that it took the place of; the server writes it."""
     superseded_by: OptionalIdentifier = Absent
+    """The id of the memory that took its place; the server writes it."""
     evidence: Annotated[list[Evidence], Field(max_length=200)] | None = Absent
+    """What it rests on: messages, or a program's own statement."""
     source_class: SourceClass | None = Absent
+    """Where it comes from: said by the `user`, the `assistant` or a `tool`, or stated by a program (`client`), imported
+    or inferred."""
     trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
+    """How far its source goes, from 0 to 1: 1 for a user's or a program's own words, 0.3 for what a tool fetched."""
     quarantine: OptionalIdentifier = Absent
+    """Why it waits for a review and is neither found nor shown to a model; left out when it does not."""
     approved: OptionalIdentifier = Absent
+    """A digest of the text that an administrator approved in quarantine; the server writes it."""
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
+    """How sure the language model was of it, from 0 to 1."""
     model: OptionalIdentifier = Absent
+    """The language model that extracted it."""
     prompt_version: OptionalIdentifier = Absent
+    """The version of the server's prompt that it was extracted with."""
 
 
 class ClientMemoryRecord(MemoryRecord):
     """A memory whose id may be left out: a ULID is made for it."""
 
     id: Identifier = Field(default_factory=new_id)
+    """The memory's id, at most 512 bytes; one is made when it is left out."""
 
 
 class ExtractedMemoryRecord(MemoryRecord):
     """A memory that its author states: a fact by default, and nothing is to be extracted from it."""
 
     discrete_memory_extracted: TrackingFlag = "t"
+    """Stored as `t` whatever is sent: nothing is extracted from what its author states."""
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
+    """A fact (`semantic`, the default), an event (`episodic`), a message word for word (`message`), or a way of doing
+    something (`procedural`)."""
 
 
 class HitExplanation(BaseModel):
-    """How a search scored a memory: its rank in the whole answer and in each list (from 1; None: not in that list), and the parts.
-
-    `similarity` is the cosine, `words` the BM25 score; `in_time`: it belongs to the time that the query names, and `words`
-    leaves that time's words out. `recency` (0 to 1) is how recent it is, `reranked` a reranking model's score; both move places only, not
-    the score.
-    """
+    """How a search scored a memory: its place in the whole answer and in each list, and the parts of its score."""
 
     rank: int
+    """Its place in the whole answer, from 1."""
     score: float | None = None
+    """What it was ranked by; higher is better."""
     similarity: float | None = None
+    """The cosine similarity of query and memory: 1 is the same."""
     similarity_rank: int | None = None
+    """Its place among the memories by meaning, from 1; null when it is not among them."""
     words: float | None = None
+    """How well its words fit the query's, as a BM25 score; words of a time that the query names do not count."""
     words_rank: int | None = None
+    """Its place among the memories by words, from 1; null when it is not among them."""
     in_time: bool = False
+    """Whether it belongs to the time that the query names."""
     recency: float | None = None
+    """How recent it is, from 0 to 1; it moves places, not the score."""
     reranked: float | None = None
+    """The score of a reranking model; it moves places, not the score."""
 
 
 class MemoryRecordResult(MemoryRecord):
     """A memory that a search found. `dist` is the cosine distance (0 to 2, 0.0 in listings); `score` grows with relevance."""
 
     dist: float
+    """The cosine distance from the query, from 0 (the same) to 2; 0 in listings, which have no query."""
     score: float | None = None
+    """How well it fits; higher is better, comparable within one answer only."""
     score_type: SearchScoreTypeEnum | None = None
+    """Which kind of search made the score; null in listings."""
     explanation: HitExplanation | None = None
+    """How it was scored, when the search asked for that with `explain`."""
 
 
 def _record_kind(value: Any) -> str:
@@ -184,28 +247,46 @@ class CreateMemoryRecordRequest(BaseModel):
     """Memories to store. With `deduplicate`, one that says the same as a stored one is not stored twice."""
 
     memories: list[ExtractedMemoryRecord]
+    """The memories to store."""
     deduplicate: bool = True
+    """Whether one that says the same as a stored one becomes evidence of that instead of a second memory."""
 
 
 class EditMemoryRecordRequest(BaseModel):
     """Fields to change. None means "not given"; an empty list clears tags, an empty string clears a scope field."""
 
     text: MemoryText | None = None
+    """What is remembered, instead of the former text."""
     topics: Tags = None
+    """All topics that it is to have; an empty list removes them."""
     entities: Tags = None
+    """All entities that it is to have; an empty list removes them."""
     memory_type: MemoryTypeEnum | None = None
+    """The kind that it is to be of."""
     namespace: ClearableIdentifier | None = None
+    """The namespace to move it to; an empty string takes it out of its namespace."""
     user_id: ClearableIdentifier | None = None
+    """The user to give it to; an empty string makes it nobody's."""
     session_id: ClearableIdentifier | None = None
+    """The session that it is to belong to; an empty string removes it from its session."""
     event_date: Instant | None = None
+    """When what it tells happened."""
     pinned: bool | None = None
+    """Whether it is spared when memories are forgotten or merged."""
     agent_id: ClearableIdentifier | None = None
+    """The agent that it is to belong to; an empty string removes it."""
     slot: ClearableIdentifier | None = None
+    """What the fact is about, such as `home_city`: it ends the slot's current fact. An empty string removes it."""
     category: ClearableIdentifier | None = None
+    """The category that it is put in; an empty string removes it."""
     valid_from: Instant | None = None
+    """Since when it is true."""
     valid_to: Instant | None = None
+    """Until when it is true."""
     expires_at: Instant | None = None
+    """From when on nobody is shown it any more."""
     metadata: JsonObject | None = None
+    """The metadata that it is to have, in place of the former ones."""
 
 
 class ForgetPolicy(BaseModel):
@@ -222,30 +303,44 @@ class ForgetPolicy(BaseModel):
 
 
 class ForgetRequest(BaseModel):
-    """A policy (its unknown keys are ignored) and the ids that it must spare."""
+    """A policy, and the ids that it must spare."""
 
     policy: AnyObject
+    """Which memories may go: `max_age_days` (since they were made), `max_inactive_days` (since they were last read),
+    `budget` (how many stay), `memory_type_allowlist` (only these types may go) and `hard_age_multiplier` (12). With
+    both ages a memory must be past both, or be older than `max_age_days * hard_age_multiplier`. Other keys are
+    ignored."""
     pinned_ids: list[FreeText] | None = None
+    """Ids of memories to spare, beside those that are pinned."""
 
 
 class ForgetResponse(BaseModel):
     """What was forgotten, or in a dry run what would be."""
 
     scanned: int
+    """How many memories were looked at."""
     deleted: int
+    """How many were forgotten, or in a dry run would be."""
     deleted_ids: list[str]
+    """Their ids."""
     dry_run: bool
+    """Whether this was only a trial that deleted nothing."""
 
 
 class QuarantineListResponse(BaseModel):
     """A page of the memories that wait for a review; `next_offset` is None on the last page."""
 
     memories: list[MemoryRecord]
+    """This page's memories; `quarantine` says why each of them waits."""
     total: int
+    """How many wait, on all pages."""
     next_offset: int | None = None
+    """The `offset` of the next page; null on the last one."""
 
 
 class AckResponse(BaseModel):
     """The request was carried out; `status` begins with "ok"."""
 
     status: str
+    """`ok`, possibly with what was done (`ok, deleted 2 memories`), or `pending` when the work goes on in the
+    background."""

@@ -2,38 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent_memory_client.models._types import (
     MAX_COUNT,
+    Absent,
     FreeText,
     Identifier,
     Instant,
     OptionalIdentifier,
     Role,
-    Text,
     WindowTokens,
     new_id,
     now,
 )
+from agent_memory_client.models.chat import Content, NoContent, as_sent, chat_content
 
 MAX_APPENDED_MESSAGES = 1000
+
+MessageStage = Literal["stored", "promoted", "searchable"]
+"""How far a message has come: kept in its session, also a long-term memory, and that found by meaning as well as by words."""
 
 TrackingFlag = Literal["t", "f"]
 """Whether facts were extracted from a message or memory: "t" or "f"."""
 
 
+def _with_content(schema: dict[str, Any]) -> None:
+    """Every answer has a content, and a request leaves it out only beside what speaks for it."""
+    schema["required"] = ["role", "content"]
+    schema["properties"]["content"].pop("default", None)
+
+
 class MemoryMessage(BaseModel):
-    """One message. `model_fields_set` tells whether `id` and `created_at` were given or made up here."""
+    """One message as chat APIs have it. `model_fields_set` tells whether `id` and `created_at` were given or made up here.
+
+    `content` may be given as text, as a list of parts, as null or not at all; here and in answers it is always text, that of the parts, so
+    that programs that know nothing else can read every message. The rest stands beside it: `content_parts` are the parts, `no_content` says
+    that there was none. Fields of the message's own (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are. `to_chat`
+    gives the message back as it was sent.
+    """
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_with_content)
 
     role: Role
-    content: Text
+    """Who speaks, such as `user`, `assistant`, `tool` or a name; at most 64 characters."""
+    content: Content = ""
+    """What was said: text, a list of parts as chat APIs have them, or null beside `tool_calls`; answers have the text
+    of the parts."""
     id: Identifier = Field(default_factory=new_id)
+    """The message's id, by which a repeat is known; one is made when it is left out."""
     created_at: Instant = Field(default_factory=now)
+    """When it was said; the time of the request when not given."""
     persisted_at: Instant | None = None
+    """When it was remembered as a long-term memory; null until then."""
     discrete_memory_extracted: TrackingFlag = "f"
+    """`t` when facts were extracted from it, `f` when they may still be."""
+    content_parts: list[Any] | None = Absent
+    """The parts of a content that was sent as a list; left out when it was text."""
+    no_content: NoContent | None = Absent
+    """Why `content` is empty: it was sent as null (`null`), or not at all (`missing`); left out when there is one."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        content, parts, reason = self.content, self.content_parts, self.no_content
+        # Most messages are text alone, and a request may hold thousands.
+        text_alone = content.__class__ is str and content and parts is None and reason is None and not self.__pydantic_extra__
+        if text_alone and not content.isspace():
+            return self
+        found = chat_content(content, "content" in self.model_fields_set, parts, reason, self.__pydantic_extra__ or {})
+        vars(self).update(zip(("content", "content_parts", "no_content"), found, strict=True))
+        return self
+
+    @property
+    def own_fields(self) -> dict[str, Any]:
+        """The fields beside those of this class: `tool_calls`, `tool_call_id`, `name`, `refusal` and whatever else was sent."""
+        return self.__pydantic_extra__ or {}
+
+    def to_chat(self) -> dict[str, Any]:
+        """The message as chat APIs take it and as it was sent: role, content and its own fields."""
+        return {"role": self.role, **as_sent(self.content, self.content_parts, self.no_content), **self.own_fields}
 
 
 class AppendMessagesRequest(BaseModel):
@@ -41,25 +90,43 @@ class AppendMessagesRequest(BaseModel):
     is harmless; the same id with other words is another message."""
 
     messages: Annotated[list[MemoryMessage], Field(min_length=1, max_length=MAX_APPENDED_MESSAGES)]
+    """The messages to add, oldest first; at most 1,000."""
     namespace: OptionalIdentifier = None
+    """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
+    """The user whose session it is; null for nobody's."""
     model_name: FreeText | None = None
+    """The model whose context window decides when old messages are summarized; any name."""
     context_window_max: WindowTokens | None = None
+    """That window in tokens; beats `model_name`."""
 
 
 class AppendMessagesResponse(BaseModel):
     """What the session looks like after an append, without its messages.
 
     `appended` counts the new ones (repeated ids are not), `version` is the session's version for `If-Match`.
-    The percentages (0 to 100) are None unless a model or a context window was named.
+    The percentages (0 to 100) are None unless a model or a context window was named. `reached` says how far all the messages of the request
+    had come when a `wait` ended, and is None without one; what nothing is remembered of, such as a greeting, holds nothing up.
     """
 
     session_id: str
+    """The session's id."""
     namespace: str | None = None
+    """The session's namespace."""
     user_id: str | None = None
+    """The user whose session it is."""
     appended: Annotated[int, Field(ge=0)]
+    """How many messages are new; those that the session had already do not count."""
     total_messages: Annotated[int, Field(ge=0)]
+    """How many messages the session holds now."""
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)]
+    """How many tokens these messages have."""
     version: Annotated[int, Field(ge=0)]
+    """The session's version, for `If-Match`."""
     context_percentage_total_used: float | None = None
+    """How much of the context window its messages fill, from 0 to 100; null unless a model or a window was named."""
     context_percentage_until_summarization: float | None = None
+    """How near it is to being summarized, from 0 to 100; null unless a model or a window was named."""
+    reached: MessageStage | None = None
+    """How far all messages of the request had come when `wait` ended: `stored` in the session, `promoted` to long-term
+    memory, or `searchable` by meaning; null without `wait`."""

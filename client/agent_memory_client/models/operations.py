@@ -40,20 +40,33 @@ class OperationRecord(BaseModel):
     """
 
     id: str
+    """The operation's id, as the header `X-Operation-Id` gives it."""
     kind: OperationKind
+    """What the work is."""
     state: OperationState
+    """Where the work stands; `dead` when it was given up after too many tries."""
     attempts: int = 0
+    """How often it was tried without success."""
     reason: str | None = None
+    """Why the last try failed."""
     due_at: Instant | None = None
+    """When it is tried, or tried again."""
     namespace: str | None = None
+    """The namespace that it works in; null for none, or for all."""
     user_id: str | None = None
+    """The user whose data it works on; null for nobody's, or for everybody's."""
     session_id: str | None = None
+    """The session that it works on."""
     memory_id: str | None = None
+    """The memory that it works on."""
     stages: dict[str, int] = {}
+    """Counts of what is done and what is to be done: `{"promoted": 12, "messages": 14}`."""
 
 
 class OperationListResponse(BaseModel):
     """A page of operations; `next_offset` is None on the last page."""
 
     operations: list[OperationRecord]
+    """This page's operations."""
     next_offset: int | None = None
+    """The `offset` of the next page; null on the last one."""

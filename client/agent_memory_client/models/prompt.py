@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
 
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
-from agent_memory_client.models._types import FreeText
+from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
+from agent_memory_client.models.chat import NoContent, as_sent
 from agent_memory_client.models.memories import MemoryRecordResult
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
@@ -16,13 +18,22 @@ from agent_memory_client.models.working import WorkingMemoryRequest
 class MemoryPromptRequest(BaseModel):
     """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
 
-    With `max_tokens` summary, messages and memories share that many tokens, the question included.
+    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id` and `namespace` are those of
+    the session, where it does not name its own, and of the search without a session.
     """
 
     query: FreeText
+    """The user's new message: memory is searched for it, and it becomes the prompt's last message."""
+    user_id: OptionalIdentifier = None
+    """The session's user, where `session` names none; without a session, the user whose memories are searched."""
+    namespace: OptionalIdentifier = None
+    """The session's namespace, where `session` names none; without a session, the namespace that is searched."""
     session: WorkingMemoryRequest | None = None
+    """The conversation whose summary and messages belong to the prompt; none when not given."""
     long_term_search: SearchRequest | bool | None = None
+    """Whether long-term memory is searched (true), or how: a search whose text is `query`."""
     max_tokens: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
+    """How many tokens summary, messages, memories and query may take together; the session's context window when not given."""
 
 
 class _Block(BaseModel):
@@ -30,27 +41,41 @@ class _Block(BaseModel):
 
     model_config = ConfigDict(extra="allow", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
+    shared_descriptions: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "annotations": "For whom it is meant, and how important it is.",
+            "meta": "Data of the protocol's own; this server sends none.",
+        }
+    )
+
 
 class Annotations(_Block):
     """For whom a block is meant (None: everybody) and how important it is (0 to 1)."""
 
     audience: list[Literal["user", "assistant"]] | None = None
+    """For whom it is meant, the `user` or the `assistant`; for both when null."""
     priority: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    """How important it is, from 0 (optional) to 1 (required)."""
 
 
 class Icon(_Block):
     """A picture for a resource; `sizes` are like "48x48"."""
 
     src: str
+    """The picture's address, or a data URI."""
     mimeType: str | None = None
+    """The picture's media type, such as `image/png`."""
     sizes: list[str] | None = None
+    """The sizes that it fits, such as `48x48`."""
 
 
 class TextContent(_Block):
     """Text."""
 
     type: Literal["text"]
+    """Always `text`."""
     text: str
+    """What is said, in words."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -59,8 +84,11 @@ class ImageContent(_Block):
     """A picture, in base64."""
 
     type: Literal["image"]
+    """Always `image`."""
     data: str
+    """The picture in base64."""
     mimeType: str
+    """The picture's media type, such as `image/png`."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -69,8 +97,11 @@ class AudioContent(_Block):
     """Sound, in base64."""
 
     type: Literal["audio"]
+    """Always `audio`."""
     data: str
+    """The sound in base64."""
     mimeType: str
+    """The sound's media type, such as `audio/wav`."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -79,40 +110,56 @@ class ResourceLink(_Block):
     """A reference to something that can be read elsewhere; `size` is in bytes."""
 
     name: str
+    """The resource's name for programs."""
     title: str | None = None
+    """The resource's name for people."""
     uri: AnyUrl
+    """Where it can be read."""
     description: str | None = None
+    """What it holds."""
     mimeType: str | None = None
+    """Its media type, if known."""
     size: int | None = None
+    """Its size in bytes, if known."""
     icons: list[Icon] | None = None
+    """Pictures to show for it."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     type: Literal["resource_link"]
+    """Always `resource_link`."""
 
 
 class TextResourceContents(_Block):
     """A resource's text."""
 
     uri: AnyUrl
+    """Where the resource can be read."""
     mimeType: str | None = None
+    """Its media type, if known."""
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     text: str
+    """The resource's text."""
 
 
 class BlobResourceContents(_Block):
     """A resource's bytes, in base64."""
 
     uri: AnyUrl
+    """Where the resource can be read."""
     mimeType: str | None = None
+    """Its media type, if known."""
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     blob: str
+    """The resource's bytes in base64."""
 
 
 class EmbeddedResource(_Block):
     """A resource with its contents."""
 
     type: Literal["resource"]
+    """Always `resource`."""
     resource: TextResourceContents | BlobResourceContents
+    """The resource with its contents."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -121,29 +168,49 @@ Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | 
 
 
 class Message(BaseModel):
-    """A turn of the user or the assistant."""
+    """A turn of the user or the assistant, with the fields that its message was sent with (`tool_calls`, `tool_call_id`, ...).
+
+    Whoever is not the user is shown as the assistant; `original_role` says who it was (tool, system, ...). `content_parts` and `no_content`
+    are those of the session's message: `to_openai` makes the message of them that was sent.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     role: Literal["user", "assistant"]
+    """Who speaks: the `user`, or the `assistant` for everybody else."""
     content: Annotated[Content, Field(discriminator="type")]
+    """What is said; this server sends text."""
+    original_role: str | None = Absent
+    """Who spoke when it was neither, such as `tool` or a name; left out otherwise."""
+    content_parts: list[Any] | None = Absent
+    """The parts of a content that was sent as a list; left out when it was text."""
+    no_content: NoContent | None = Absent
+    """Why the content is empty: it was sent as null (`null`), or not at all (`missing`); left out when there is one."""
 
 
 class SystemMessage(BaseModel):
     """Instructions or knowledge for the model."""
 
     role: Literal["system"] = "system"
+    """Always `system`."""
     content: str | TextContent
+    """The session's summary, or the memories that fit the query."""
 
 
 class MemoryPromptResponse(BaseModel):
     """Messages ready for a chat model, and the long-term memories that went into them. `notices` is that of a search."""
 
     messages: list[Message | SystemMessage]
+    """The prompt, in the order in which a chat model takes it; the query comes last."""
     long_term_memories: list[MemoryRecordResult] | None = None
+    """The memories that went into it; null when none were searched for."""
     notices: list[str] | None = None
+    """What was not done as asked, in words; null when all was."""
     explanation: AnswerExplanation | None = None
+    """How the answer came about, when the search asked for that with `explain`."""
 
-    def to_openai(self) -> list[dict[str, str]]:
-        """The messages as chat completion APIs take them: role and string content."""
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The messages as chat completion APIs take them: those of the session as they were sent, the others as role and text."""
         return prompt_messages(self)
 
 
@@ -161,8 +228,22 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, str]]:
-    """A prompt answer (parsed, or the JSON as a mapping) as plain chat messages: `[{"role": …, "content": "…"}, …]`."""
+_CHAT_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_SHOWN = frozenset({"role", "content", "original_role", "content_parts", "no_content"})
+
+
+def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A prompt answer (parsed, or the JSON as a mapping) as chat messages: `[{"role": …, "content": …, …}, …]`."""
     if isinstance(response, MemoryPromptResponse):
-        return [{"role": message.role, "content": text_of(message.content)} for message in response.messages]
-    return [{"role": str(message["role"]), "content": text_of(message["content"])} for message in response["messages"]]
+        return [_chat_message({**dict(message), **(message.model_extra or {})}) for message in response.messages]
+    return [_chat_message(message) for message in response["messages"]]
+
+
+def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """One as it was sent. A role that chat APIs do not know, or an answer that names no call, is the assistant's, as it is shown."""
+    own = {name: value for name, value in message.items() if name not in _SHOWN}
+    role = message.get("original_role") or message["role"]
+    names_call = {"tool": "tool_call_id", "function": "name"}.get(role)
+    if role not in _CHAT_ROLES or (names_call is not None and names_call not in own):
+        role = message["role"]
+    return {"role": str(role), **as_sent(text_of(message["content"]), message.get("content_parts"), message.get("no_content")), **own}

@@ -11,20 +11,20 @@ from agent_memory_client.models.memories import SourceClass
 
 
 class PurgeRequest(BaseModel):
-    """A source whose memories are to go; of several conditions all must hold.
-
-    `source_class`: who said or made it. `session_id`: the session that it comes from. `agent_id`: the agent that wrote it.
-    `import_source`: the name that an import was given ("import" where it was given none). `metadata`: values that the memory's own metadata
-    have, such as {"tool": "web"}.
-    """
+    """A source whose memories are to go; of several conditions all must hold, and at least one must be given."""
 
     model_config = ConfigDict(extra="forbid")
 
     source_class: Annotated[list[SourceClass], Field(min_length=1, max_length=6)] | None = None
+    """Who said or made it: `user`, `assistant`, `tool`, `import`, `inference` or `client`; any of these."""
     session_id: Identifier | None = None
+    """The session that it comes from."""
     agent_id: Identifier | None = None
+    """The agent that wrote it."""
     import_source: Identifier | None = None
+    """The name that the import was given as `import_source`."""
     metadata: Annotated[JsonObject, Field(min_length=1)] | None = None
+    """Values that the memory's own metadata have: `{"tool": "web"}`."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -34,16 +34,18 @@ class PurgeRequest(BaseModel):
 
 
 class PurgeResponse(BaseModel):
-    """How far a purge is. `counts`, once it is done (`ok`), or in a dry run what they would be:
-
-    `matched` memories of the source and `inferred` ones made of nothing else are gone; `restored` ones have the last content back that
-    does not come from it; `evidence` counts the pieces that others lost; `proposals` and `summaries` those that held something of it;
-    `messages` those that were struck out of sessions, and `contexts` the sessions' summaries that may have told of them.
-    `memory_ids` names, in a dry run, up to 100 memories that would go.
-    """
+    """How far a purge is, and what it did; of a dry run, what it would do."""
 
     status: Literal["ok", "pending"]
+    """`ok` when it is done, `pending` while a worker is at it."""
     dry_run: bool
+    """Whether this is only a trial that deletes nothing."""
     operation_id: str
+    """The operation that keeps the counts, for 7 days."""
     counts: dict[str, int] | None = None
+    """What was done: memories of the source that are gone (`matched`), with those made of nothing else (`inferred`);
+    memories that have their last clean content back (`restored`) or lost a piece of `evidence`; `proposals` and
+    `summaries` that are gone, `messages` that were struck out of sessions, and their summaries (`contexts`). Null while
+    it is pending."""
     memory_ids: list[str] | None = None
+    """In a dry run, up to 100 memories that would go."""

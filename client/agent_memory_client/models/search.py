@@ -72,45 +72,88 @@ class SearchRequest(BaseModel):
     """
 
     text: FreeText | None = None
+    """What to look for, as a question or in words; without it, all memories that the filters allow are listed."""
     search_mode: SearchModeEnum = SearchModeEnum.SEMANTIC
+    """By meaning (`semantic`), by words (`keyword`) or by both (`hybrid`); left out, `hybrid`, or `semantic` with a
+    `distance_threshold`."""
     hybrid_alpha: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
+    """In hybrid mode, the weight of meaning against words, from 0 to 1; left out, the two lists are fused by rank."""
     text_scorer: Annotated[str, AfterValidator(_check_scorer)] = "BM25STD"
+    """How the engine scores words: `BM25STD` or another of its scorers."""
     session_id: SessionId | None = None
+    """Which session the memories come from."""
     namespace: Namespace | None = None
+    """The namespace that they are in."""
     topics: Topics | None = None
+    """Their topics."""
     entities: Entities | None = None
+    """The persons, places and things that they name."""
     created_at: CreatedAt | None = None
+    """When they were made."""
     last_accessed: LastAccessed | None = None
+    """When they were last read."""
     user_id: UserId | None = None
+    """Whose memories they are."""
     distance_threshold: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
+    """The largest cosine distance of a result, from 0 (the same) to 2; in semantic mode only."""
     memory_type: MemoryType | None = None
+    """What kind of memories they are."""
     extraction_strategy: ExtractionStrategy | None = None
+    """The strategy that made them."""
     event_date: EventDate | None = None
+    """When what they tell happened."""
     limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_LIMIT)] = 10
+    """At most so many results."""
     offset: Annotated[int, Field(ge=0, le=MAX_SEARCH_OFFSET)] = 0
+    """How many results to skip: `next_offset` of the page before."""
     recency_boost: bool | None = None
+    """Whether newer memories rank higher; false switches that off whatever else is given."""
     recency_semantic_weight: Number | None = None
+    """The weight of the fit to the query when age counts; 0.8 when not given."""
     recency_recency_weight: Number | None = None
+    """The weight of recency when age counts; 0.2 when not given."""
     recency_freshness_weight: Number | None = None
+    """Within recency, the weight of when a memory was last read; 0.6 when not given."""
     recency_novelty_weight: Number | None = None
+    """Within recency, the weight of when it was made; 0.4 when not given."""
     recency_half_life_last_access_days: _HalfLife | None = None
+    """After how many days without being read freshness is halved; 7 when not given."""
     recency_half_life_created_days: _HalfLife | None = None
+    """After how many days since it was made novelty is halved; 30 when not given."""
     server_side_recency: bool | None = None
+    """As `recency_boost`, with the similarity of a semantic search on the scale from 0 to 1."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
+    """The time zone, as an IANA name such as `Europe/Lisbon`, in which a time that the text names is read; UTC when not
+    given."""
     reference_time: Instant | None = None
+    """The time that "yesterday" and "last week" in the text are seen from; now when not given."""
     distinct: bool | None = None
+    """Whether memories that only repeat one before them are left out; a search does not unless this is true, a prompt
+    does unless it is false."""
     explain: bool = False
+    """Whether the answer and each result say how they came about."""
     agent_id: TagFilter | None = None
+    """The agent that they belong to."""
     slot: TagFilter | None = None
+    """What the facts are about, such as `home_city`."""
     category: TagFilter | None = None
+    """The category of the extraction rules that they were put in."""
     source_class: TagFilter | None = None
+    """Where they come from: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    """The least trust of a result, from 0 to 1: 1 a user's own words, 0.3 what a tool fetched."""
     quarantined: bool = False
+    """Whether memories that wait for a review are searched instead of the others; never in a prompt."""
     metadata: MetadataFilters | None = None
+    """A filter for each key of the memories' own metadata: `{"tool": {"eq": "web"}}`."""
     filter: Condition | None = None
+    """Conditions that are joined by `and`, `or` and `not`, beside the filters above."""
     as_of: Instant | None = None
+    """What was true at this time, instead of now."""
     known_at: Instant | None = None
+    """What this server knew at this time; with `as_of`, of what was true then."""
     history: bool = False
+    """Whether every version is found, also what is no longer current."""
 
 
 class Cut(BaseModel):
@@ -118,10 +161,16 @@ class Cut(BaseModel):
     over_budget (it needs `tokens_needed` in all for memories, `tokens_available` were there)."""
 
     memory_id: str
+    """The memory's id."""
     reason: str
+    """Why it was left out: `collapsed` (another one says the same), `already_shown` (among the prompt's messages), or
+    `over_budget`."""
     by: str | None = None
+    """The id of the memory that says the same, when `reason` is `collapsed`."""
     tokens_needed: int | None = None
+    """How many tokens the memories would need for it to be shown, when `reason` is `over_budget`."""
     tokens_available: int | None = None
+    """How many tokens there were for memories, when `reason` is `over_budget`."""
 
 
 class AnswerExplanation(BaseModel):
@@ -133,15 +182,26 @@ class AnswerExplanation(BaseModel):
     """
 
     mode: str | None = None
+    """How it was searched: `semantic`, `keyword` (also when there was no vector in time) or `hybrid`; null for a
+    listing."""
     query: str | None = None
+    """What was compared by meaning."""
     left_out: list[str] = []
+    """Words of the text that most memories share, which were not compared."""
     time_start: Instant | None = None
+    """The begin of the time that the text names, included; null when it names none."""
     time_end: Instant | None = None
+    """The end of that time, not included."""
     ranked: int = 0
+    """How many memories were near enough to be ranked."""
     below_threshold: int = 0
+    """How many were looked at and were too far."""
     cut: list[Cut] = []
+    """Memories that were ranked and left out for another reason than the limit."""
     memory_tokens: int | None = None
+    """In a prompt, how many tokens memories may take."""
     messages_left_out: int | None = None
+    """In a prompt, how many of the session's messages did not fit."""
 
 
 class MemoryRecordResultsResponse(BaseModel):
@@ -151,10 +211,15 @@ class MemoryRecordResultsResponse(BaseModel):
     """
 
     memories: list[MemoryRecordResult]
+    """This page's memories, the best first."""
     total: int
+    """How many memories match, on all pages."""
     next_offset: int | None = None
+    """The `offset` of the next page; null on the last one."""
     notices: list[str] | None = None
+    """What was not done as asked, in words; null when all was."""
     explanation: AnswerExplanation | None = None
+    """How the answer came about, when `explain` asked for that."""
 
 
 class MemoryRecordResults(MemoryRecordResultsResponse):

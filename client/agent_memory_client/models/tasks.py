@@ -40,10 +40,18 @@ class Task(BaseModel):
     """A background task; `error_message` tells why it failed."""
 
     id: str
+    """The task's id, the caller's own or a new one."""
     type: TaskTypeEnum
+    """What the task does."""
     status: TaskStatusEnum = TaskStatusEnum.PENDING
+    """Where it stands; `success` and `failed` are final."""
     view_id: str | None = None
+    """The summary view that it computes."""
     created_at: Instant = Field(default_factory=now)
+    """When it was ordered."""
     started_at: Instant | None = None
+    """When a worker began; null before that."""
     completed_at: Instant | None = None
+    """When it ended, well or not; null before that."""
     error_message: str | None = None
+    """Why it failed; null when it did not."""

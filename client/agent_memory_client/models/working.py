@@ -18,7 +18,7 @@ from agent_memory_client.models._types import (
     WindowTokens,
     now,
 )
-from agent_memory_client.models.memories import MemoryStrategyConfig, SessionMemory
+from agent_memory_client.models.memories import Absent, MemoryStrategyConfig, SessionMemory
 from agent_memory_client.models.messages import MemoryMessage
 
 
@@ -29,34 +29,53 @@ class UpdateWorkingMemory(BaseModel):
     """
 
     messages: list[MemoryMessage] = Field(default_factory=list[MemoryMessage])
+    """The conversation, oldest first, all of it: it takes the place of what was stored."""
     memories: list[SessionMemory] = Field(default_factory=list[SessionMemory])
+    """Facts that are to become long-term memories."""
     data: JsonObject | None = None
+    """Any JSON object of the caller's own that belongs to the session."""
     context: FreeText | None = None
+    """The summary of what came before the messages."""
     user_id: OptionalIdentifier = None
+    """The user whose session it is; null for nobody's."""
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
+    """A count of tokens of the caller's own, which is given back as it is."""
     namespace: OptionalIdentifier = None
+    """The session's namespace, such as an application's name; null for none."""
     long_term_memory_strategy: MemoryStrategyConfig = Field(default_factory=MemoryStrategyConfig)
+    """How long-term memories are made of the session's messages."""
     ttl_seconds: Annotated[int, Field(ge=-MAX_TTL_SECONDS, le=MAX_TTL_SECONDS)] | None = None
+    """After how many seconds without a write the session ends; null keeps it until it is deleted, 0 or less ends it at
+    once."""
     last_accessed: Instant = Field(default_factory=now)
+    """When the session was last read or written."""
     created_at: Instant = Field(default_factory=now)
+    """When the session was made, now when not given."""
     updated_at: Instant = Field(default_factory=now)
+    """When the session was last written."""
 
 
 class WorkingMemory(UpdateWorkingMemory):
     """A session with its id, as programs hold it."""
 
     session_id: SessionIdentifier
+    """The session's id, without `/`."""
 
 
 class WorkingMemoryResponse(WorkingMemory):
     """A stored session.
 
+    `refused_memories` says, by id, why some of its memories did not become long-term memories; it is left out when there are none.
     The percentages (0 to 100) are None unless a model or a context window was named. `new_session` and `unsaved` are never
     sent by this server; programs written for older ones may read them.
     """
 
+    refused_memories: dict[str, str] | None = Absent
+    """Why some of its memories did not become long-term memories, by their ids; left out when there are none."""
     context_percentage_total_used: float | None = None
+    """How much of the context window its messages fill, from 0 to 100; null unless a model or a window was named."""
     context_percentage_until_summarization: float | None = None
+    """How near it is to being summarized, from 0 to 100; null unless a model or a window was named."""
     new_session: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
     unsaved: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
 
@@ -65,29 +84,42 @@ class UpdateDataRequest(BaseModel):
     """A JSON merge patch (RFC 7396) for a session's `data`: objects are merged, null removes a key, anything else replaces."""
 
     data: JsonObject
+    """A JSON merge patch (RFC 7396) of the session's data: objects are merged, null removes a key, anything else
+    replaces."""
     namespace: OptionalIdentifier = None
+    """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
+    """The user whose session it is; null for nobody's."""
 
 
 class WorkingMemoryRequest(BaseModel):
     """Which session a prompt is made from, and how large it may be. Any model name is accepted."""
 
     session_id: SessionIdentifier
+    """The session's id."""
     namespace: OptionalIdentifier = None
+    """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
+    """The user whose session it is; null for nobody's."""
     model_name: FreeText | None = None
+    """The model that the prompt is for, whose context window bounds it; any name."""
     context_window_max: WindowTokens | None = None
+    """That window in tokens; beats `model_name`."""
     long_term_memory_strategy: MemoryStrategyConfig | None = None
+    """Accepted and not used: a prompt makes no memories."""
 
 
 class SessionListResponse(BaseModel):
     """A page of session ids; `total` counts all that match."""
 
     sessions: list[str]
+    """The sessions' ids."""
     total: int
+    """How many sessions match, on all pages."""
 
 
 class HealthCheckResponse(BaseModel):
     """The process answers; `now` is its clock in epoch milliseconds."""
 
     now: int
+    """The process' clock, in milliseconds since 1970 UTC."""

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from tests.support.lookalike.answers import chat_answer, embed
 from tests.support.lookalike.faults import Script
+from tests.support.lookalike.limits import Context, tokens_of
 from tests.support.lookalike.scripted import Scripted
 
 MODEL_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
@@ -47,6 +48,7 @@ class Lookalike:
     requests: list[Recorded] = field(default_factory=list)
     script: Script = field(default_factory=Script)
     scripted: Scripted = field(default_factory=Scripted)
+    context: Context = field(default_factory=Context)
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
 
@@ -95,9 +97,10 @@ class Lookalike:
             self.script.add(kind, times, endpoint)
 
     def forget(self) -> None:
-        """Clears faults, scripted answers, counters and recorded requests."""
+        """Clears faults, scripted answers, the limit of the context, counters and recorded requests."""
         self.script.clear()
         self.scripted = Scripted()
+        self.context = Context()
         self.calls.clear()
         self.requests.clear()
 
@@ -131,8 +134,13 @@ def _app(state: Lookalike) -> FastAPI:
         return await _transport_fault(state, fault) or _rerank(body, fault)
 
     @app.get("/v1/models")
-    async def models() -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": "any-name", "object": "model", "created": 1, "owned_by": "tests"}]})
+    @app.get("/props")
+    @app.get("/api/v0/models")
+    @app.get("/api/ps")
+    @app.get("/info")
+    async def told(request: Request) -> Response:
+        answer = state.context.told(request.url.path)
+        return _error(404, "File Not Found") if answer is None else JSONResponse(answer)
 
     @app.post("/_faults")
     async def faults(request: Request) -> Response:
@@ -262,9 +270,13 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
     if state.script.rejects("ignore_response_format"):
         body = {key: value for key, value in body.items() if key != "response_format"}
     prompt = "\n".join(str(message.get("content")) for message in body.get("messages", []))
-    text: Any = state.scripted.answer(prompt) or chat_answer(body)
+    too_large = state.context.refusal(body)
+    if too_large is not None:
+        status, refused = too_large
+        return HTMLResponse(refused, status) if isinstance(refused, str) else JSONResponse(refused, status)
+    text, cut_off = state.context.cut(body, state.scripted.answer(prompt) or chat_answer(body))
     message: dict[str, Any] = {"role": "assistant", "content": text}
-    finish = "stop"
+    finish = "length" if cut_off else "stop"
     match fault:
         case "garbage":
             message["content"] = "{ this is not: JSON ]"
@@ -290,6 +302,9 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
             pass
     choices = [] if fault == "empty_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    if state.context.tokens is not None:
+        sent, said = state.context.sent(body), state.context.tokens - state.context.sent(body) if cut_off else tokens_of(text)
+        usage = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
     answer = {"id": "x", "object": "chat.completion", "created": 1, "model": body.get("model"), "choices": choices, "usage": usage}
     return JSONResponse(answer)
 

@@ -16,6 +16,7 @@ from agent_memory.prompts.extract import ExtractionAnswer, extract_messages
 from agent_memory.prompts.summarize import SummaryAnswer, summarize_messages
 from agent_memory.settings import Settings
 from tests.support.lookalike import Lookalike
+from tests.support.lookalike.server import _error  # pyright: ignore[reportPrivateUsage]
 
 MESSAGES = [PromptMessage(1, "user", "My dog Rex loves the river near Bonn.", datetime(2024, 3, 5, 12, tzinfo=UTC))]
 FACTS = extract_messages(MESSAGES)
@@ -247,3 +248,22 @@ async def test_keys_and_addresses(lookalike: Lookalike, at: At) -> None:
         await OpenAIChat.open(at(OPENAI_BASE_URL="localhost:8080/v1"))
     with pytest.raises(StartupError, match="cannot be sent"):
         await OpenAIChat.open(at(OPENAI_API_KEY="schlüssel"))
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("x", "request (7332 tokens) exceeds the context of key-value stores"),
+        ("context", "request (7332 tokens) exceeds the context of key-value stores"),
+        ("7332 tokens", "request (***) exceeds the context of key-value stores"),
+    ],
+)
+async def test_what_a_server_says_is_told_without_the_key_and_with_all_of_its_words(
+    lookalike: Lookalike, at: At, monkeypatch: pytest.MonkeyPatch, key: str, shown: str
+) -> None:
+    monkeypatch.setattr("tests.support.lookalike.server._chat_refusal", lambda *_: _error(400, shown.replace("***", key)))
+    chat = await OpenAIChat.open(at(OPENAI_API_KEY=key))
+    with pytest.raises(ModelAnswerInvalid) as refused:
+        await chat.text([ChatMessage("user", "hello")])
+    await chat.close()
+    assert shown in str(refused.value)

@@ -36,7 +36,7 @@ def message(**fields: Any) -> MemoryMessage:
     return MemoryMessage.model_validate({"role": "user", "content": "hi", **fields})
 
 
-@pytest.mark.parametrize("content", ["", " ", "\n\t\r ", "\u2003\u00a0"])
+@pytest.mark.parametrize("content", [" ", "\n\t\r ", "\u2003\u00a0"])
 def test_blank_content_is_refused(content: str) -> None:
     assert "must not be blank: give" in problems(MemoryMessage, role="user", content=content)["content"]
 
@@ -51,7 +51,7 @@ def test_lone_surrogates_are_refused_with_the_fix(content: str) -> None:
     assert "lone surrogate" in problems(MemoryMessage, role="user", content=content)["content"]
 
 
-@pytest.mark.parametrize("content", [None, 1, 1.5, True, ["a"], {"text": "a"}, b"a"])
+@pytest.mark.parametrize("content", [1, 1.5, True, {"text": "a"}, b"a"])
 def test_content_must_be_a_string(content: Any) -> None:
     assert problems(MemoryMessage, role="user", content=content)["content"] == "Input should be a valid string"
 
@@ -139,10 +139,6 @@ def test_what_was_given_can_be_told_from_what_was_made_up() -> None:
     assert message().model_fields_set == {"role", "content"}
     assert {"id", "created_at"} <= message(id="a", created_at=1).model_fields_set
     assert message().id != message().id
-
-
-def test_unknown_keys_of_a_message_are_ignored() -> None:
-    assert not hasattr(message(tool_calls=[]), "tool_calls")
 
 
 def test_an_append_takes_1_to_1000_messages() -> None:

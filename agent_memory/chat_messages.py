@@ -1,0 +1,164 @@
+"""Messages as chat APIs have them: what of one is counted, which call it answers, and where a session may be cut (pure)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+from agent_memory_client.models import MemoryMessage
+from agent_memory_client.models.chat import TEXT_PARTS
+
+# What a picture, a sound or a file costs a model, about; its bytes say nothing of that.
+MEDIA_TOKENS = 1000
+_MEDIA = re.compile(r"image|audio|video|file|document")
+_DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_=-]++")
+_SHORTEST_DATA = 512
+
+
+class Links(NamedTuple):
+    """The calls that a message makes and those that it answers, by the ids that its sender gave them."""
+
+    calls: Sequence[str]
+    answers: Sequence[str]
+
+
+class Linked(Protocol):
+    """A message in a session's order."""
+
+    @property
+    def links(self) -> Links | None:
+        """Its calls and answers; None for a message that is text alone."""
+        ...
+
+
+def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> Links:
+    """The calls and answers of a message: `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use` and `tool_result`."""
+    calls = [str(call["id"]) for call in _objects(fields.get("tool_calls")) if call.get("id")]
+    answers = [str(fields["tool_call_id"])] if fields.get("tool_call_id") else []
+    function = fields.get("function_call")
+    if isinstance(function, dict):
+        # Such calls have no id; the next answer of that name is theirs.
+        calls.append(f"function {cast('dict[str, Any]', function).get('name')}")
+    if role == "function" and fields.get("name"):
+        answers.append(f"function {fields['name']}")
+    for part in _objects(parts):
+        kind = str(part.get("type"))
+        if answered := part.get("tool_use_id"):
+            answers.append(str(answered))
+        elif kind.endswith("tool_use") and part.get("id"):
+            calls.append(str(part["id"]))
+        elif part.get("toolCallId"):
+            (answers if kind.endswith("result") else calls).append(str(part["toolCallId"]))
+    return Links(calls, answers)
+
+
+def _objects(values: Any) -> Iterator[dict[str, Any]]:
+    for value in cast("list[Any]", values) if isinstance(values, (list, tuple)) else ():
+        if isinstance(value, dict):
+            yield cast("dict[str, Any]", value)
+
+
+def lacks_calls(messages: Sequence[Linked]) -> bool:
+    """Whether a message answers a call that is not among those before it."""
+    known: set[str] = set()
+    for message in messages:
+        if (links := message.links) is not None:
+            known.update(links.calls)
+            if not known.issuperset(links.answers):
+                return True
+    return False
+
+
+def whole_from(messages: Sequence[Linked], start: int) -> int:
+    """The first place from `start` on at which messages can begin without parting a call from its answers.
+
+    Where the last call and its answers are longer than that, they are kept as a whole: the place before `start` at which they begin.
+    """
+    if start <= 0 or not any(message.links for message in messages):
+        return max(start, 0)
+    parted = _parted(messages)
+    return next(
+        (place for place in range(start, len(messages)) if not parted[place]),
+        next((place for place in range(start - 1, 0, -1) if not parted[place]), 0),
+    )
+
+
+Message = TypeVar("Message", bound=Linked)
+
+
+def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
+    """Of messages of which the last `fit` fit into a window those that show no answer without its call, as `whole_from`.
+
+    The second says that one is shown all the same, because its call stands before these messages (of `total`).
+    """
+    start = len(messages) - fit
+    if start <= 0:
+        return list(messages), False
+    place = whole_from(messages, start)
+    return list(messages[place:]), place == 0 and len(messages) < total and lacks_calls(messages)
+
+
+def _parted(messages: Sequence[Linked]) -> list[bool]:
+    """For each place whether beginning there parts an answer from its call, or begins with an answer whose call is not there."""
+    called: dict[str, int] = {}
+    steps = [0] * (len(messages) + 1)
+    for place, message in enumerate(messages):
+        if (links := message.links) is None:
+            continue
+        called.update(dict.fromkeys(links.calls, place))
+        if links.answers:
+            # From behind the first of these calls up to here.
+            steps[min(called.get(answer, place - 1) for answer in links.answers) + 1] += 1
+            steps[place + 1] -= 1
+    depth, parted = 0, list[bool]()
+    for step in steps[:-1]:
+        depth += step
+        parted.append(depth > 0)
+    return parted
+
+
+def counted(message: MemoryMessage) -> tuple[str, int]:
+    """What of a message a model reads as text, and the tokens of what it does not read as text."""
+    parts, fields = message.content_parts, message.own_fields
+    if not (parts or fields):
+        return message.content, 0
+    rest: list[Any] = [part for part in parts or () if not _is_text(part)]
+    rest += [{name: value} for name, value in fields.items() if value not in (None, "", [], {})]
+    if not rest:
+        return message.content, 0
+    media = [0]
+    shown = [_without_media(part, media) for part in rest]
+    texts = [json.dumps(part, ensure_ascii=False) for part in shown if part is not None]
+    return "\n".join([message.content, *texts]), media[0] * MEDIA_TOKENS
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and cast("Mapping[str, Any]", part).get("type") in TEXT_PARTS
+
+
+def _without_media(value: Any, found: list[int]) -> Any:
+    """A value without the bytes of what is no text, each of which is added to `found`. As deep as the wire models let it be."""
+    if isinstance(value, str):
+        if _is_data(value):
+            found[0] += 1
+            return ""
+        return value
+    if isinstance(value, list):
+        return [_without_media(item, found) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    known = cast("dict[str, Any]", value)
+    before = found[0]
+    shown = {name: _without_media(item, found) for name, item in known.items()}
+    kind = known.get("type")
+    if found[0] == before and isinstance(kind, str) and _MEDIA.search(kind) and not kind.startswith("file_"):
+        # A picture by its address or its id.
+        found[0] += 1
+    return shown
+
+
+def _is_data(text: str) -> bool:
+    return _DATA_URL.match(text) is not None or (len(text) >= _SHORTEST_DATA and _BASE64.fullmatch(text) is not None)

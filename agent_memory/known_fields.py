@@ -1,0 +1,224 @@
+"""Fields that nobody knows: a request that has one is read all the same, except where it nearly names whose data is meant.
+
+A `user_id` that is misspelled and ignored would open everybody's memories. Requests whose fields are all known cost nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, cast
+from urllib.parse import quote
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
+
+SCOPE_FIELDS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
+"""What says whose data is meant."""
+NARROWING = SCOPE_FIELDS | {
+    *("session", "topics", "entities", "created_at", "last_accessed", "event_date", "memory_type", "extraction_strategy"),
+    *("metadata", "slot", "category", "source_class", "filter", "min_trust"),
+}
+"""What narrows which data is meant, one way or another."""
+SENT_BACK = frozenset({"session_id"})
+"""What clients put into the body of a session beside the path, as the contract knows it: ignored and not spoken of."""
+
+MOST_NAMED = 1000
+_MOST_SHOWN = 20
+_LONGEST = 64
+
+
+class Unknown(NamedTuple):
+    """A field that is not known, by its path, and the known one that it nearly is."""
+
+    path: Sequence[str | int]
+    meant: str | None = None
+
+    @property
+    def why(self) -> str:
+        """What is wrong with it, and the fix."""
+        if self.meant is None:
+            return "is no field here (STRICT_FIELDS): remove it, or look for its right name"
+        return f"is no field here, it would be ignored: say {self.meant}"
+
+
+class UnknownFields(Exception):
+    """A request is refused for fields that are not known; `error` says what else does not fit."""
+
+    def __init__(self, fields: Sequence[Unknown], error: ValidationError | None = None) -> None:
+        super().__init__(f"{len(fields)} unknown fields")
+        self.fields = fields
+        self.error = error
+
+
+class FieldCheck:
+    """Reads values of a type. A value whose fields are all known is validated once; others twice more, to say which are not."""
+
+    def __init__(self, hint: Any) -> None:
+        self._hint = hint
+
+    @cached_property
+    def _plain(self) -> SchemaValidator:
+        validator = TypeAdapter(self._hint).validator
+        assert isinstance(validator, SchemaValidator)
+        return validator
+
+    @cached_property
+    def _strict(self) -> SchemaValidator:
+        return SchemaValidator(_changed(TypeAdapter(self._hint).core_schema, _forbidding), _use_prebuilt=False)
+
+    @cached_property
+    def _naming(self) -> tuple[SchemaValidator, Collection[str]]:
+        names: set[str] = set()
+        schema = _changed(TypeAdapter(self._hint).core_schema, lambda node: _naming(node, names))
+        return SchemaValidator(schema, _use_prebuilt=False), names
+
+    def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
+        """The value, and the fields that were ignored in it. Raises ValidationError, and UnknownFields for those that are refused."""
+        try:
+            return validate(self._strict), ()
+        except ValidationError as error:
+            many = error.error_count() > MOST_NAMED
+            if not many and all(found["type"] != "extra_forbidden" for found in _errors(error)):
+                raise
+            unknown = [Unknown((f"{error.error_count()} fields",))] if many else self._unknown(validate)
+        refused = [one for one in unknown if strict or one.meant is not None]
+        try:
+            value = validate(self._plain)
+        except ValidationError as error:
+            if refused:
+                raise UnknownFields(refused, error) from None
+            raise
+        if refused:
+            raise UnknownFields(refused)
+        return value, unknown
+
+    def _unknown(self, validate: Callable[[SchemaValidator], Any]) -> Sequence[Unknown]:
+        validator, models = self._naming
+        try:
+            validate(validator)
+        except ValidationError as found:
+            return [
+                Unknown([part for part in one["loc"] if part not in models], one.get("ctx", {}).get("meant") or None)
+                for one in _errors(found)
+                if one["type"] == "unknown_field"
+            ]
+        return ()
+
+
+def _errors(error: ValidationError) -> Sequence[Any]:
+    return error.errors(include_url=False, include_input=False)
+
+
+def _changed(node: Any, change: Callable[[dict[str, Any]], None]) -> Any:
+    """A copy of a schema whose models are changed."""
+    if isinstance(node, (list, tuple)):
+        parts = [_changed(part, change) for part in cast("Sequence[Any]", node)]
+        return tuple(parts) if isinstance(node, tuple) else parts
+    if not isinstance(node, dict):
+        return node
+    copy = {key: value if key == "metadata" else _changed(value, change) for key, value in cast("dict[str, Any]", node).items()}
+    if copy.get("type") == "model":
+        change(copy)
+    return copy
+
+
+def _fields_of(model: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of a model's fields, below the functions that are around it."""
+    inner = model["schema"]
+    while isinstance(inner, dict) and inner.get("type") != "model-fields":
+        inner = cast("dict[str, Any]", inner).get("schema")
+    return cast("dict[str, Any] | None", inner)
+
+
+def _behaviour(model: dict[str, Any]) -> str:
+    return model.get("config", {}).get("extra_fields_behavior", "ignore")
+
+
+def _forbidding(model: dict[str, Any]) -> None:
+    """Unknown fields, which are ignored, are refused; those that clients are known to send are read as anything."""
+    if _behaviour(model) != "ignore" or (fields := _fields_of(model)) is None:
+        return
+    model["config"] = {**model.get("config", {}), "extra_fields_behavior": "forbid"}
+    anything = core_schema.model_field(core_schema.with_default_schema(core_schema.any_schema(), default=None))
+    if {"messages", "memories", "context"} <= fields["fields"].keys():
+        fields["fields"] = dict.fromkeys(SENT_BACK, anything) | fields["fields"]
+
+
+def _naming(model: dict[str, Any], models: set[str]) -> None:
+    """Unknown fields are errors that say which known one they nearly are."""
+    models.add(model["cls"].__name__)
+    if _behaviour(model) == "allow" or (fields := _fields_of(model)) is None:
+        return
+    known = frozenset(cast("dict[str, Any]", fields["fields"]))
+    ignored = SENT_BACK if {"messages", "memories", "context"} <= known else frozenset[str]()
+
+    def refuse(name: str) -> str:
+        if name in ignored:
+            return name
+        raise PydanticCustomError("unknown_field", "is no field here", {"meant": nearest(name, known) or ""})
+
+    model["config"] = {**model.get("config", {}), "extra_fields_behavior": "allow"}
+    fields["extras_keys_schema"] = core_schema.no_info_plain_validator_function(refuse)
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The known name of whose data is meant, or which, that an unknown one nearly is: without case, `_` and `_id`, or by two letters."""
+    if len(name) > 2 * _LONGEST:
+        return None
+    return _nearest(name, frozenset(known))
+
+
+@lru_cache(maxsize=4096)
+def _nearest(name: str, known: frozenset[str]) -> str | None:
+    bare = _bare(name)
+    candidates = sorted(NARROWING & known)
+    for one in candidates:
+        if bare == _bare(one):
+            return one
+    written = name.lower()
+    for one in candidates:
+        # Another letter of a short word makes another word.
+        if written == f"{one}s" or (len(one) >= 6 and abs(len(written) - len(one)) <= 2 and _distance(written, one) <= 2):
+            return one
+    return None
+
+
+def _bare(name: str) -> str:
+    """A name without case, separators and a last `id`."""
+    letters = name.lower().replace("-", "_")
+    return (letters.removesuffix("_id") if letters.endswith("_id") else _without_id(name, letters)).replace("_", "")
+
+
+def _without_id(name: str, letters: str) -> str:
+    """As `userId` and `userid` spell it."""
+    words = {one.removesuffix("_id") for one in SCOPE_FIELDS if one.endswith("_id")}
+    return letters[:-2] if letters.endswith("id") and letters[:-2].rstrip("_") in words else letters
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters must be put in, taken out or replaced."""
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, start=1):
+        before, row[0] = row[0], place
+        for at, wanted in enumerate(other, start=1):
+            before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (letter != wanted))
+    return row[-1]
+
+
+def narrows(field: Unknown) -> bool:
+    """Whether a field that is not known says, or nearly says, whose data is meant."""
+    name = field.path[-1]
+    return isinstance(name, str) and (name in SCOPE_FIELDS or nearest(name, SCOPE_FIELDS) is not None)
+
+
+def narrowing_nothing(field: Unknown) -> Unknown:
+    """Such a field, where something is deleted."""
+    return Unknown(field.path, "with the operation's own parameters what is to be deleted, since this one would not narrow it")
+
+
+def shown(fields: Iterable[Unknown]) -> str:
+    """The names of ignored fields, each once and without the places in lists, as plain ASCII."""
+    names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in one.path if isinstance(part, str)) for one in fields)
+    told = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
+    return ", ".join([*told, "..."] if len(names) > _MOST_SHOWN else told)

@@ -1,0 +1,102 @@
+"""Asking a model server how large a request it takes, in the ways of those servers that tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+Look = Callable[[str], Awaitable[Any]]
+"""Gets an address' JSON, None when there is none."""
+
+# What a model of a list may say of itself, best first. Not: what it was trained with (`n_ctx_train`), which servers seldom serve.
+_FIELDS = ("max_model_len", "context_length", "context_window", "loaded_context_length", "max_context_length", "context_size")
+# So much Ollama gives a model on most machines, until it is loaded and says more.
+_OLLAMA_DEFAULT = 4096
+# Nothing but names is told there.
+_SILENT_HOSTS = frozenset({"api.openai.com"})
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The tokens that a server takes; `guess` when it only points to a limit."""
+
+    tokens: int
+    guess: bool = False
+
+
+def tells(base_url: str) -> bool:
+    """Whether it is worth asking the server at an address."""
+    return (urlsplit(base_url).hostname or "").lower() not in _SILENT_HOSTS
+
+
+async def ask(look: Look, base_url: str, model: str) -> Served | None:
+    """What the server of `model` tells of the context that it serves, None when it tells nothing. `look` raises nothing."""
+    base = base_url.split("?", 1)[0].rstrip("/")
+    root = base.removesuffix("/v1")
+    entry = _entry(await look(f"{base}/models"), model)
+    tokens = _of_entry(entry)
+    if tokens is not None:
+        return Served(tokens)
+    for path, read in (("/props", _of_props), ("/api/v0/models", _of_lm_studio), ("/api/ps", _of_ollama), ("/info", _of_tgi)):
+        served = read(await look(root + path), model)
+        if served is not None:
+            return served
+    return None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    return [_dict(item) for item in cast("list[Any]", value)] if isinstance(value, list) else []
+
+
+def _entry(listed: Any, model: str) -> dict[str, Any]:
+    """The model's entry; the only one of a server that answers under any name."""
+    entries = _list(_dict(listed).get("data")) or _list(listed)
+    for entry in entries:
+        if model in (entry.get("id"), entry.get("name"), entry.get("root")) or model in (entry.get("aliases") or ()):
+            return entry
+    return entries[0] if len(entries) == 1 else {}
+
+
+def _of_entry(entry: dict[str, Any]) -> int | None:
+    served = _number(_dict(entry.get("meta")).get("n_ctx"))
+    return served or next((value for name in _FIELDS if (value := _number(entry.get(name))) is not None), None)
+
+
+def _of_props(answer: Any, _: str) -> Served | None:
+    """llama.cpp: what one of its slots has."""
+    tokens = _number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
+    return Served(tokens) if tokens else None
+
+
+def _of_lm_studio(answer: Any, model: str) -> Served | None:
+    """LM Studio: what the model is loaded with, which is not what it could have."""
+    tokens = _number(_entry(answer, model).get("loaded_context_length"))
+    return Served(tokens) if tokens else None
+
+
+def _of_ollama(answer: Any, model: str) -> Served | None:
+    """Ollama: what the model is loaded with. It cuts longer prompts without a word, so little is thought of one that is not loaded."""
+    if not isinstance(_dict(answer).get("models"), list):
+        return None
+    names = {model, f"{model}:latest"}
+    for entry in _list(_dict(answer)["models"]):
+        if names & {entry.get("name"), entry.get("model")}:
+            tokens = _number(entry.get("context_length"))
+            return Served(tokens) if tokens else Served(_OLLAMA_DEFAULT, guess=True)
+    return Served(_OLLAMA_DEFAULT, guess=True)
+
+
+def _of_tgi(answer: Any, _: str) -> Served | None:
+    """Text Generation Inference."""
+    tokens = _number(_dict(answer).get("max_total_tokens"))
+    return Served(tokens) if tokens else None

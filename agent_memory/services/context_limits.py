@@ -1,0 +1,41 @@
+"""Before and after work with a language model: how large a request it takes is asked of its server and of what other workers learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from agent_memory.llm.base import ChatModel
+from agent_memory.llm.context import KNOWN_SECONDS
+from agent_memory.storage.context_limits import ContextLimitStore
+
+# What another worker has just learned is known here after so long.
+_LOOK_SECONDS = 30.0
+_MOST_MODELS = 1000
+
+
+class ContextLimits:
+    """For background work only: nobody who waits for an answer waits for this."""
+
+    def __init__(self, store: ContextLimitStore, clock: Callable[[], float] = monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self._look_at: dict[tuple[str, str], float] = {}
+
+    async def refresh(self, chat: ChatModel) -> None:
+        """Brings what is known of the model's context up to date. Raises RedisUnavailable."""
+        place = (chat.context.where, chat.context.model)
+        if self._clock() >= self._look_at.get(place, 0.0):
+            if len(self._look_at) >= _MOST_MODELS:
+                self._look_at.clear()
+            self._look_at[place] = self._clock() + _LOOK_SECONDS
+            learned = await self._store.get(*place)
+            if learned is not None:
+                chat.context.recall(learned.tokens, learned.seconds)
+        await chat.ask_context()
+
+    async def keep(self, chat: ChatModel) -> None:
+        """Tells other workers what a refusal has just taught this one. Raises RedisUnavailable."""
+        limit = chat.context.limit
+        if limit.source == "learned":
+            await self._store.put(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)

@@ -1,0 +1,58 @@
+"""How large a request a model takes, as workers learned it from its refusals: shared among processes until it may be out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+
+from agent_memory.storage.cluster import find_places
+from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.keys import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedLimit:
+    """Tokens of prompt and answer together, and for how many seconds more that is believed."""
+
+    tokens: int
+    seconds: float
+
+
+class ContextLimitStore:
+    """One key for each model at each server."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def put(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
+        """Remembers what was learned."""
+        with redis_errors():
+            await self._client.set(self._keys.context_limit(where, model), str(tokens), px=max(int(seconds * 1000), 1))
+
+    async def get(self, where: str, model: str) -> LearnedLimit | None:
+        """What was learned lately, None for nothing."""
+        key = self._keys.context_limit(where, model)
+
+        def build(pipe: Pipeline) -> None:
+            pipe.get(key)
+            pipe.pttl(key)
+
+        tokens, left = await read(self._client, build)
+        return None if tokens is None or left <= 0 else LearnedLimit(int(tokens), left / 1000)
+
+
+async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
+    """The least that was learned in any bucket of a Redis. Makes nothing. Raises StartupError and RedisUnavailable."""
+    found: list[LearnedLimit] = []
+    for place, keys in zip(await find_places(url, buckets, shown="Redis", command_timeout=command_timeout), buckets, strict=True):
+        client = place.connect(pool_size=1, command_timeout=command_timeout)
+        try:
+            learned = await ContextLimitStore(client, keys).get(where, model)
+        finally:
+            await client.aclose()
+        found += [] if learned is None else [learned]
+    return min(found, key=lambda one: one.tokens, default=None)

@@ -1,0 +1,174 @@
+"""Two checkouts of the server beside each other: `python -m benchmarks versions BEFORE [AFTER]`, each with a store of its own.
+
+Both run at the same time and are measured in turns, so that a machine whose speed changes weighs on both alike. What counts is the ratio
+of each pair of series, and of the pairs' ratios the median with its upper bound. Every question is asked once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.http import connect, request
+from benchmarks.meter import Meter
+from benchmarks.preload import memory
+from benchmarks.report import table
+from benchmarks.scenarios import Operation, Scenarios
+from benchmarks.series import measure
+from benchmarks.stack import Stack, running
+
+Say = Callable[[str], None]
+
+OPERATIONS = ("put 4", "append to 100", "create 20", "search, new query", "prompt, new query")
+TOGETHER = "all together"
+_CREATED_AT_ONCE = 100
+_FIGURES = ("cpu", "p50")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured."""
+
+    memories: int = 10_000
+    pairs: int = 9
+    requests: int = 160
+    concurrency: Sequence[int] = (1, 8)
+    operations: Sequence[str] = OPERATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    stack: Stack
+    meter: Meter
+    operations: Sequence[Operation]
+
+
+async def compare(before: Path, after: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
+    """A row for each operation and concurrency: both figures, and the median ratio and its upper bound.
+
+    Each checkout must have its environment (`make dev`). Raises RuntimeError when one does not start.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="agent-memory-versions-"))
+    try:
+        async with AsyncExitStack() as beside:
+            versions: list[_Version] = []
+            for name, checkout in (("before", before), ("after", after)):
+                say(f"{name}: {checkout}: {plan.memories:,} memories")
+                stack = await beside.enter_async_context(_filled(folder / name, checkout, plan.memories))
+                versions.append(await _ready(stack, plan))
+            return await _pairs(versions, plan, say)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _filled(folder: Path, checkout: Path, memories: int) -> Any:
+    command = [str(checkout.resolve() / ".venv" / "bin" / "agent-memory")]
+    return running(folder, workers=0, command=command, fill=lambda base: _fill(base, memories))
+
+
+async def _fill(base: str, memories: int) -> None:
+    """Creates the memories over HTTP, and waits until each batch is embedded: how a version stores them is its own affair."""
+    connection = await connect(base)
+    for first in range(0, memories, _CREATED_AT_ONCE):
+        batch = [memory(number).model_dump(mode="json", exclude_unset=True) for number in range(first, first + _CREATED_AT_ONCE)]
+        body = json.dumps({"memories": batch, "deduplicate": False}).encode()
+        last = first + _CREATED_AT_ONCE >= memories
+        await connection.expect(request("POST", f"/v1/long-term-memory/{'?wait=20' if last else ''}", body))
+    connection.close()
+
+
+async def _ready(stack: Stack, plan: Plan) -> _Version:
+    scenarios = Scenarios("v", plan.memories)
+    await scenarios.prepare(stack.apis[0])
+    chosen = [operation for operation in scenarios.operations() if operation.name in plan.operations]
+    return _Version(stack, Meter(stack.pids), chosen)
+
+
+async def _pairs(versions: Sequence[_Version], plan: Plan, say: Say) -> list[dict[str, Any]]:
+    figures: dict[tuple[str, int], list[list[dict[str, float]]]] = {}
+    for concurrency in plan.concurrency:
+        offset = 0
+        for pair in range(plan.pairs):
+            for index, operation in enumerate(versions[0].operations):
+                warm = min(operation.warm, 10) if pair else operation.warm
+                series = {"requests": plan.requests, "concurrency": concurrency, "offset": offset + (concurrency << 24), "warm": warm}
+                rows: list[dict[str, float]] = [{}, {}]
+                # Who comes first is the second in the next pair.
+                for turn in (0, 1) if (pair + index) % 2 == 0 else (1, 0):
+                    version = versions[turn]
+                    found = await measure(version.stack.apis[0], version.operations[index], version.meter, **series)
+                    rows[turn] = {"cpu": found["cpu_per_1000"]["api"], "p50": found["p50_ms"]}
+                figures.setdefault((operation.name, concurrency), []).append(rows)
+            offset += plan.requests + 200
+            say(f"pair {pair + 1} of {plan.pairs} at {concurrency} at a time")
+        figures[TOGETHER, concurrency] = _together([figures[name, concurrency] for name, many in figures if many == concurrency])
+    return [row(name, concurrency, pairs) for (name, concurrency), pairs in figures.items()]
+
+
+def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> list[list[dict[str, float]]]:
+    """Pair by pair the geometric mean over the operations, so that no operation weighs more because it takes longer."""
+    return [
+        [{figure: math.exp(math.fsum(math.log(rows[turn][figure]) for rows in pair) / len(pair)) for figure in _FIGURES} for turn in (0, 1)]
+        for pair in zip(*operations, strict=True)
+    ]
+
+
+def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
+    """The figures of one operation: medians before and after, the median of the pairs' ratios and its upper bound."""
+    found: dict[str, Any] = {"operation": name, "concurrency": concurrency, "pairs": len(pairs)}
+    for figure in _FIGURES:
+        ratios = [after[figure] / before[figure] for before, after in pairs]
+        found[figure] = {
+            "before": median(before[figure] for before, _ in pairs),
+            "after": median(after[figure] for _, after in pairs),
+            "ratio": median(ratios),
+            "upper": upper_bound(ratios),
+        }
+    return found
+
+
+def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
+    """The one-sided upper confidence bound of the median: an order statistic, by the binomial distribution of how many lie below it.
+
+    (Conover, "Practical Nonparametric Statistics", 3rd edition, 3.2.) With too few values for the confidence it is infinite.
+    """
+    count = len(values)
+    above = 0.0
+    for rank in range(count, 0, -1):
+        above += math.comb(count, rank) / 2**count
+        if above > 1 - confidence:
+            return sorted(values)[rank] if rank < count else math.inf
+    return math.inf
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a table."""
+    head = [
+        "operation",
+        "at one time",
+        "CPU s/1,000 before",
+        "after",
+        "ratio",
+        "95 % bound",
+        "p50 ms before",
+        "after",
+        "ratio",
+        "95 % bound",
+    ]
+    cells = [
+        [
+            each["operation"],
+            each["concurrency"],
+            *(f"{each[figure][part]:.2f}" for figure in _FIGURES for part in ("before", "after", "ratio", "upper")),
+        ]
+        for each in rows
+    ]
+    return table(head, cells)

@@ -1,0 +1,134 @@
+"""The shape of messages in chat APIs: content as text, as a list of parts or none at all, and fields such as `tool_calls` beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+from pydantic import TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from agent_memory_client.models._types import FreeText, check_json
+
+NoContent: TypeAlias = Literal["null", "missing"]
+"""Why a message has no content: it was `null`, or was not sent."""
+
+TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
+"""The types of parts whose `text` is what the message says."""
+
+_PART = 'must be an object with a type, such as {"type": "text", "text": "…"}'
+_NOTHING = "must not be {what} in a message that holds nothing else: give text, a list of parts, or tool_calls"
+
+_TEXT: TypeAdapter[str] = TypeAdapter(FreeText)
+
+
+def _text_or_parts(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """A text as `FreeText`; a list or None is left to `chat_content`, which sees the whole message."""
+    return value if value is None or isinstance(value, list) else check(value)
+
+
+Content: TypeAlias = Annotated[
+    FreeText,
+    WrapValidator(_text_or_parts),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object", "additionalProperties": True}}, {"type": "null"}]}
+    ),
+]
+"""What a message says. A model always holds a string; a list of parts and null are taken, too."""
+
+
+def text_of_parts(parts: Iterable[Any]) -> str:
+    """The texts of a list of parts, a line each; pictures, sound, files, thoughts, calls and their answers have none."""
+    return "\n".join(text for text in map(_text_of_part, parts) if text.strip())
+
+
+def _text_of_part(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return ""
+    known = cast("Mapping[str, Any]", part)
+    return str(known["text"]) if known.get("type") in TEXT_PARTS else ""
+
+
+def chat_content(
+    content: Any, given: bool, parts: list[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]
+) -> tuple[str, list[Any] | None, NoContent | None]:
+    """The text, the parts and why there is no content, of what a message was given. Raises ValidationError that names the field.
+
+    `parts` and `reason` are what an answer of the server shows beside the text; they must say the same as `content`.
+    """
+    for name, value in fields.items():
+        _check_json({name: value}, name)
+    if isinstance(content, list):
+        parts, reason = cast("list[Any]", content), None
+        content = _checked_text(parts, "content")
+    elif content is None or not given:
+        # An answer that was put back says itself why it has none.
+        reason = "null" if given else reason or "missing"
+        content = ""
+    elif parts is not None:
+        if _checked_text(parts, "content_parts") != content:
+            raise _refusal("content_parts", "parts_differ", "says something else than content: leave one of the two out")
+    elif reason is not None and content:
+        raise _refusal("no_content", "content_given", "must not be given with content: leave one of the two out")
+    if not content or content.isspace():
+        _check_not_empty(content, parts, reason, fields)
+    return content, parts, reason
+
+
+def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]) -> None:
+    """A message without text has parts, or a field that says something. The empty text alone is left to the server.
+
+    Programs that know texts only read such a message as "" and put it back like that; the server knows whether it holds the rest.
+    """
+    if parts or any(value not in (None, "", [], {}) for name, value in fields.items() if name != "name"):
+        return
+    if parts is not None:
+        raise _refusal("content", "content_nothing", _NOTHING.format(what="an empty list"))
+    if reason == "null":
+        raise _refusal("content", "content_nothing", _NOTHING.format(what="null"))
+    if reason == "missing":
+        raise ValidationError.from_exception_data("message", [InitErrorDetails(type="missing", loc=("content",), input=None)])
+    if content:
+        raise _refusal("content", "string_blank", "must not be blank: give at least one character that is not white space")
+
+
+def _checked_text(parts: list[Any], field: str) -> str:
+    """The text of a list of parts. Raises ValidationError for what is no part, no JSON, or no text."""
+    _check_json({field: parts}, field)
+    for place, part in enumerate(parts):
+        if not isinstance(part, dict):
+            raise _refusal((field, place), "content_part", _PART)
+        known = cast("dict[str, Any]", part)
+        if known.get("type") in TEXT_PARTS:
+            _check_text(known.get("text"), (field, place, "text"))
+    return text_of_parts(parts)
+
+
+def _check_text(text: Any, loc: tuple[str | int, ...]) -> None:
+    try:
+        _TEXT.validate_python(text)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)[0]
+        known = found["type"] in ("string_type", "missing")
+        kind = found["type"] if known else PydanticCustomError(found["type"], found["msg"])  # pyright: ignore[reportArgumentType]
+        raise ValidationError.from_exception_data("message", [InitErrorDetails(type=kind, loc=loc, input=None)]) from None
+
+
+def _check_json(value: dict[str, Any], field: str) -> None:
+    try:
+        check_json(value)
+    except PydanticCustomError as error:
+        raise ValidationError.from_exception_data("message", [InitErrorDetails(type=error, loc=(field,), input=None)]) from None
+
+
+def _refusal(loc: str | tuple[str | int, ...], kind: str, message: str) -> ValidationError:
+    place = (loc,) if isinstance(loc, str) else loc
+    error = PydanticCustomError(kind, message)  # pyright: ignore[reportArgumentType]
+    return ValidationError.from_exception_data("message", [InitErrorDetails(type=error, loc=place, input=None)])
+
+
+def as_sent(content: str, parts: list[Any] | None, reason: str | None) -> dict[str, Any]:
+    """The `content` as it was sent: the text, the list of parts, null, or none."""
+    if parts is not None:
+        return {"content": parts}
+    return {} if reason == "missing" else {"content": None if reason == "null" else content}

@@ -1,0 +1,53 @@
+"""Long texts cost who sends them, and keep nobody else waiting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.heartbeat import heartbeat
+
+# Seconds of CPU in one piece. Megabytes of JSON take some tenths on a slow machine; what is refused here took many seconds.
+_MOST = 2.5
+_TWO_MEGABYTES = 2_000_000
+
+
+def long_text(part: str, size: int = _TWO_MEGABYTES) -> str:
+    return (part * (size // len(part) + 1))[:size]
+
+
+def body_of(path: str, text: str) -> dict[str, Any]:
+    if path.endswith("/search"):
+        return {"text": text, "user_id": {"eq": "long"}}
+    return {"query": text, "session": {"session_id": "long", "user_id": "long"}, "long_term_search": True, "max_tokens": 5000}
+
+
+@pytest.mark.parametrize("part", ["from may to ", "ferry ", "_", '"a '])
+@pytest.mark.parametrize("path", ["/v1/long-term-memory/search", "/v1/memory/prompt"])
+async def test_a_long_query_is_answered_and_keeps_nobody_waiting(live: httpx.AsyncClient, path: str, part: str) -> None:
+    body = body_of(path, long_text(part))
+    await live.put("/v1/working-memory/long", json={"messages": [{"role": "user", "content": "hello"}], "user_id": "long"})
+    async with heartbeat() as beat:
+        answer = await live.post(path, json=body)
+    assert answer.status_code == 200
+    assert beat.longest < _MOST
+
+
+async def test_long_messages_keep_nobody_waiting(live: httpx.AsyncClient) -> None:
+    messages = [{"role": "user", "content": long_text("from may to ferry. ", 500_000)}]
+    body = {"messages": messages, "context": long_text("a1-", 3_000_000)}
+    async with heartbeat() as beat:
+        answer = await live.put("/v1/working-memory/long-message", json=body)
+    assert answer.status_code == 200
+    assert beat.longest < _MOST
+
+
+async def test_many_long_memories_keep_nobody_waiting(live: httpx.AsyncClient) -> None:
+    text = long_text("ignore the key and password of ferry 12. ", 60_000)
+    body = {"memories": [{"id": f"long-{number}", "text": f"{number} {text}"} for number in range(110)]}
+    async with heartbeat() as beat:
+        answer = await live.post("/v1/long-term-memory/", json=body)
+    assert answer.status_code == 200
+    assert beat.longest < _MOST

@@ -1,0 +1,182 @@
+"""Procedural memories for callers that know them, and for programs of the archived server, which do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from ulid import ULID
+
+KNOWS = {"X-Agent-Memory-Types": "procedural"}
+HOW = "To descale the espresso machine, run citric acid through it twice."
+FACT = "The espresso machine stands beside the window."
+
+
+class Space:
+    """A namespace of its own with one procedural and one semantic memory, `how` and `fact` among its ids."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+        self.name = f"types-{ULID()}"
+        self.how, self.fact = f"how-{self.name}", f"fact-{self.name}"
+
+    async def fill(self) -> None:
+        records = [
+            {"id": self.how, "text": HOW, "memory_type": "procedural", "namespace": self.name, "user_id": "ada"},
+            {"id": self.fact, "text": FACT, "memory_type": "semantic", "namespace": self.name, "user_id": "ada"},
+        ]
+        answer = await self.client.post("/v1/long-term-memory/", json={"memories": records})
+        assert answer.status_code == 200, answer.text
+
+    async def search(self, headers: dict[str, str] | None = None, **body: Any) -> dict[str, str]:
+        """The types of the memories that a search finds, by their ids without the namespace."""
+        asked = {"text": "espresso machine", "namespace": {"eq": self.name}, **body}
+        answer = await self.client.post("/v1/long-term-memory/search", json=asked, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return self._types(answer.json()["memories"])
+
+    async def prompt(self, headers: dict[str, str] | None = None, **search: Any) -> dict[str, str]:
+        asked = {"query": "espresso machine", "long_term_search": {"namespace": {"eq": self.name}, **search}}
+        answer = await self.client.post("/v1/memory/prompt", json=asked, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return self._types(answer.json()["long_term_memories"])
+
+    async def type_of(self, memory_id: str, headers: dict[str, str] | None = None) -> str:
+        answer = await self.client.get(f"/v1/long-term-memory/{memory_id}", headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["memory_type"]
+
+    async def session(self, method: str, headers: dict[str, str] | None = None, **body: Any) -> list[dict[str, Any]]:
+        """The memories that an answer shows of the session `s`."""
+        where = {"params": {"namespace": self.name}} if method == "GET" else {"json": {"namespace": self.name, **body}}
+        answer = await self.client.request(method, "/v1/working-memory/s", headers=headers, **where)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["memories"]
+
+    def _types(self, memories: list[dict[str, Any]]) -> dict[str, str]:
+        return {memory["id"].removesuffix(f"-{self.name}"): memory["memory_type"] for memory in memories}
+
+
+@pytest.fixture
+async def space(live: httpx.AsyncClient) -> Space:
+    space = Space(live)
+    await space.fill()
+    return space
+
+
+async def test_by_default_it_is_shown_as_semantic(space: Space) -> None:
+    shown = {"how": "semantic", "fact": "semantic"}
+    assert await space.search() == shown
+    assert await space.search(text=None) == shown
+    assert await space.prompt() == shown
+    assert await space.type_of(space.how) == "semantic"
+
+
+async def test_who_sends_the_header_sees_it(space: Space) -> None:
+    shown = {"how": "procedural", "fact": "semantic"}
+    assert await space.search(KNOWS) == shown
+    assert await space.search(KNOWS, text=None) == shown
+    assert await space.prompt(KNOWS) == shown
+    assert await space.type_of(space.how, KNOWS) == "procedural"
+    assert await space.type_of(space.how, {"X-Agent-Memory-Types": "future, Procedural"}) == "procedural"
+
+
+async def test_a_header_with_other_types_only_changes_nothing(space: Space) -> None:
+    assert await space.type_of(space.how, {"X-Agent-Memory-Types": "future"}) == "semantic"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"memory_type": {"eq": "procedural"}},
+        {"memory_type": {"any": ["procedural", "episodic"]}},
+        {"memory_type": {"in_": ["procedural"]}},
+        {"memory_type": {"ne": "semantic", "none": ["message"], "any": ["procedural"]}},
+        {"filter": {"or": [{"memory_type": {"eq": "procedural"}}, {"topics": {"eq": "none"}}]}},
+        {"filter": {"not": {"not": {"memory_type": {"eq": "procedural"}}}}},
+    ],
+)
+async def test_who_names_it_in_a_filter_sees_it(space: Space, named: dict[str, Any]) -> None:
+    assert await space.search(**named) == {"how": "procedural"}
+    assert await space.prompt(**named) == {"how": "procedural"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "by_default", "knowing"),
+    [
+        ({"memory_type": {"eq": "semantic"}}, {"how", "fact"}, {"fact"}),
+        ({"memory_type": {"any": ["episodic", "semantic"]}}, {"how", "fact"}, {"fact"}),
+        ({"memory_type": {"in_": ["semantic"], "eq": "semantic"}}, {"how", "fact"}, {"fact"}),
+        ({"memory_type": {"all": ["semantic"]}}, {"how", "fact"}, {"fact"}),
+        ({"memory_type": {"ne": "semantic"}}, set(), {"how"}),
+        ({"memory_type": {"not_eq": "semantic"}}, set(), {"how"}),
+        ({"memory_type": {"not_in": ["semantic", "episodic"]}}, set(), {"how"}),
+        ({"memory_type": {"any": ["semantic"], "none": ["semantic"]}}, set(), set()),
+        ({"memory_type": {"ne": "episodic"}}, {"how", "fact"}, {"how", "fact"}),
+        ({"memory_type": {"eq": "episodic"}}, set(), set()),
+        ({"filter": {"memory_type": {"eq": "semantic"}}}, {"how", "fact"}, {"fact"}),
+        ({"filter": {"and": [{"not": {"memory_type": {"eq": "semantic"}}}]}}, set(), {"how"}),
+        ({"filter": {"or": [{"memory_type": {"ne": "semantic"}}, {"memory_type": {"eq": "message"}}]}}, set(), {"how"}),
+    ],
+)
+async def test_a_filter_means_what_its_caller_is_shown(
+    space: Space, wanted: dict[str, Any], by_default: set[str], knowing: set[str]
+) -> None:
+    assert set(await space.search(**wanted)) == by_default
+    assert set(await space.search(KNOWS, **wanted)) == knowing
+
+
+async def test_explain_looks_where_the_search_of_its_caller_looks(space: Space) -> None:
+    body = {
+        "memory_id": space.how,
+        "search": {"text": "espresso", "namespace": {"eq": space.name}, "memory_type": {"eq": "semantic"}},
+    }
+    by_default = (await space.client.post("/v1/long-term-memory/explain", json=body)).json()
+    knowing = (await space.client.post("/v1/long-term-memory/explain", json=body, headers=KNOWS)).json()
+    assert (by_default["reason"], knowing["reason"]) == ("returned", "filtered")
+
+
+async def test_the_type_that_was_shown_sent_back_changes_nothing(space: Space) -> None:
+    path = f"/v1/long-term-memory/{space.how}"
+    before = (await space.client.get(path, headers=KNOWS)).json()
+    answer = await space.client.patch(path, json={"memory_type": "semantic"})
+    assert (answer.status_code, answer.json()["memory_type"]) == (200, "semantic")
+    after = (await space.client.get(path, headers=KNOWS)).json()
+    assert {**after, "last_accessed": None, "access_count": None} == {**before, "last_accessed": None, "access_count": None}
+
+
+async def test_the_rest_of_such_a_patch_is_done(space: Space) -> None:
+    path = f"/v1/long-term-memory/{space.how}"
+    answer = await space.client.patch(path, json={"memory_type": "semantic", "topics": ["coffee"]})
+    assert (answer.json()["memory_type"], answer.json()["topics"]) == ("semantic", ["coffee"])
+    after = (await space.client.get(path, headers=KNOWS)).json()
+    assert (after["memory_type"], after["topics"]) == ("procedural", ["coffee"])
+
+
+@pytest.mark.parametrize(
+    ("headers", "given", "kept"), [(KNOWS, "semantic", "semantic"), ({}, "episodic", "episodic"), ({}, "procedural", "procedural")]
+)
+async def test_another_type_is_a_change(space: Space, headers: dict[str, str], given: str, kept: str) -> None:
+    answer = await space.client.patch(f"/v1/long-term-memory/{space.how}", json={"memory_type": given}, headers=headers)
+    assert answer.json()["memory_type"] == given
+    assert await space.type_of(space.how, KNOWS) == kept
+
+
+async def test_memories_of_a_session_are_shown_alike(space: Space) -> None:
+    memory = {"id": f"own-{space.name}", "text": "To open the shed, lift the latch.", "memory_type": "procedural"}
+    await space.session("PUT", KNOWS, memories=[memory])
+    assert [one["memory_type"] for one in await space.session("GET")] == ["semantic"]
+    assert [one["memory_type"] for one in await space.session("GET", KNOWS)] == ["procedural"]
+
+
+async def test_a_session_that_is_sent_back_as_it_was_shown_keeps_its_types(space: Space) -> None:
+    memory = {"id": f"own-{space.name}", "text": "To open the shed, lift the latch.", "memory_type": "procedural"}
+    await space.session("PUT", KNOWS, memories=[memory])
+    messages = [{"role": "user", "content": "Hello"}]
+    stored = await space.session("PUT", memories=await space.session("GET"), messages=messages)
+    assert [one["memory_type"] for one in stored] == ["semantic"]
+    assert [one["memory_type"] for one in await space.session("GET", KNOWS)] == ["procedural"]
+    changed = await space.session("PUT", memories=[{**memory, "memory_type": "episodic"}])
+    assert [one["memory_type"] for one in changed] == ["episodic"]
+    assert [one["memory_type"] for one in await space.session("GET", KNOWS)] == ["episodic"]

@@ -1,0 +1,233 @@
+"""Commands speak to the server or the store that is meant: they say which on stderr, and begin no store of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+from ulid import ULID
+
+from agent_memory.settings import load_settings
+from tests.support.cli import agent_memory
+from tests.support.processes import running
+from tests.support.stack import stack
+
+LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+OPERATOR = "operator-of-the-tests-01"
+# All commands that look into a store or a server, but for those that run one.
+COMMANDS = [
+    ["token", "add", "-d", "x"],
+    ["token", "list"],
+    ["token", "show", "x"],
+    ["token", "remove", "x", "--force"],
+    ["token", "rotate", "x"],
+    ["rebuild-index"],
+    ["search", "x"],
+    ["delete", "memory", "x", "--force"],
+    ["delete", "session", "x", "--force"],
+    ["export", "ada"],
+    ["import", "export.jsonl"],
+    ["purge", "--session-id", "s"],
+    ["schedule-task", "compact_long_term_memories"],
+]
+ASKING = [["health"], ["jobs", "list"], ["jobs", "show", "x"], ["explain", "x", "y"]]
+NAMES = [" ".join(words[:2]) for words in COMMANDS]
+
+Run = Callable[..., Awaitable[subprocess.CompletedProcess[str]]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where commands run: with an export of nobody's."""
+    header = {"kind": "header", "format": "agent-memory-export", "version": 1, "user_id": "ada"}
+    (tmp_path / "export.jsonl").write_text(json.dumps(header) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path) -> Run:
+    """Runs a command in that folder, in a thread."""
+
+    async def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return await asyncio.to_thread(agent_memory, *words, cwd=folder, **LOCAL, **environment)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+async def server(redis_url: str) -> AsyncGenerator[str]:
+    settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", AUTH_MODE="token", AUTH_ADMIN_TOKEN=OPERATOR, **LOCAL)
+    async with stack(settings, redis_url) as url:
+        yield url
+
+
+def contents(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """It failed, with nothing on stdout and one line on stderr that holds the parts."""
+    assert result.returncode == 1, (result.returncode, result.stderr)
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=NAMES)
+async def test_without_a_store_none_is_made(words: list[str], run: Run, folder: Path) -> None:
+    one_line(await run(*words), f"there is no store in {folder}/agent-memory-data", "AGENT_MEMORY_URL")
+    assert contents(folder) == ["export.jsonl"]
+
+
+async def test_a_directory_with_other_things_becomes_no_store(run: Run, folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "notes.txt").touch()
+    one_line(await run("token", "list", "--data-dir", "elsewhere"), f"there is no store in {folder}/elsewhere")
+    assert contents(folder / "elsewhere") == ["notes.txt"]
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] != "token"], ids=[n for n in NAMES if "token" not in n])
+async def test_a_redis_that_no_server_has_used_stays_as_it_is(words: list[str], run: Run, redis_url: str) -> None:
+    prefix = f"t{str(ULID()).lower()}"
+    one_line(await run(*words, REDIS_URL=redis_url, KEY_PREFIX=prefix), "no server has used the store redis://127.0.0.1", prefix)
+    await nothing_under(prefix, redis_url)
+
+
+async def nothing_under(prefix: str, redis_url: str) -> None:
+    async with Redis.from_url(redis_url) as client:
+        assert [key async for key in client.scan_iter(match=f"{prefix}:*")] == []
+        assert [name for name in await client.execute_command("FT._LIST") if name.startswith(prefix.encode())] == []
+
+
+async def test_doctor_begins_no_store(run: Run, redis_url: str) -> None:
+    prefix = f"t{str(ULID()).lower()}"
+    looked = await run("doctor", "--port", "0", REDIS_URL=redis_url, KEY_PREFIX=prefix)
+    assert (looked.returncode, f"without a store of KEY_PREFIX {prefix} yet" in looked.stdout) == (0, True), looked.stdout
+    await nothing_under(prefix, redis_url)
+
+
+async def test_a_key_that_is_made_before_the_first_start_says_so_and_counts_after_it(run: Run, redis_url: str) -> None:
+    prefix = f"t{str(ULID()).lower()}"
+    made = await run("token", "add", "-d", "first", "--format", "json", REDIS_URL=redis_url, KEY_PREFIX=prefix)
+    assert "no server has used it yet" in made.stderr
+    async with stack(load_settings(KEY_PREFIX=prefix, AUTH_MODE="token", **LOCAL), redis_url) as url:
+        searched = await run("search", "x", AGENT_MEMORY_URL=url, AGENT_MEMORY_API_KEY=json.loads(made.stdout)["token"])
+    assert searched.returncode == 0, searched.stderr
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, *ASKING], ids=[*NAMES, *(" ".join(words[:2]) for words in ASKING)])
+async def test_the_server_of_the_environment_is_asked_and_named(words: list[str], run: Run, server: str, folder: Path) -> None:
+    result = await run(*words, AGENT_MEMORY_URL=server, AUTH_ADMIN_TOKEN=OPERATOR, AGENT_MEMORY_API_KEY=OPERATOR)
+    assert server in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (folder / "agent-memory-data").exists()
+    if words == ["rebuild-index"]:
+        one_line(result, "works on a store itself", "--redis-url or --data-dir")
+    elif result.returncode == 0:
+        assert result.stderr.splitlines()[0] == f"agent-memory: server {server}"
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, *ASKING], ids=[*NAMES, *(" ".join(words[:2]) for words in ASKING)])
+async def test_a_server_that_is_away_is_one_line(words: list[str], run: Run, folder: Path) -> None:
+    one_line(await run(*words, AGENT_MEMORY_URL="http://user:sesame@127.0.0.1:1/"), "http://127.0.0.1:1")
+    assert not (folder / "agent-memory-data").exists()
+
+
+async def test_a_key_that_is_made_through_a_server_is_known_to_it(run: Run, server: str) -> None:
+    made = await run("token", "add", "-d", "x", "--format", "json", AGENT_MEMORY_URL=server, AUTH_ADMIN_TOKEN=OPERATOR)
+    key = json.loads(made.stdout)["token"]
+    searched = await run("search", "anything", "--format", "json", "--api-key", key, AGENT_MEMORY_URL=server)
+    assert (searched.returncode, json.loads(searched.stdout)["total"]) == (0, 0)
+    refused = await run("search", "anything", "--api-key", key + "x", AGENT_MEMORY_URL=server)
+    one_line(refused, f"{server} refuses: ")
+
+
+async def test_what_is_not_there_has_an_exit_code_of_its_own(run: Run, server: str) -> None:
+    given = {"AGENT_MEMORY_URL": server, "AUTH_ADMIN_TOKEN": OPERATOR, "AGENT_MEMORY_API_KEY": OPERATOR}
+    for words in (
+        ["token", "show", "nobody"],
+        ["jobs", "show", "memory-0000"],
+        ["schedule-task", "refresh_summary_view", "-a", "view_id=none"],
+        ["delete", "session", "none", "-f"],
+    ):
+        result = await run(*words, **given)
+        assert (result.returncode, result.stdout) == (3, ""), (words, result.stderr)
+        assert "Traceback" not in result.stderr
+
+
+async def test_what_does_not_fit_is_a_sentence(run: Run, server: str) -> None:
+    given = {"AGENT_MEMORY_URL": server, "AGENT_MEMORY_API_KEY": OPERATOR}
+    searched = await run("search", "x", "--text-scorer", "LOUDEST", **given)
+    one_line(searched, f"{server} refuses: text_scorer: must be one of")
+    listed = await run("jobs", "list", "--state", "no-such-state", **given)
+    one_line(listed, f"{server} refuses: state: Input should be")
+    for result in (searched, listed):
+        assert "{" not in result.stderr
+        assert result.stderr.count("text_scorer: ") + result.stderr.count("state: ") == 1, "the field is named once"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs", "show"],
+        ["eval"],
+        ["schedule-task", "forget_long_term_memories", "-a", "x"],
+        ["token", "add", "-d", "x", "--token", "short"],
+    ],
+    ids=" ".join,
+)
+async def test_a_wrong_command_line_has_the_code_2(words: list[str], run: Run, server: str) -> None:
+    result = await run(*words, AGENT_MEMORY_URL=server)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Invalid value: " in result.stderr
+
+
+async def test_nobody_can_be_asked_whether_a_key_is_to_go(run: Run, server: str) -> None:
+    result = await run("token", "remove", "x", AGENT_MEMORY_URL=server)
+    assert (result.returncode, "--force" in result.stderr) == (2, True)
+
+
+async def test_the_mode_of_a_search_is_the_servers_own(run: Run, redis_url: str) -> None:
+    """By words, too: the number is no neighbour of anything."""
+    prefix = f"t{str(ULID()).lower()}"
+    async with stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url:
+        async with httpx.AsyncClient(base_url=url) as http:
+            memories = [{"id": "m1", "text": "The invoice is QX-77120-B.", "memory_type": "semantic"}]
+            await http.post("/v1/long-term-memory/?wait=true", json={"memories": memories})
+            asked = (await http.post("/v1/long-term-memory/search", json={"text": "QX-77120-B", "explain": True})).json()
+        found = json.loads((await run("search", "QX-77120-B", "--format", "json", AGENT_MEMORY_URL=url)).stdout)
+    assert [one["score"] for one in found["memories"]] == [one["score"] for one in asked["memories"]]
+
+
+async def test_a_running_servers_own_store_is_not_opened_twice(run: Run, folder: Path) -> None:
+    async with running(folder, "serve", "--port", "0", warm=True, **LOCAL) as server:
+        url = await server.base_url()
+        one_line(await run("token", "list", PORT=url.rpartition(":")[2]), "in use by another agent-memory", f"--url {url}")
+        one_line(await run("rebuild-index", AGENT_MEMORY_URL=url, DATA_DIR="agent-memory-data"), "works on a store itself")
+        one_line(await run("rebuild-index", "--data-dir", "agent-memory-data"), "in use by another agent-memory", "stop it first")
+        assert (await run("health", AGENT_MEMORY_URL=url)).stderr == f"agent-memory: server {url}\n"
+        await server.stop()
+    rebuilt = await run("rebuild-index", "--data-dir", "agent-memory-data", AGENT_MEMORY_URL=url)
+    assert (rebuilt.returncode, rebuilt.stdout) == (0, "indexed 0 memories, 0 vectors and 0 sessions\n")
+    assert f"agent-memory: store in {folder}/agent-memory-data" in rebuilt.stderr
+    listed = await run("token", "list", "--data-dir", "agent-memory-data", REDIS_URL="redis://127.0.0.1:1/0")
+    assert (listed.returncode, listed.stdout) == (0, "no API keys\n"), "the directory that was named, not REDIS_URL"
+
+
+async def test_a_look_at_a_move_begins_no_store(run: Run, redis_url: str, folder: Path) -> None:
+    prefix = f"t{str(ULID()).lower()}"
+    looked = await run("migrate", "--from", redis_url)
+    assert (looked.returncode, "This was a dry run" in looked.stdout) == (0, True), looked.stderr
+    assert f"agent-memory: store in {folder}/agent-memory-data (embedded Redis), keys am: (not made yet)" in looked.stderr
+    assert contents(folder) == ["export.jsonl"]
+    looked = await run("migrate", "--from", redis_url, "--to", redis_url, KEY_PREFIX=prefix)
+    assert looked.returncode == 0, looked.stderr
+    await nothing_under(prefix, redis_url)
+    one_line(await run("migrate", "--from", redis_url, AGENT_MEMORY_URL="http://127.0.0.1:1"), "migrate works on a store itself", "--to")

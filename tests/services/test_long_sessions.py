@@ -1,0 +1,145 @@
+"""A session may be as long as it likes: a prompt shows its newest messages within a window, and no more than these is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.scope import SessionRef
+from agent_memory.storage.working import Window
+from agent_memory_client.models import MemoryMessage, MemoryPromptRequest, UpdateWorkingMemory, WorkingMemoryRequest
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+OFF = {"SUMMARIZATION_THRESHOLD": "1.0", "ENABLE_WORKING_MEMORY_SUMMARIZATION": "false"}
+SAID = [f"Turn {number}: {'the boat sailed on and on ' * 3}" for number in range(2000)]
+
+
+async def talk(rig: Rig, texts: list[str], session_id: str = "s", **more: Any) -> None:
+    messages = [MemoryMessage(role="user", content=text, id=f"m{number}") for number, text in enumerate(texts)]
+    body = UpdateWorkingMemory(messages=messages, user_id=more.pop("user_id", None))
+    await rig.rt.working.put(SCOPE, session_id, body, **more)
+
+
+async def shown(rig: Rig, session_id: str = "s", max_tokens: int | None = None, **session: Any) -> list[str]:
+    """The session's messages in a prompt."""
+    request = MemoryPromptRequest(query="And now?", session=WorkingMemoryRequest(session_id=session_id, **session), max_tokens=max_tokens)
+    prompt = await rig.rt.recall.prompt(SCOPE, request)
+    return [message.content.text for message in prompt.messages[:-1]]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def tokens_of(rig: Rig, texts: list[str]) -> list[int]:
+    found = await rig.rt.sessions.get(SCOPE, SessionRef("s", None, None))
+    assert found is not None
+    counted = {stored.message.content: stored.tokens for stored in found.messages}
+    return [counted[text] for text in texts]
+
+
+async def newest_within(rig: Rig, window: int, overhead: int = 0) -> list[str]:
+    """The longest run of last messages of the session whose tokens, each with an overhead, fit."""
+    kept: list[str] = []
+    for text, tokens in zip(reversed(SAID), reversed(await tokens_of(rig, SAID)), strict=True):
+        window -= tokens + overhead
+        if window < 0 and kept:
+            break
+        kept.append(text)
+    return kept[::-1]
+
+
+@pytest.fixture
+async def long(make_rig: MakeRig) -> Any:
+    async with make_rig(**OFF) as rig:
+        await talk(rig, SAID)
+        yield rig
+
+
+async def test_without_a_window_a_prompt_shows_what_fits_into_16000_tokens(long: Rig) -> None:
+    told = await shown(long)
+    assert told == await newest_within(long, 16_000)
+    assert 100 < len(told) < len(SAID)
+
+
+@pytest.mark.parametrize("window", [1, 200, 1_000, 20_000, 10_000_000])
+async def test_a_named_window_counts_instead(long: Rig, window: int) -> None:
+    assert await shown(long, context_window_max=window) == await newest_within(long, window)
+
+
+async def test_the_default_window_is_a_setting(make_rig: MakeRig) -> None:
+    async with make_rig(**OFF, DEFAULT_CONTEXT_WINDOW="300") as rig:
+        await talk(rig, SAID)
+        assert await shown(rig) == await newest_within(rig, 300)
+
+
+async def test_the_window_that_a_session_was_written_with_counts_before_the_default(make_rig: MakeRig) -> None:
+    async with make_rig(**OFF) as rig:
+        await talk(rig, SAID, context_window_max=40_000)
+        assert await shown(rig) == await newest_within(rig, 40_000)
+        assert await shown(rig, context_window_max=500) == await newest_within(rig, 500)
+
+
+async def test_a_budget_counts_instead_of_a_window(long: Rig) -> None:
+    within = await shown(long, max_tokens=30_000)
+    assert len(within) > len(await shown(long)), "who gives a budget has named how much there may be"
+    assert within == SAID[-len(within) :]
+    assert sum(await tokens_of(long, within)) + 4 * len(within) <= 30_000
+    assert await shown(long, max_tokens=30_000, context_window_max=400) == await newest_within(long, 400, overhead=4)
+
+
+async def test_a_session_that_is_found_by_its_id_alone_has_the_same_window(make_rig: MakeRig) -> None:
+    async with make_rig(**OFF, DEFAULT_CONTEXT_WINDOW="300") as rig:
+        await talk(rig, SAID, user_id="ada")
+        assert await shown(rig) == await shown(rig, user_id="ada")
+        assert 0 < len(await shown(rig)) < 30
+
+
+@pytest.mark.parametrize("more", [{}, {"max_tokens": 64}, {"context_window_max": 10}], ids=str)
+async def test_the_newest_message_always_stays(make_rig: MakeRig, more: dict[str, Any]) -> None:
+    async with make_rig(**OFF) as rig:
+        huge = "The boat sailed on and on. " * 4000
+        await talk(rig, ["Hello", huge])
+        assert await shown(rig, **more) == [huge]
+
+
+async def test_a_session_that_fits_is_shown_whole(rig: Rig) -> None:
+    await talk(rig, SAID[:300])
+    assert await shown(rig) == SAID[:300]
+
+
+@pytest.mark.parametrize("tokens", [0, 90, 2_000, 10_000_000])
+async def test_what_is_read_is_what_fits(long: Rig, tokens: int) -> None:
+    turns = await long.rt.sessions.turns(SCOPE, SessionRef("s", None, None), Window(tokens, 16_000))
+    assert turns is not None
+    assert [turn.content for turn in turns.messages] == await newest_within(long, tokens)
+    assert turns.total == len(SAID)
+
+
+async def test_an_explanation_counts_the_messages_that_were_left_out(long: Rig) -> None:
+    request = MemoryPromptRequest.model_validate(
+        {"query": "And now?", "session": {"session_id": "s"}, "long_term_search": {"explain": True}}
+    )
+    prompt, _ = await long.rt.recall.assembled(SCOPE, request, explain=True)
+    assert prompt.explanation is not None
+    assert prompt.explanation.messages_left_out == len(SAID) - len(await shown(long))
+
+
+@pytest.mark.parametrize("window", [1, 200, 20_000, 10_000_000])
+async def test_reading_a_session_for_a_model_shows_what_fits(long: Rig, window: int) -> None:
+    answer = await long.rt.working.get(SCOPE, "s", context_window_max=window)
+    assert [message.content for message in answer.session.messages] == await newest_within(long, window)
+    last = await long.rt.working.get(SCOPE, "s", context_window_max=window, recent_messages_limit=5)
+    assert [message.content for message in last.session.messages] == (await newest_within(long, window))[-5:]
+
+
+async def test_what_redis_sends_for_a_prompt_does_not_grow_with_the_session(make_rig: MakeRig) -> None:
+    async with make_rig(**OFF) as rig:
+        sent: list[int] = []
+        for count in (500, 2000):
+            await talk(rig, SAID[-count:])
+            before = await bytes_sent(rig)
+            await shown(rig, context_window_max=1_000)
+            sent.append(await bytes_sent(rig) - before)
+        assert sent[1] < 1.2 * sent[0]
+
+
+async def bytes_sent(rig: Rig) -> int:
+    return int((await rig.rt.client.info("stats"))["total_net_output_bytes"])

@@ -1,0 +1,173 @@
+"""What is neither near nor shares a word: a search shows the nearest all the same, a prompt only where a filter has left nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agent_memory_client.models import MemoryPromptRequest, SearchRequest
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+from tests.support.waiting import wait_until
+
+STRANGE = "quantum chromodynamics of gluons"
+DATE = datetime(2024, 5, 1, tzinfo=UTC)
+TEXTS = [
+    f"{who} {what}" for who in ("Ada", "Ben", "Cleo") for what in ("paints boats", "bakes rye bread", "waters the ferns", "sold a piano")
+]
+MARKED: dict[str, Any] = {
+    "topics": ["garden"],
+    "entities": ["Elba"],
+    "memory_type": "episodic",
+    "event_date": DATE,
+    "created_at": DATE,
+    "metadata": {"source": "diary"},
+    "category": "hobby",
+    "session_id": "s1",
+    "agent_id": "a1",
+    "namespace": "n1",
+    "user_id": "u1",
+}
+CONTENT_FILTERS: list[dict[str, Any]] = [
+    {"topics": {"any": ["garden"]}},
+    {"entities": {"eq": "Elba"}},
+    {"memory_type": {"eq": "episodic"}},
+    {"event_date": {"gte": "2024-04-01T00:00:00Z"}},
+    {"created_at": {"lt": "2024-06-01T00:00:00Z"}},
+    {"metadata": {"source": {"eq": "diary"}}},
+    {"category": {"eq": "hobby"}},
+    {"filter": {"and": [{"user_id": {"eq": "u1"}}, {"not": {"topics": {"none": ["garden"]}}}]}},
+]
+OWNER_FILTERS: list[dict[str, Any]] = [
+    {"user_id": {"eq": "u1"}},
+    {"namespace": {"eq": "n1"}},
+    {"session_id": {"eq": "s1"}},
+    {"agent_id": {"eq": "a1"}},
+    {"filter": {"or": [{"user_id": {"eq": "u1"}}, {"not": {"namespace": {"eq": "n2"}}}]}},
+]
+
+
+@pytest.fixture
+async def corpus(rig: Rig) -> Rig:
+    """Twelve memories; three of them are marked by everything that a filter can name."""
+    await rig.remember(*(record(text, **(MARKED if "ferns" in text else {})) for text in TEXTS))
+    return rig
+
+
+async def search(rig: Rig, text: str, **wanted: Any) -> list[str]:
+    answer = await rig.rt.search.search(SCOPE, SearchRequest.model_validate({"text": text, **wanted}))
+    return [memory.text for memory in answer.memories]
+
+
+async def prompt(rig: Rig, text: str, **wanted: Any) -> set[str]:
+    """The texts of the memories that a prompt holds."""
+    body = MemoryPromptRequest.model_validate({"query": text, "long_term_search": wanted or True})
+    return {memory.text for memory in (await rig.rt.recall.prompt(SCOPE, body)).long_term_memories or ()}
+
+
+@pytest.mark.parametrize("mode", [{}, {"search_mode": "hybrid"}, {"search_mode": "semantic"}], ids=str)
+@pytest.mark.parametrize("query", [STRANGE, "preferences", "*", "?!", "what is it?"])
+async def test_a_search_shows_the_nearest_however_far_they_are(corpus: Rig, query: str, mode: dict[str, Any]) -> None:
+    assert len(await search(corpus, query, limit=7, **mode)) == 7
+    assert set(await search(corpus, query, limit=20, **mode)) == set(TEXTS)
+
+
+@pytest.mark.parametrize("mode", [{}, {"search_mode": "hybrid"}], ids=str)
+async def test_pages_show_each_of_them_once(corpus: Rig, mode: dict[str, Any]) -> None:
+    pages = [await search(corpus, "Ada and gluons", limit=5, offset=start, **mode) for start in (0, 5, 10, 15)]
+    assert [len(page) for page in pages] == [5, 5, 2, 0]
+    assert sorted(text for page in pages for text in page) == sorted(TEXTS)
+    answer = await corpus.rt.search.search(SCOPE, SearchRequest.model_validate({"text": "Ada and gluons", "limit": 5, **mode}))
+    assert (answer.total, answer.next_offset) == (12, 5)
+
+
+async def test_what_matches_comes_first(corpus: Rig) -> None:
+    found = await search(corpus, "who sold a piano?", limit=12)
+    assert {text.partition(" ")[2] for text in found[:3]} == {"sold a piano"}
+
+
+@pytest.mark.parametrize("query", [STRANGE, "*", "?!"])
+async def test_by_words_alone_nothing_is_found_without_a_word(corpus: Rig, query: str) -> None:
+    assert await search(corpus, query, search_mode="keyword") == []
+
+
+async def test_when_the_model_is_away_a_query_without_words_finds_nothing(corpus: Rig) -> None:
+    corpus.embedder.away = True
+    answer = await corpus.rt.search.search(SCOPE, SearchRequest(text="*"))
+    assert (answer.memories, len(answer.notices or ())) == ([], 1)
+
+
+@pytest.mark.parametrize("wanted", [{}, *OWNER_FILTERS], ids=str)
+async def test_a_prompt_shows_nothing_for_the_answer_s_sake(corpus: Rig, wanted: dict[str, Any]) -> None:
+    assert await prompt(corpus, STRANGE, **wanted) == set()
+
+
+@pytest.mark.parametrize("wanted", CONTENT_FILTERS, ids=str)
+async def test_a_prompt_shows_what_its_own_filter_has_left(corpus: Rig, wanted: dict[str, Any]) -> None:
+    assert await prompt(corpus, STRANGE, **wanted) == {text for text in TEXTS if "ferns" in text}
+
+
+async def test_of_what_a_filter_has_left_the_near_ones_alone_are_shown(corpus: Rig) -> None:
+    await corpus.remember(record("Eve studies quantum chromodynamics", topics=["garden"]))
+    assert await prompt(corpus, STRANGE, topics={"any": ["garden"]}) == {"Eve studies quantum chromodynamics"}
+
+
+@pytest.fixture
+async def alike(rig: Rig) -> Rig:
+    """Forty memories that share two words: in a query these say nothing about which of them is meant."""
+    await rig.remember(*(record(f"Ada likes number {number}") for number in range(40)))
+    return rig
+
+
+COMMON = "Does Ada likes ferries, or not?"
+
+
+async def distances(rig: Rig, text: str) -> dict[str, float]:
+    """The cosine distances of the text, as it is, to all memories."""
+    stored = [memory.text for memory in await rig.stored()]
+    query, *others = np.asarray(await rig.embedder.embed([text, *stored]), dtype=np.float64)
+    return {told: 1 - float(query @ one / np.linalg.norm(query) / np.linalg.norm(one)) for told, one in zip(stored, others, strict=True)}
+
+
+async def shown_distances(rig: Rig, text: str, **wanted: Any) -> dict[str, float]:
+    answer = await rig.rt.search.search(SCOPE, SearchRequest.model_validate({"text": text, "limit": 100, **wanted}))
+    return {memory.text: memory.dist for memory in answer.memories}
+
+
+@pytest.mark.parametrize("wanted", [{"search_mode": "semantic"}, {"distance_threshold": 2.0}], ids=str)
+async def test_by_meaning_the_distance_is_that_of_the_text_that_was_asked(alike: Rig, wanted: dict[str, Any]) -> None:
+    assert await shown_distances(alike, COMMON, **wanted) == pytest.approx(await distances(alike, COMMON), abs=1e-4)
+
+
+async def test_a_threshold_is_one_of_the_text_that_was_asked(alike: Rig) -> None:
+    expected = await distances(alike, COMMON)
+    threshold = sorted(expected.values())[20] + 1e-4
+    found = await shown_distances(alike, COMMON, distance_threshold=threshold)
+    assert set(found) == {text for text, distance in expected.items() if distance <= threshold}
+
+
+async def test_by_meaning_and_words_common_words_are_left_out(alike: Rig) -> None:
+    answer = await alike.rt.search.search(SCOPE, SearchRequest(text=COMMON, explain=True, limit=1))
+    assert answer.explanation is not None
+    assert answer.explanation.left_out == ["ada", "like"]
+    answer = await alike.rt.search.search(SCOPE, SearchRequest(text=COMMON, explain=True, limit=1, search_mode="semantic"))
+    assert answer.explanation is not None
+    assert (answer.explanation.left_out, answer.explanation.query) == ([], COMMON)
+
+
+async def test_vectors_that_are_remembered_are_those_of_what_was_embedded(alike: Rig, make_rig: MakeRig) -> None:
+    """The same query by meaning, and by both, in this process and in another one that finds what this one left in Redis."""
+    by_both = await shown_distances(alike, COMMON)
+
+    async def kept() -> bool:
+        return bool([key async for key in alike.rt.client.scan_iter(match=f"{alike.keys.root}qv:*", count=1000)])
+
+    await wait_until(kept, "the query's vector is in Redis")
+    expected = pytest.approx(await distances(alike, COMMON), abs=1e-4)
+    assert await shown_distances(alike, COMMON, search_mode="semantic") == expected
+    async with make_rig(KEY_PREFIX=alike.keys.prefix) as other:
+        assert await shown_distances(other, COMMON, search_mode="semantic") == expected
+        assert await shown_distances(other, COMMON) == pytest.approx(by_both, abs=1e-4)
+    assert by_both != expected

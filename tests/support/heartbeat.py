@@ -1,0 +1,36 @@
+"""How long the event loop of a test was kept from everything else, in seconds of its thread's CPU: a busy machine adds none."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+
+class Heartbeat:
+    """`longest` is the longest piece of work between two turns of the loop."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    async def run(self) -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            self.longest = max(self.longest, now - last)
+            last = now
+
+
+@asynccontextmanager
+async def heartbeat() -> AsyncGenerator[Heartbeat]:
+    """Watches the loop that it is called in."""
+    beat = Heartbeat()
+    running = asyncio.create_task(beat.run())
+    try:
+        yield beat
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running

@@ -1,0 +1,139 @@
+"""What refusals tell of a model's context, what servers tell when they are asked, and what is believed (without a server)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_memory.llm.context import KNOWN_SECONDS, ModelContext, fingerprint
+from agent_memory.llm.overflow import Overflow, overflow
+from agent_memory.llm.served_context import Served, ask, tells
+from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
+
+# What these name as the request's own size has the answer in it, or is not there.
+_NAME_NO_SIZE = NAME_NO_LIMIT | {"dashscope", "cohere", "github models"}
+
+
+def _text(body: Any) -> str:
+    return body if isinstance(body, str) else json.dumps(body)
+
+
+@pytest.mark.parametrize("wording", REFUSALS)
+def test_every_wording_is_understood(wording: str) -> None:
+    status, body = REFUSALS[wording](4096, 7332, 500)
+    told = overflow(status, _text(body))
+    assert told is not None
+    assert told.limit == (None if wording in NAME_NO_LIMIT else 4096)
+    assert told.sent == (None if wording in _NAME_NO_SIZE else 7332)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
+        (400, "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, whereas you provided 20000."),
+        (400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
+        (400, "Invalid schema for response_format 'Answer': schema exceeds the maximum nesting depth of 5"),
+        (404, "The model `m` does not exist"),
+        (422, "messages: extra fields not permitted"),
+        (429, "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 2s."),
+        (429, "Too many tokens, please wait before trying again."),
+        (429, "You exceeded your current quota, please check your plan and billing details."),
+        (500, "The server had an error while processing your request. Sorry about that!"),
+        (503, "Overloaded"),
+    ],
+)
+def test_other_refusals_are_not_taken_for_it(status: int, text: str) -> None:
+    assert overflow(status, text) is None
+
+
+def test_a_megabyte_is_read_at_once() -> None:
+    for text in ("context size " * 80_000, "exceeds the the the the " * 40_000, "9" * 1_000_000, "n_ctx" + " " * 1_000_000 + "5"):
+        overflow(400, text)
+    assert overflow(400, "exceeds the context window of " + "9" * 5000) is not None
+
+
+def _context(**more: Any) -> tuple[ModelContext, list[float]]:
+    now = [1000.0]
+    return ModelContext("http://m/v1", "m", assumed=16_000, clock=lambda: now[0], **more), now
+
+
+def test_a_refusal_is_believed_before_the_operator_and_the_operator_before_the_server() -> None:
+    context, now = _context(given=8000)
+    context.told(32_000)
+    assert (context.limit.tokens, context.limit.source) == (8000, "set")
+    context.refused(Overflow(4096, 7332), 7000)
+    assert (context.limit.tokens, context.limit.source) == (4096, "learned")
+    now[0] += KNOWN_SECONDS + 1
+    assert (context.limit.tokens, context.limit.source) == (8000, "set"), "the server may have been started anew"
+    context, _ = _context()
+    assert (context.limit.tokens, context.limit.source, context.limit.certain) == (16_000, "assumed", False)
+    context.told(32_000)
+    assert (context.limit.tokens, context.limit.source) == (32_000, "told")
+
+
+def test_a_server_whose_tokens_are_shorter_has_room_for_fewer_of_ours() -> None:
+    context, _ = _context()
+    context.refused(Overflow(4096, 8000), 4000)
+    assert context.window == 2048
+    for _ in range(50):
+        context.took(1000, 1000)
+    assert context.window > 4000, "a batch of another language"
+
+
+def test_a_refusal_without_a_number_halves_but_never_below_what_was_taken() -> None:
+    context, _ = _context()
+    context.took(3000, 3000)
+    context.refused(Overflow(), 8000)
+    assert context.limit.tokens == 4000
+    context.refused(Overflow(), 3800)
+    assert context.limit.tokens == 3000
+
+
+def test_a_limit_that_would_have_had_room_by_our_count_still_shrinks_what_is_sent() -> None:
+    context, _ = _context()
+    context.refused(Overflow(4096), 3900)
+    assert context.window < 3900
+
+
+def test_a_request_that_was_refused_is_known_for_as_long_as_the_limit() -> None:
+    context, now = _context()
+    request = fingerprint("a", "bc")
+    assert request != fingerprint("ab", "c")
+    context.refuse_again(request)
+    assert context.was_refused(request)
+    now[0] += KNOWN_SECONDS + 1
+    assert not context.was_refused(request)
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        ({"/v1/models": {"data": [{"id": "m", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}}]}}, Served(4096)),
+        ({"/v1/models": {"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}}, None),
+        ({"/v1/models": {"data": [{"id": "x", "max_model_len": 1000}, {"id": "m", "max_model_len": 8192}]}}, Served(8192)),
+        ({"/v1/models": {"data": [{"id": "x", "max_model_len": 1000}, {"id": "y", "max_model_len": 8192}]}}, None),
+        ({"/v1/models": {"data": [{"id": "only", "context_length": 32768}]}}, Served(32768)),
+        ({"/props": {"default_generation_settings": {"n_ctx": 2048}}}, Served(2048)),
+        ({"/api/v0/models": {"data": [{"id": "m", "max_context_length": 131072, "loaded_context_length": 4096}]}}, Served(4096)),
+        ({"/api/v0/models": {"data": [{"id": "m", "max_context_length": 131072}]}}, None),
+        ({"/api/ps": {"models": [{"name": "m:latest", "context_length": 8192}]}}, Served(8192)),
+        ({"/api/ps": {"models": [{"name": "other:latest", "context_length": 8192}]}}, Served(4096, guess=True)),
+        ({"/info": {"max_total_tokens": 2048, "max_input_tokens": 1024}}, Served(2048)),
+        ({}, None),
+        ({"/v1/models": ["odd", None, 3], "/props": [], "/api/ps": {"models": "none"}, "/info": {"max_total_tokens": True}}, None),
+    ],
+)
+async def test_what_servers_tell_is_understood(answers: dict[str, Any], found: Served | None) -> None:
+    async def look(url: str) -> Any:
+        assert url.startswith("http://host:1/")
+        return answers.get(url.removeprefix("http://host:1"))
+
+    assert await ask(look, "http://host:1/v1", "m") == found
+
+
+def test_a_provider_that_tells_nothing_is_not_asked() -> None:
+    assert not tells("https://api.openai.com/v1")
+    assert tells("http://127.0.0.1:8080/v1")

@@ -1,0 +1,211 @@
+"""Whatever reads a text for patterns takes time in proportion to it, whoever wrote it: a megabyte of anything takes seconds at most."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import signal
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import agent_memory
+import agent_memory_worker
+from agent_memory.blocklist import Blocklist
+from agent_memory.llm.counting import TokenCounter, load_encoding
+from agent_memory.llm.ladder import Unusable
+from agent_memory.scope import SessionRef
+from agent_memory.services.shares import NOTHING_KNOWN
+from agent_memory.storage.codec import StoredMessage
+from agent_memory.timewords import Span
+from agent_memory_client.models import MemoryMessage, SearchRequest
+from agent_memory_worker.heard import Hearing
+from tests.support.hostile_texts import PARTS, hostile_text
+
+_NOW = datetime(2024, 3, 4, tzinfo=UTC)
+_MEGABYTE = 1_000_000
+# What holds the text: a function of ours that reads one has a parameter of one of these names.
+_TEXTS = ("text", "texts", "detail", "template", "bad")
+# Programs that a person runs on data of their own.
+_ASIDE = ("agent_memory.cli", "agent_memory.evaluation")
+
+
+class _Answer(BaseModel):
+    summary: str
+
+
+_MESSAGE = MemoryMessage(role="user", content="-", id="m")
+# What the other parameters are given, by their names.
+_GIVEN: dict[str, Any] = {
+    "now": _NOW,
+    "said": _NOW,
+    "given": None,
+    "zone": UTC,
+    "span": Span(_NOW, _NOW, "w"),
+    "dropped": frozenset({"x"}),
+    "of_user": False,
+    "answer": _Answer,
+    "label": "x",
+    "names": {"message": "a", "context": "b"},
+    "status": 400,
+    "ref": SessionRef("s", None, None),
+    "stored": StoredMessage(1, 1, _MESSAGE),
+    "request": SearchRequest(),
+    "query": "-",
+    "terms": (),
+    "known": NOTHING_KNOWN,
+    "subject": (),
+    "role": "user",
+    "messages": (),
+    "problem": Unusable("-"),
+}
+
+Reader = Callable[[str], object]
+
+
+def _modules() -> Generator[ModuleType]:
+    for package in (agent_memory, agent_memory_worker):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.startswith(_ASIDE) and "__main__" not in found.name:
+                yield importlib.import_module(found.name)
+
+
+def _functions() -> dict[str, Reader]:
+    """Every public function that is given a text, with whatever else it needs."""
+    readers: dict[str, Reader] = {}
+    for module in _modules():
+        for name, value in vars(module).items():
+            function = inspect.unwrap(value) if callable(value) else value
+            if name.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
+                continue
+            parameters = inspect.signature(function).parameters
+            if (place := next((text for text in _TEXTS if text in parameters), None)) is not None:
+                readers[f"{module.__name__}.{name}"] = _reading(value, place, parameters)
+    return readers
+
+
+def _reading(function: Callable[..., object], place: str, parameters: Any) -> Reader:
+    needed = [name for name, one in parameters.items() if name != place and one.default is one.empty]
+    several = place == "texts" or "Sequence[str]" in str(parameters[place].annotation)
+
+    def read(text: str) -> object:
+        if missing := [name for name in needed if name not in _GIVEN]:
+            raise AssertionError(f"say in _GIVEN what this function is given as {missing}")
+        found = function(**{name: _GIVEN[name] for name in needed}, **{place: [text] if several else text})
+        return list(found) if isinstance(found, Iterable) and not isinstance(found, str | list | tuple) else found
+
+    # What is remembered of a text is not what it costs.
+    clear = getattr(function, "cache_clear", None)
+    return read if clear is None else lambda text: (clear(), read(text))
+
+
+def _methods() -> dict[str, Reader]:
+    """The same as methods."""
+    counter = TokenCounter(load_encoding())
+    phrases = Blocklist(["secret project", "the of", "- -"])
+    hearing = Hearing(phrases, redacts=True)
+
+    def message(text: str) -> MemoryMessage:
+        return _MESSAGE.model_copy(update={"content": text})
+
+    return {
+        "TokenCounter.count": counter.count,
+        "TokenCounter.truncate": lambda text: counter.truncate(text, 100_000),
+        "Blocklist.holds": phrases.holds,
+        "Hearing.text": lambda text: hearing.text(message(text)),
+    }
+
+
+def _finding(pattern: re.Pattern[str]) -> Reader:
+    return lambda text: [None for _ in pattern.finditer(text)]
+
+
+def _patterns() -> dict[str, Reader]:
+    """Every expression that a module of ours keeps, wherever it is looked for."""
+    readers: dict[str, Reader] = {}
+
+    def keep(name: str, value: Any, depth: int = 0) -> None:
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+            readers[name] = _finding(value)
+        elif isinstance(value, list | tuple) and depth < 3:
+            for place, inner in enumerate(value):
+                keep(f"{name}[{place}]", getattr(inner, "pattern", inner) if not isinstance(inner, re.Pattern) else inner, depth + 1)
+
+    for module in _modules():
+        for name, value in vars(module).items():
+            keep(f"{module.__name__}.{name}", value)
+    return readers
+
+
+@pytest.fixture(scope="module")
+def bound() -> float:
+    """The seconds of CPU that a megabyte may take, by what this machine needs for a plain loop over one."""
+    began = time.process_time()
+    for _ in range(5):
+        sum(map(ord, "x" * _MEGABYTE))
+    return max(4.0, 40 * (time.process_time() - began))
+
+
+class _TooSlow(BaseException):
+    pass
+
+
+@contextmanager
+def cpu_seconds(most: float) -> Generator[None]:
+    """Ends what takes more CPU, however long it would have gone on."""
+
+    def stop(*_: object) -> None:
+        raise _TooSlow
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, most)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _slow(read: Reader, size: int, most: float) -> list[str]:
+    """The kinds of text that take longer."""
+    slow: list[str] = []
+    for kind in PARTS:
+        text = hostile_text(kind, size)
+        try:
+            # A text that is refused is read, too.
+            with cpu_seconds(most), suppress(Unusable, ValueError):
+                read(text)
+        except _TooSlow:
+            slow.append(kind)
+    return slow
+
+
+_READERS = {**_functions(), **_methods()}
+
+
+def test_functions_and_expressions_are_discovered() -> None:
+    assert {
+        "agent_memory.timewords.named_time",
+        "agent_memory.suspicion.suspicion",
+        "agent_memory_worker.dates.grounded",
+    } <= _READERS.keys()
+    assert len(PARTS) >= 40
+
+
+@pytest.mark.parametrize("name", sorted(_READERS))
+def test_a_megabyte_of_anything_is_read_in_linear_time(name: str, bound: float) -> None:
+    assert _slow(_READERS[name], _MEGABYTE, bound) == []
+
+
+@pytest.mark.parametrize("name", sorted(_patterns()))
+def test_every_expression_finds_all_in_linear_time(name: str, bound: float) -> None:
+    # An eighth of a megabyte: in quadratic time it takes a minute, too.
+    assert _slow(_patterns()[name], _MEGABYTE // 8, bound) == []

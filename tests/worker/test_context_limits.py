@@ -1,0 +1,296 @@
+"""A model whose context is smaller than assumed: whatever its server's words, everything is asked for in parts, nothing twice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from agent_memory.errors import ContextExceeded
+from agent_memory.llm.base import ChatMessage
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import (
+    AppendMessagesRequest,
+    MemoryMessage,
+    MemoryStrategyConfig,
+    OperationKind,
+    OperationRecord,
+    OperationState,
+    UpdateWorkingMemory,
+)
+from tests.support.lookalike import Lookalike
+from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+X = DueKind.EXTRACTION
+OFF = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_SECONDS": "0"}
+LIMIT = 3500
+SAID = [f"In year {1900 + number} our shop in Lisbon sold {number} violins to the orchestra of Porto" for number in range(60)]
+
+
+async def facts(rig: Rig) -> list[str]:
+    return sorted(one.text for one in await rig.stored() if one.memory_type != "message")
+
+
+async def aside(rig: Rig) -> list[OperationRecord]:
+    """The batches that extraction gave up."""
+    kind = OperationKind.EXTRACTION
+    return (await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
+
+
+def sent_twice(lookalike: Lookalike) -> list[dict[str, Any]]:
+    """The refused requests that came again."""
+    counted = Counter(json.dumps(body, sort_keys=True) for body in lookalike.bodies("chat"))
+    return [body for body in lookalike.context.refused if counted[json.dumps(body, sort_keys=True)] > 1]
+
+
+@pytest.mark.parametrize("wording", REFUSALS)
+async def test_all_facts_of_a_long_session_are_taken(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str) -> None:
+    lookalike.context.tokens, lookalike.context.wording = LIMIT, wording
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID)
+        await rig.work()
+        assert await facts(rig) == sorted(f"User said: {text}" for text in SAID)
+        assert sent_twice(lookalike) == []
+        refused = len(lookalike.context.refused)
+        # One refusal teaches a limit that is named; one that is not is found by halves.
+        assert refused <= (4 if wording in NAME_NO_LIMIT else 2)
+        assert lookalike.calls["chat"] <= 30
+        assert await rig.rt.outbox.reasons(X) == {}
+
+
+async def test_what_one_worker_learned_others_know(make_rig: MakeRig, lookalike: Lookalike, make_chat: Any) -> None:
+    lookalike.context.tokens = LIMIT
+    first, second = await make_chat(), await make_chat()
+    async with make_rig(first, **OFF) as rig:
+        await rig.append("s", *SAID)
+        await rig.work()
+        refused = len(lookalike.context.refused)
+        assert refused > 0
+        async with make_rig(second, KEY_PREFIX=rig.settings.redis.key_prefix, **OFF) as other:
+            await other.append("t", *(f"{text}, in autumn" for text in SAID))
+            await other.work()
+            assert len(await facts(other)) == 2 * len(SAID)
+        assert len(lookalike.context.refused) == refused
+    assert second.context.limit.source == "learned"
+
+
+@pytest.mark.parametrize("tells", ["llama.cpp", "llama.cpp of old", "vllm", "openrouter", "groq", "lm studio", "ollama", "tgi"])
+async def test_a_limit_that_the_server_tells_is_kept_from_the_first_request(
+    make_rig: MakeRig, make_chat: Any, lookalike: Lookalike, tells: str
+) -> None:
+    lookalike.context.tokens, lookalike.context.tells = LIMIT, tells
+    chat = await make_chat(GENERATION_MODEL="any-name")
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID)
+        await rig.work()
+        assert (chat.context.limit.tokens, chat.context.limit.source) == (LIMIT, "told")
+        assert len(await facts(rig)) == len(SAID)
+
+
+async def test_the_server_is_asked_once_and_not_in_a_request(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    lookalike.context.tokens, lookalike.context.tells = LIMIT, "vllm"
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID[:3])
+        assert lookalike.context.asked == []
+        await rig.work()
+        await rig.append("s", *SAID[3:6])
+        await rig.work()
+        assert lookalike.context.asked == ["/v1/models"]
+
+
+async def test_a_server_that_fails_when_it_is_asked_hinders_nothing(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    """Nothing tells anything: as most servers of the wide world."""
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID[:3])
+        await rig.work()
+        assert len(await facts(rig)) == 3
+        assert chat.context.limit.source == "assumed"
+
+
+async def test_ollama_which_cuts_without_a_word_is_believed_to_have_little_until_it_has_loaded_the_model(
+    make_rig: MakeRig, make_chat: Any, lookalike: Lookalike
+) -> None:
+    lookalike.context.tells = "ollama, not loaded"
+    chat = await make_chat(GENERATION_MODEL="any-name")
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID)
+        await rig.work()
+        assert (chat.context.limit.tokens, chat.context.limit.source) == (4096, "assumed")
+        assert lookalike.calls["chat"] > 2, "in parts that have room there"
+
+
+async def test_a_limit_that_is_set_wins_over_what_the_server_tells(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
+    lookalike.context.tells, lookalike.context.tokens = "vllm", 100_000
+    chat = await make_chat(GENERATION_MODEL="any-name", MODEL_CONTEXT_WINDOWS={"any-name": 2500})
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID)
+        await rig.work()
+        assert (chat.context.limit.tokens, chat.context.limit.source) == (2500, "set")
+        assert len(await facts(rig)) == len(SAID)
+        assert all(lookalike.context.sent(body) <= 2500 for body in lookalike.bodies("chat"))
+
+
+async def test_a_limit_that_is_set_too_high_is_corrected_by_a_refusal(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
+    lookalike.context.tokens = LIMIT
+    chat = await make_chat(GENERATION_MODEL="any-name", MODEL_CONTEXT_WINDOWS={"any-name": 200_000})
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID)
+        await rig.work()
+        assert (chat.context.limit.tokens, chat.context.limit.source) == (LIMIT, "learned")
+        assert len(await facts(rig)) == len(SAID)
+
+
+@pytest.mark.parametrize("wording", ["llama.cpp", "groq"])
+async def test_a_message_that_is_too_long_by_itself_is_shown_by_its_beginning_and_end(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
+) -> None:
+    lookalike.context.tokens, lookalike.context.wording = LIMIT, wording
+    long = "Anna lives in Oslo. " + "The weather was fine and we walked along the harbour. " * 2000 + "Ben lives in Rome."
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", SAID[0])
+        await rig.rt.working.append(SCOPE, "s", _message(long))
+        await rig.append("s", SAID[1])
+        await rig.work()
+        found = await facts(rig)
+        assert {f"User said: {SAID[0]}", f"User said: {SAID[1]}"} < set(found)
+        taken = [body["messages"][-1]["content"] for body in lookalike.bodies("chat") if body not in lookalike.context.refused]
+        assert any("Anna lives in Oslo." in text and "Ben lives in Rome." in text for text in taken)
+        assert sent_twice(lookalike) == []
+        assert await rig.rt.outbox.reasons(X) == {}
+
+
+def _message(text: str) -> AppendMessagesRequest:
+    return AppendMessagesRequest(messages=[MemoryMessage(role="user", content=text, id="long")])
+
+
+@pytest.mark.parametrize("wording", ["llama.cpp", "groq"])
+async def test_a_model_without_room_for_the_instructions_is_not_asked_for_ever(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
+) -> None:
+    lookalike.context.tokens, lookalike.context.wording = 300, wording
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID, namespace="n")
+        await rig.work()
+        calls = lookalike.calls["chat"]
+        assert calls <= 8
+        dead = (
+            await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+        ).operations
+        assert dead
+        assert all(one.reason is not None and "ContextExceeded" in one.reason for one in dead)
+        # What comes later is not held up by what stepped aside, and what stepped aside is taken when there is room.
+        lookalike.context.tokens = None
+        chat.context.told(None)
+        chat.context._learned = None  # pyright: ignore[reportPrivateUsage] - as an hour later
+        chat.context._refused.clear()  # pyright: ignore[reportPrivateUsage]
+        await rig.rt.client.delete(rig.keys.context_limit(chat.context.where, chat.context.model))
+        await rig.append("s", "Anna lives in Oslo", namespace="n")
+        await rig.work()
+        assert "User said: Anna lives in Oslo" in await facts(rig)
+        for one in dead:
+            await rig.rt.operations.replay(SCOPE, one.id)
+        await rig.work()
+        assert len(await facts(rig)) == len(SAID) + 1
+
+
+async def test_a_batch_that_is_replayed_in_vain_costs_no_call(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    lookalike.context.tokens = 300
+    async with make_rig(chat, **OFF) as rig:
+        await rig.append("s", *SAID[:5], namespace="n")
+        await rig.work()
+        (dead,) = (
+            await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+        ).operations
+        calls = lookalike.calls["chat"]
+        await rig.rt.operations.replay(SCOPE, dead.id)
+        for _ in range(10):
+            await rig.make_due(X)
+            await rig.work(X)
+        assert lookalike.calls["chat"] == calls
+        assert (await rig.rt.operations.get(SCOPE, dead.id)).state is OperationState.DEAD
+
+
+@pytest.mark.parametrize("wording", ["llama.cpp", "vllm", "groq"])
+async def test_a_summary_takes_in_every_message(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str) -> None:
+    lookalike.context.tokens, lookalike.context.wording = 2000, wording
+    async with make_rig(chat, ENABLE_DISCRETE_MEMORY_EXTRACTION="false") as rig:
+        await rig.append("s", *SAID, context_window_max=1000)
+        await rig.work(DueKind.SESSION)
+        left = await rig.contents("s")
+        shown = "\n".join(json.dumps(body) for body in lookalike.bodies("chat") if body not in lookalike.context.refused)
+        assert 0 < len(left) < len(SAID)
+        assert [text for text in SAID if text not in left and text not in shown] == []
+        assert sent_twice(lookalike) == []
+        assert await rig.rt.outbox.reasons(DueKind.SESSION) == {}
+
+
+async def test_a_summary_that_has_no_room_is_made_of_sentences_at_once(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    lookalike.context.tokens = 200
+    async with make_rig(chat, ENABLE_DISCRETE_MEMORY_EXTRACTION="false") as rig:
+        await rig.append("s", *SAID, context_window_max=1000)
+        await rig.work(DueKind.SESSION)
+        assert len(await rig.contents("s")) < len(SAID)
+        context = (await rig.rt.working.get(SCOPE, "s")).session.context
+        assert context
+        assert "violins" in context
+        assert lookalike.calls["chat"] <= 4
+
+
+@pytest.mark.parametrize("wording", ["llama.cpp", "groq"])
+async def test_the_summary_of_a_thread_takes_in_every_message(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, wording: str
+) -> None:
+    lookalike.context.tokens, lookalike.context.wording = 2000, wording
+    async with make_rig(chat, **OFF) as rig:
+        strategy = MemoryStrategyConfig(strategy="summary", config={"max_summary_length": 400})
+        messages = [MemoryMessage(role="user", content=text) for text in SAID]
+        await rig.rt.working.put(SCOPE, "s", UpdateWorkingMemory(messages=messages, long_term_memory_strategy=strategy))
+        await rig.work()
+        shown = "\n".join(json.dumps(body) for body in lookalike.bodies("chat") if body not in lookalike.context.refused)
+        assert [text for text in SAID if text not in shown] == []
+        assert len(await facts(rig)) == 1
+        assert sent_twice(lookalike) == []
+        assert await rig.rt.outbox.reasons(X) == {}
+
+
+async def test_what_facts_do_to_many_memories_is_decided_in_parts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    lookalike.context.tokens = 2600
+    async with make_rig(chat, **OFF) as rig:
+        long = " and many more things that nobody needs to know of it" * 8
+        await rig.remember(*(record(f"{text}, as Anna told{long}", f"kept-{number}") for number, text in enumerate(SAID[:24])))
+        await rig.append("s", *SAID[:24])
+        await rig.work()
+        assert {f"User said: {text}" for text in SAID[:24]} <= set(await facts(rig))
+        decided = [
+            body for body in lookalike.bodies("chat") if '"decisions"' in json.dumps(body) or "decisions" in body["messages"][0]["content"]
+        ]
+        assert len(decided) > 1
+        assert sent_twice(lookalike) == []
+
+
+async def test_an_answer_that_has_no_room_is_asked_for_in_parts(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
+    """The prompt has room and the answer has none: it is cut off by the end of the context."""
+    lookalike.context.tokens, lookalike.context.tells = 3000, "vllm"
+    chat = await make_chat(GENERATION_MODEL="any-name")
+    lookalike.context.wording = "llama.cpp"
+    async with make_rig(chat, **OFF) as rig:
+        # Each message holds many facts, by far more than the messages themselves.
+        for text in SAID[:12]:
+            lookalike.scripted.facts[text] = [{"text": f"{text}, and fact {number} of it"} for number in range(8)]
+        await rig.append("s", *SAID[:12])
+        await rig.work()
+        assert len(await facts(rig)) == 12 * 8
+        assert await rig.rt.outbox.reasons(X) == {}
+
+
+async def test_a_request_that_was_refused_is_not_sent_again_by_anybody(chat: OpenAIChat, lookalike: Lookalike) -> None:
+    lookalike.context.tokens = 100
+    asked = [ChatMessage("user", "fig tree " * 200)]
+    for _ in range(3):
+        with pytest.raises(ContextExceeded):
+            await chat.text(asked)
+    assert lookalike.calls["chat"] == 1

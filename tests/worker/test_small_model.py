@@ -1,0 +1,113 @@
+"""A real small model with little context: whatever it answers, nothing breaks, nothing is asked twice, and everything comes to an end."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Generator
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.errors import ContextExceeded
+from agent_memory.llm.base import ChatMessage
+from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.openai import OpenAIChat
+from agent_memory.scope import SessionRef
+from agent_memory.settings import load_settings
+from agent_memory.tasks import DueKind
+from agent_memory_client.models import OperationKind, OperationState
+from tests.support.rig import SCOPE, MakeRig
+from tests.support.small_model import small_model
+
+# On a machine that does other things as well a call of a second or two takes its time; a model that is away would be asked again.
+pytestmark = pytest.mark.timeout(900)
+MODEL = "smollm2"
+# What a batch cannot be asked about steps aside after one try, so that any request that comes again is one too many.
+_SETTINGS: dict[str, Any] = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "WORKER_MAX_ATTEMPTS": "1"}
+_TALK = [
+    "My name is Anna and I live in Oslo with my two cats, Miso and Ponzu.",
+    "I am allergic to peanuts, so please never suggest recipes with them.",
+    "Next spring we move to a house near the harbour of Bergen.",
+    "My brother Ben repairs violins in Cremona and visits us in summer.",
+]
+_LONG = "The museum by the river shows old maps of the town, and its keeper told us about every street. " * 260
+
+
+@pytest.fixture(scope="module", params=[2048, 4096, 8192])
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, int]]:
+    """The address of the model's server and the tokens of its context."""
+    with small_model(request.param, tmp_path_factory.mktemp("model") / "log.txt") as url:
+        yield url, request.param
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Every request that goes to the model's server, with the status of its answer."""
+    seen: list[tuple[str, int]] = []
+    from agent_memory.llm.wire import PlainClient
+
+    send = PlainClient.send
+
+    async def watched(self: PlainClient, request: Any, **more: Any) -> Any:
+        answer = await send(self, request, **more)
+        if request.method == "POST":
+            seen.append((json.dumps(json.loads(request.content)["messages"]), answer.status_code))
+        return answer
+
+    monkeypatch.setattr(PlainClient, "send", watched)
+    return seen
+
+
+async def _open(url: str, counter: TokenCounter) -> OpenAIChat:
+    return await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, GENERATION_MODEL=MODEL, MODEL_TIMEOUT_SECONDS=500), counter=counter)
+
+
+async def test_a_session_comes_to_its_end(
+    make_rig: MakeRig, served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
+) -> None:
+    url, context = served
+    chat = await _open(url, counter)
+    async with make_rig(chat, **_SETTINGS) as rig:
+        said = [_TALK[0], _LONG, _TALK[1]] if context == 2048 else _TALK
+        await rig.append("s", *said)
+        for _ in range(8):
+            await rig.make_due(DueKind.EXTRACTION)
+            await rig.work()
+        stored = await rig.stored()
+        # Each is a memory, or the evidence of a fact in its very words: what a real model answers decides which.
+        assert {one.text.strip() for one in stored} >= {text.strip() for text in said}
+        state = await rig.rt.sessions.get(SCOPE, SessionRef("s"))
+        assert state is not None
+        assert state.extracted_to == len(said), "what was not taken stands aside"
+        dead = await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+        assert all(one.reason for one in dead.operations)
+        assert (chat.context.limit.tokens, chat.context.limit.source) == (context, "told")
+        assert requests
+        assert [text[:200] for text, times in Counter(text for text, _ in requests).items() if times > 1] == []
+        assert len(requests) <= 4 * len(said)
+    await chat.close()
+
+
+async def test_a_limit_that_is_set_too_high_is_learned_by_one_refusal(
+    served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
+) -> None:
+    """As with a server that does not tell it."""
+    url, context = served
+    settings = load_settings(OPENAI_BASE_URL=url, GENERATION_MODEL=MODEL, MODEL_CONTEXT_WINDOWS={MODEL: 100_000})
+    chat = await OpenAIChat.open(settings, counter=counter)
+    long = [ChatMessage("user", " ".join(f"tree {number}" for number in range(context // 2)))]
+    for _ in range(2):
+        with pytest.raises(ContextExceeded):
+            await chat.text(long)
+    assert [status for _, status in requests] == [400]
+    assert (chat.context.limit.tokens, chat.context.limit.source) == (context, "learned")
+    assert chat.room(long) < 0, "by its own count of tokens"
+    await chat.close()
+
+
+async def test_the_server_is_a_real_one(served: tuple[str, int]) -> None:
+    async with httpx.AsyncClient() as client:
+        (model,) = (await client.get(f"{served[0]}/models")).json()["data"]
+    assert model["meta"]["n_params"] > 100_000_000

@@ -1,0 +1,73 @@
+"""How much of what waits goes into one request: as much as was set, and no more than the model's context has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from agent_memory.llm.base import ChatMessage, ChatModel
+from agent_memory.storage.codec import StoredMessage
+
+BATCH = 60
+# What a prompt adds to each message: its number, its time, its role and the JSON around them.
+LINE_TOKENS = 40
+# Less of a conversation than this tells nothing that could be kept: a model with so little room is asked for nothing.
+LEAST_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Parts of the room that a prompt leaves in a model's context."""
+
+    messages: int
+    """New messages, as the prompt shows them."""
+    before: int
+    """What helps to understand them: the messages before them, or the summary so far."""
+    answer: int
+    """The answer."""
+
+    @classmethod
+    def of(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> Shares | None:
+        """For facts: an answer about messages is about as long as they are. None when there is surely no room beside the `prompt`."""
+        return cls._split(chat, chat.room(prompt, answer), messages=0.4, before=0.15)
+
+    @classmethod
+    def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> Shares | None:
+        """For summaries, the one so far is before the messages. None as for `of`."""
+        return cls._split(chat, chat.room(prompt, answer), messages=0.3, before=0.4)
+
+    @classmethod
+    def _split(cls, chat: ChatModel, room: int, *, messages: float, before: float) -> Shares | None:
+        if room < 2 * LEAST_TOKENS and chat.context.limit.certain:
+            return None
+        # What is only assumed is no reason to ask for nothing at all.
+        room = max(room, 3 * LEAST_TOKENS)
+        return cls(max(int(room * messages), LEAST_TOKENS), int(room * before), int(room * (1 - messages - before)))
+
+    def beside(self, before: int) -> int:
+        """What messages may have when what is before them has `before` tokens: they take what it leaves of its share."""
+        return self.messages + max(self.before - before, 0)
+
+
+def within(messages: Sequence[StoredMessage], tokens: int, shown: int | None = None) -> list[StoredMessage]:
+    """The first messages that together have at most `tokens` tokens, and at most `shown` as a prompt shows them; one in any case."""
+    taken: list[StoredMessage] = []
+    for stored in messages:
+        tokens -= stored.tokens
+        shown = None if shown is None else shown - stored.tokens - LINE_TOKENS
+        if taken and (tokens < 0 or (shown is not None and shown < 0)):
+            break
+        taken.append(stored)
+    return taken
+
+
+def size(messages: Sequence[StoredMessage]) -> int:
+    """The tokens of messages as a prompt shows them."""
+    return sum(stored.tokens + LINE_TOKENS for stored in messages)
+
+
+def less(planned: int, failed: int) -> int:
+    """What is tried after `failed` tokens were too much: what is planned by now if that is clearly less, else half."""
+    return planned if planned <= failed * 4 // 5 else failed // 2

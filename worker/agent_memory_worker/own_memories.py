@@ -1,0 +1,127 @@
+"""The memories that callers put into a session, stored with the rights of whoever put each there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent_memory.runtime import Runtime
+from agent_memory.services.access import scope_of_work, scope_of_writer
+from agent_memory.services.longterm import content_hash
+from agent_memory.services.quarantine import given
+from agent_memory.services.settling import decide
+from agent_memory.storage.codec import OwnMemory, decode_own
+from agent_memory.storage.decisions import Origin
+from agent_memory.storage.memories import Fence
+from agent_memory.storage.owner_scripts import placed_in
+from agent_memory.storage.reach import within
+from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
+from agent_memory_client.models import MemoryRecord
+from agent_memory_worker.heard import Hearing
+
+_STATED = Origin("client", "stated in a session")
+_BEYOND = "whoever put it into the session does not reach its namespace, user or agent"
+_TAKEN = "its id is taken: give it another one, or none"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A memory of a session's journal: as it stands there (`raw`), as it was given, and as it is to be stored."""
+
+    raw: str
+    own: OwnMemory
+    record: MemoryRecord
+
+
+async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], hearing: Hearing) -> bool:
+    """Stores what waits of a session's memories as if its writers had created it: a repeat is evidence, a slot has one fact.
+
+    What its writer could not create, and what has an id that belongs to another owner by now, is refused: the session says so. False when
+    the session or a memory moved on, or when some must wait for others: the rest is for another look at the journal.
+    """
+    if not runtime.settings.longterm.enabled:
+        # Switched off since.
+        return await _end(runtime, sid, journal, pending, {})
+    waiting = {name: _waiting(runtime, journal, raw, hearing) for name, raw in pending.items()}
+    refused = {name: _BEYOND for name, one in waiting.items() if not _reaches(journal, one)}
+    allowed = [one for name, one in waiting.items() if name not in refused]
+    stored: set[str] = set()
+    for rights in dict.fromkeys(one.own.rights for one in allowed):
+        names = await _settle(runtime, sid, journal, [one for one in allowed if one.own.rights == rights], refused)
+        if names is None:
+            return False
+        stored |= names
+    if refused and not await _end(runtime, sid, journal, {}, {name: (pending[name], reason) for name, reason in refused.items()}):
+        return False
+    for name, reason in refused.items():
+        mid = runtime.memories.mid(scope_of_work(journal.tenant), name)
+        log.warning("memory %s, which was put into session %s, was not stored: %s", mid, sid, reason)
+    return len(stored) + len(refused) == len(pending)
+
+
+def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: Hearing) -> _Waiting:
+    own = decode_own(raw)
+    placed = placed_in(journal.ref, own.record).model_copy(
+        update={
+            "text": hearing.clean(own.record.text),
+            "extraction_strategy": journal.strategy.strategy,
+            "persisted_at": datetime.now(UTC),
+            # Nothing is taken out of what a caller states.
+            "discrete_memory_extracted": "t",
+        }
+    )
+    placed.memory_hash = own.record.memory_hash or content_hash(placed)
+    return _Waiting(raw, own, given(runtime.settings, placed))
+
+
+def _reaches(journal: Journal, one: _Waiting) -> bool:
+    """Whether the writer of a memory may write it.
+
+    What a former version of the server left says nothing of its writer: that has the rights of the session's owner, and none beyond.
+    """
+    if one.own.rights is None:
+        return (one.record.namespace, one.record.user_id) == (journal.ref.namespace, journal.ref.user_id)
+    return within(scope_of_writer(journal.tenant, one.own.rights), one.record)
+
+
+async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
+    """Stores memories of writers with the same rights; returns the ids of those that were, None when the session or a memory moved on.
+
+    Those whose id belongs to another owner are `refused`; some that others must be stored before wait.
+    """
+    rights = waiting[0].own.rights
+    scope = scope_of_work(journal.tenant) if rights is None else scope_of_writer(journal.tenant, rights)
+    written = {one.record.id: one.own.written for one in waiting if one.own.written is not None}
+    raw = {one.record.id: one.raw for one in waiting}
+    while left := [one.record for one in waiting if one.record.id not in refused]:
+        decided = await decide(runtime.memories, runtime.neighbours, scope, left)
+        done = {record.id: raw[record.id] for record, _ in decided}
+        whose = [(record.id, decision) for record, decisions in decided for decision in decisions]
+        outcome = await runtime.decisions.commit(
+            scope,
+            [decision for _, decision in whose],
+            _STATED,
+            fence=_fence(sid, journal, done, {}),
+            late=True,
+            stated=True,
+            written=written,
+        )
+        if not outcome.taken:
+            return set(done) if outcome.done else None
+        refused.update({whose[place][0]: _TAKEN for place in outcome.taken})
+    return set()
+
+
+async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> bool:
+    """Takes memories out of the journal without storing them; False when the session moved on."""
+    fence = _fence(sid, journal, dropped, refused)
+    return (await runtime.decisions.commit(scope_of_work(journal.tenant), [], _STATED, fence=fence)).done
+
+
+def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
+    """The cursor stays: what is moved on is the memories that wait, and only while the session is the one that was read."""
+    return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)
