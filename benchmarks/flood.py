@@ -29,7 +29,7 @@ from typing import Any
 
 import uvloop
 
-from agent_memory import collector
+from agent_memory.core import garbage_collection
 from benchmarks import corpus
 from benchmarks.http import connect, request
 from benchmarks.load import REFUSED, Driver, Tally
@@ -121,7 +121,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
         quiet = Tenant(Driver(stack.apis), keys["quiet"])
         await quiet.remember(_MEMORIES)
         await _steadily(quiet, 10.0, _RATES)  # embeds the queries and warms everything up
-        collector.settle()  # the sender's pauses are not the server's
+        garbage_collection.settle()  # the sender's pauses are not the server's
         drivers = {side: Driver(stack.apis) for side in _SIDES}
         by_round: dict[str, list[float]] = {kind: [] for kind in _RATES}
         used: dict[str, dict[str, float]] = {side: defaultdict(float) for side in _SIDES}
@@ -206,7 +206,7 @@ async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: 
 async def _be_the_flood(given: dict[str, Any]) -> None:
     """What the other process does: says that it is ready; for each line that comes that it begins, sends, and says what came of it."""
     _give_way()
-    collector.settle()
+    garbage_collection.settle()
     loud = Tenant(Driver([given["base"]]), given["key"])
     print("ready", flush=True)
     while asked := await asyncio.to_thread(sys.stdin.readline):

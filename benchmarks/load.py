@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from agent_memory import collector
+from agent_memory.core import garbage_collection
 from benchmarks import corpus
 from benchmarks.http import Connection, request
 from benchmarks.meter import Meter, children_seconds, percentile, rss_bytes
@@ -281,7 +281,7 @@ async def sustained(given: Given, folder: Path) -> dict[str, Any]:
         driver = Driver(stack.apis)
         talk = Talk(driver, given.memories)
         await talk.warm()
-        collector.settle()  # the senders' pauses are not the server's
+        garbage_collection.settle()  # the senders' pauses are not the server's
         samples: dict[str, list[int]] = defaultdict(list)
         meter = Meter(stack.pids)
         meter.start()
@@ -318,7 +318,7 @@ async def overload(given: Given, folder: Path) -> dict[str, Any]:
         await talk.warm()
         capacity = await _capacity(talk, min(given.seconds, 5.0))
         driver = talk.driver = Driver(stack.apis)
-        collector.settle()  # the senders' pauses are not the server's
+        garbage_collection.settle()  # the senders' pauses are not the server's
         print(f"capacity {capacity:.0f} requests/s", file=sys.stderr, flush=True)
         await asyncio.gather(
             driver.steadily(capacity * 1.6, given.seconds, talk.append), driver.steadily(capacity * 0.4, given.seconds, talk.search)

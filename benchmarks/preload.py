@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
 from agent_memory.llm.base import Vectors
+from agent_memory.memories.service import LongTermService
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.services.access import scope_of_work
-from agent_memory.settings import load_settings
-from agent_memory.tasks import DueKind
 from agent_memory_client.models import MemoryRecord
-from agent_memory_worker.index import index_memories
+from agent_memory_worker.indexing import index_memories
 from benchmarks import corpus
 from benchmarks.model import DIMENSIONS
 from tests.support.lookalike.answers import embed
@@ -64,7 +65,9 @@ async def preload(redis_url: str, environment: dict[str, str], first: int, last:
         before = await _used(runtime) if first else 0
         began = time.perf_counter()
         for start in range(first, last, _BATCH):
-            await runtime.longterm.store(scope_of_work("default"), [memory(number) for number in range(start, min(start + _BATCH, last))])
+            await runtime[LongTermService].store(
+                scope_of_work("default"), [memory(number) for number in range(start, min(start + _BATCH, last))]
+            )
             await _index(runtime)
         return Filled(time.perf_counter() - began, await _used(runtime) - before)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_memory.llm.graph import Shape, build_graph
-from agent_memory.llm.local import GRAPH_FILES
+from agent_memory.llm.local.embedder import GRAPH_FILES
+from agent_memory.llm.local.graph import Shape, build_graph
 
 FOLDER = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data"
 

@@ -18,15 +18,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_memory.analysis import query_terms, terms, without
+from agent_memory.core.settings import load_settings
 from agent_memory.evaluation.datasets import ADVERSARIAL, Conversation, load
 from agent_memory.evaluation.metrics import Scores, mean, measure
-from agent_memory.llm.local import LocalEmbedder
-from agent_memory.services import ranking
-from agent_memory.services.plans import subject_of
-from agent_memory.settings import load_settings
-from agent_memory.timewords import named_time
-from agent_memory.units import day
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.memories.search import ranking, recency
+from agent_memory.memories.search.query import subject_of
+from agent_memory.text.retrieval_units import day
+from agent_memory.text.terms import query_terms, terms, without
+from agent_memory.text.time_expressions import named_time
 
 DEPTH = 100
 COMMON = 0.30
@@ -116,7 +116,7 @@ def rank_fusion(near: list[int], word: list[int], k: int, weight: float) -> list
 
 
 def score_fusion(near: Vectors, word: Values, alpha: float, *, fill: bool = True) -> list[int]:
-    """The convex combination of services/ranking.py; `fill` counts what a full list lacks as its last."""
+    """The convex combination of memories/search/ranking.py; `fill` counts what a full list lacks as its last."""
     first, second = best(near), best(word, positive=True)
     top, most = float(near[first[0]]), float(word[second[0]]) if second else 1.0
     least = float(near[first[-1]])
@@ -255,7 +255,7 @@ def of_an_age(bench: Bench, near: list[list[Vectors]], word: list[list[Values]])
     for found in bench.conversations:
         asked = max(turn.when for turn in found.turns) + timedelta(days=1)
         seconds = [(asked - turn.when).total_seconds() for turn in found.turns]
-        ages.append(np.array([ranking.recency(0.0, age, replace(ranking.RecencyWeights(), freshness=0.0, novelty=1.0)) for age in seconds]))
+        ages.append(np.array([recency.recency(0.0, age, replace(recency.RecencyWeights(), freshness=0.0, novelty=1.0)) for age in seconds]))
 
     def aged(c: int, q: int, weight: float) -> list[int]:
         first, second = best(near[c][q]), best(word[c][q], positive=True)

@@ -17,6 +17,8 @@ esac
 stamp="$(pwd) $(if [ $kind = oldclient ]; then cat "$lock" "$others"; else cat "$lock" pyproject.toml client/pyproject.toml; fi | cksum)"
 stamp_file=$venv/.installed-$kind
 if [ -f "$stamp_file" ] && [ "$(cat "$stamp_file")" = "$stamp" ]; then
+    # An installation makes the client's blocking twin; later the twin follows the sources, whatever has changed them.
+    if [ $kind != oldclient ]; then $venv/bin/python client/scripts/make_sync.py; fi
     exit 0
 fi
 

@@ -1,18 +1,22 @@
-"""One real Redis for the whole session, settings that no developer's environment changes."""
+"""What is opened once for the whole session (a real Redis, the local model, the look-alike), and settings that no environment changes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
 import hypothesis
 import pytest
 from ulid import ULID
 
-from agent_memory import settings as settings_module
-from agent_memory.embedded_redis import embedded_redis
-from agent_memory.settings import Settings, load_settings, variables
+from agent_memory.core import settings as settings_module
+from agent_memory.core.settings import Settings, load_settings, variables
+from agent_memory.embedded.server import embedded_redis
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.tokens import TokenCounter
+from tests.support.lookalike import Lookalike
+from tests.support.shared_models import share_models, shared_embedder
 
 # The same examples in every run of CI: a new find is for a developer's run, which looks at others each time.
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
@@ -25,7 +29,7 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name.upper() in variables():
             del os.environ[name]
-    for group in settings_module._GROUPS.values():  # pyright: ignore[reportPrivateUsage]
+    for group in settings_module.GROUPS.values():
         group.model_config["env_file"] = None
     # Nobody waits for what a conversation may still bring, but those tests that are about it.
     os.environ["NEIGHBOURS_AFTER_SECONDS"] = "0"
@@ -33,6 +37,7 @@ def pytest_configure() -> None:
     os.environ["QUERY_EMBEDDING_TIMEOUT_SECONDS"] = "15"
     # And a test that stands still between a request's head and its body would be told that it is late.
     os.environ["BODY_TIMEOUT_SECONDS"] = "10"
+    share_models()
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +45,26 @@ async def redis_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[
     """The URL of an embedded Redis that all tests share; each keeps to a KEY_PREFIX of its own."""
     async with embedded_redis(tmp_path_factory.mktemp("redis")) as redis:
         yield redis.url
+
+
+@pytest.fixture(scope="session")
+async def local() -> LocalEmbedder:
+    """The real local model, one for all tests of a process."""
+    return await shared_embedder(load_settings())
+
+
+@pytest.fixture(scope="session")
+async def counter() -> TokenCounter:
+    """The token counter."""
+    return await TokenCounter.open()
+
+
+@pytest.fixture(scope="session")
+def running_lookalike() -> Generator[Lookalike]:
+    """The model server that `lookalike` hands to one test at a time."""
+    server = Lookalike().start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def migrate(
     form: Format = "text",
 ) -> None:
     """Move in from the archived server: reads its Redis, never changes it, and can be run as often as you like."""
-    from agent_memory.cli import migrate as moving
+    from agent_memory.cli.commands import migrate as moving
 
     options = moving.MoveOptions(dry_run=not yes, vectors=vectors, extract=extract, restart=restart)
     prefixes = moving.OldPrefixes(memory_prefix, session_prefix)
@@ -91,7 +91,7 @@ def migrate_working_memory(
 
 
 def _migrate_as_before(yes: bool, page: int | None) -> None:
-    from agent_memory.cli import migrate as moving
+    from agent_memory.cli.commands import migrate as moving
 
     typer.echo("all data moves together: this is `agent-memory migrate`, which first says what would happen", err=True)
     old = [os.environ.get(name) or default for name, default in (_MEMORY_PREFIX, _SESSION_PREFIX)]
@@ -121,7 +121,7 @@ def search(
     api_key: ApiKey = None,
 ) -> None:
     """Search long-term memory."""
-    from agent_memory.cli import memories
+    from agent_memory.cli.commands import memories
 
     filters = {"namespace": namespace, "session_id": session_id, "user_id": user_id}
     body: dict[str, object] = {name: {"eq": value} for name, value in filters.items() if value}
@@ -146,7 +146,7 @@ def delete_memory(
     api_key: ApiKey = None,
 ) -> None:
     """Delete memories for good. Exit code 3 if one that is named is not there."""
-    from agent_memory.cli import memories
+    from agent_memory.cli.commands import memories
 
     if not ids and not (empty_text or invalid):
         raise typer.BadParameter("name memories by their ids, or give --empty-text")
@@ -163,7 +163,7 @@ def delete_session(
     api_key: ApiKey = None,
 ) -> None:
     """Delete a session; its long-term memories stay. Exit code 3 if it is not there."""
-    from agent_memory.cli import memories
+    from agent_memory.cli.commands import memories
 
     raise typer.Exit(memories.delete_session(memories.Place(url, api_key), session_id, namespace, user_id, force=force))
 
@@ -178,7 +178,7 @@ def export_user(
     form: Format = "text",
 ) -> None:
     """Write everything of a user to a file, one JSON object per line, while others use the server."""
-    from agent_memory.cli import transfer
+    from agent_memory.cli.commands import transfer
 
     raise typer.Exit(transfer.export(transfer.Place(url, api_key), user_id, namespace, file, form, force=force))
 
@@ -196,7 +196,7 @@ def import_user(
 
     Exit code 4 when some lines were not taken or the file is not whole.
     """
-    from agent_memory.cli import transfer
+    from agent_memory.cli.commands import transfer
 
     raise typer.Exit(
         transfer.bring_in(transfer.Place(url, api_key), file, user_id, {"namespace": namespace, "import_source": source}, form)
@@ -220,7 +220,7 @@ def purge(
     form: Format = "text",
 ) -> None:
     """Delete all memories of a source, and what was made of nothing else; there is no undo. Several conditions must all hold."""
-    from agent_memory.cli import memories
+    from agent_memory.cli.commands import memories
 
     given = {"session_id": session_id, "agent_id": agent_id, "import_source": import_source}
     source: dict[str, object] = {name: value for name, value in given.items() if value is not None}
@@ -237,7 +237,7 @@ def rebuild_index(
     form: Format = "text",
 ) -> None:
     """Build the search indexes anew from what is stored. Stop the servers and workers first."""
-    from agent_memory.cli import rebuild
+    from agent_memory.cli.commands import rebuild_index as rebuild
 
     rebuild.rebuild(redis_url or None, data_dir or None, embed=embed, form=form)
 
@@ -249,7 +249,7 @@ def schedule_task(
     api_key: ApiKey = None,
 ) -> None:
     """Order a compaction, forgetting or the refresh of summary views now; workers do what is due by themselves."""
-    from agent_memory.cli import memories
+    from agent_memory.cli.commands import memories
 
     raise typer.Exit(memories.schedule(memories.Place(url, api_key), task, args or ()))
 
@@ -272,7 +272,7 @@ def accept_store(
     data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="where the embedded Redis keeps its data [env: DATA_DIR]")] = None,
 ) -> None:
     """Say that the store that Redis holds now is the right one, though it is empty or another than before: servers go on with it."""
-    from agent_memory.cli import accept_store as accepting
+    from agent_memory.cli.commands import accept_store as accepting
 
     given = {"REDIS_URL": redis_url, "DATA_DIR": data_dir}
     accepting.accept({name: value for name, value in given.items() if value})

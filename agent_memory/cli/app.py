@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from agent_memory import __version__, collector
+from agent_memory import __version__
 from agent_memory.cli import admin, token_commands
-from agent_memory.errors import AgentMemoryError, NotFound
+from agent_memory.core import garbage_collection
+from agent_memory.core.errors import AgentMemoryError, NotFound
 
 _NOT_THERE = 3
 
@@ -76,7 +77,7 @@ def serve(
     access_log: AccessLog = None,
 ) -> None:
     """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
-    collector.starting()
+    garbage_collection.starting()
     from agent_memory.cli import run
 
     run.serve(
@@ -120,7 +121,7 @@ def api(
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
     """Run only the API, against the Redis of REDIS_URL. Any number of them share one Redis."""
-    collector.starting()
+    garbage_collection.starting()
     from agent_memory.cli import run
 
     run.api(
@@ -156,7 +157,7 @@ def worker(
     log_format: LogFormat = None,
 ) -> None:
     """Run only a worker, against the Redis of REDIS_URL. Any number of them share the work."""
-    collector.starting()
+    garbage_collection.starting()
     from agent_memory.cli import run
 
     run.worker(
@@ -198,7 +199,7 @@ def mcp(
     log_format: LogFormat = None,
 ) -> None:
     """Run the MCP server: memory as tools for a model. `serve` and `api` offer MCP as well, at /mcp."""
-    collector.starting()
+    garbage_collection.starting()
     from agent_memory.cli import run
 
     run.mcp(
@@ -239,7 +240,7 @@ def redis(
 @app.command()
 def doctor(host: Host = None, port: Port = None, data_dir: DataDir = None, redis_url: RedisUrl = None) -> None:
     """Say what was found and which settings are in force; exit code 1 if something would stop `serve`."""
-    from agent_memory.cli import doctor as examination
+    from agent_memory.cli.commands import doctor as examination
 
     problems = examination.doctor(_given(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url))
     raise typer.Exit(1 if problems else 0)
@@ -248,7 +249,7 @@ def doctor(host: Host = None, port: Port = None, data_dir: DataDir = None, redis
 @app.command()
 def health(url: ServerUrl = None) -> None:
     """Ask a running API whether it lives; exit code 0 if it does. For health checks of containers."""
-    from agent_memory.cli.health import check_health
+    from agent_memory.cli.commands.health import check_health
 
     check_health(url)
 
@@ -264,7 +265,7 @@ def jobs(
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
 ) -> None:
     """Background work of a running server: list it, show, replay or drop what was given up (--state dead)."""
-    from agent_memory.cli import jobs as work
+    from agent_memory.cli.commands import jobs as work
 
     work.jobs(action, operation, work.Server(url, api_key), state, limit, form)
 
@@ -284,8 +285,8 @@ def explain(
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")] = "text",
 ) -> None:
     """Say why a search or a prompt did not return a memory. Exit code 0 if it did return it, else 1."""
-    from agent_memory.cli import explain as explanations
-    from agent_memory.cli.jobs import Server
+    from agent_memory.cli.commands import explain as explanations
+    from agent_memory.cli.commands.jobs import Server
 
     search: dict[str, object] = {"text": text, "search_mode": mode, "limit": limit}
     search |= {"user_id": {"eq": user_id} if user_id else None, "namespace": {"eq": namespace} if namespace else None}
@@ -317,7 +318,7 @@ def evaluate(
 ) -> None:
     """Measure recall on conversations with known evidence. Exit code 1 if a question failed, nothing could be measured, or a figure is
     below its floor."""
-    from agent_memory.cli import evaluate as evaluation
+    from agent_memory.cli.commands import evaluate as evaluation
 
     if compare is not None:
         raise typer.Exit(evaluation.compare(*compare, unit, form))

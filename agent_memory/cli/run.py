@@ -15,22 +15,22 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from agent_memory import collector
-from agent_memory.api.app import create_app, create_mcp_app
-from agent_memory.api.draining import Draining
-from agent_memory.cli.connections import KEEP_ALIVE_SECONDS, bounded
+from agent_memory.access.principals import check_exposure, warn_of_exposure
 from agent_memory.cli.signals import Shutdown, run_until_stopped
 from agent_memory.cli.sockets import listening, shown_address
-from agent_memory.embedded_redis import embedded_redis
-from agent_memory.errors import StartupError
-from agent_memory.logs import configure_logging
-from agent_memory.retired import unread_variables
+from agent_memory.core import garbage_collection
+from agent_memory.core.errors import StartupError
+from agent_memory.core.logs import configure_logging
+from agent_memory.core.settings import Settings, load_settings
+from agent_memory.core.settings.renamed import ending_settings, unread_variables
+from agent_memory.embedded.server import embedded_redis
+from agent_memory.http.app import create_app, create_mcp_app
+from agent_memory.http.draining import Draining
+from agent_memory.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.services.access import check_exposure, warn_of_exposure
-from agent_memory.settings import Settings, load_settings
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.store_marker import StoreFile
-from agent_memory.storage.watch import watching
+from agent_memory.storage.store_watch import watching
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +96,8 @@ def _settings(given: dict[str, str]) -> Settings:
     for one in unread_variables(Path(".env")):
         if not one.common:
             log.warning(one.advice, extra={"setting": one.name})
+    for variable in ending_settings(Path(".env")):
+        log.warning(variable.advice, extra={"setting": variable.name})
     check_redis_url(settings)
     return settings
 
@@ -214,7 +216,7 @@ class _HttpServer:
         config = uvicorn.Config(
             self._draining,
             loop="none",
-            http=bounded(settings),
+            http=http_protocol(settings),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -298,7 +300,7 @@ async def _run_parts(
     stop_worker = asyncio.Event()
     parts: dict[str, asyncio.Task[None]] = {}
     asked = asyncio.create_task(shutdown.requested.wait())
-    collector.settle()
+    garbage_collection.settle()
     try:
         if run_worker is not None:
             parts["worker"] = asyncio.create_task(run_worker(runtime, settings, stop_worker))

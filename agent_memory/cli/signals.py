@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from agent_memory.errors import AgentMemoryError, StartupError
+from agent_memory.core.errors import AgentMemoryError, StartupError
 
 _INTERRUPTED = 130
 

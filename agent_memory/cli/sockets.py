@@ -7,7 +7,7 @@ import socket
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 
 _BACKLOG = 2048
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from agent_memory.cli.run import check_redis_url
 from agent_memory.cli.target import named_server, server_here, shown_server
-from agent_memory.embedded_redis import embedded_redis, has_data
-from agent_memory.errors import StartupError
-from agent_memory.settings import Settings, load_settings
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import Settings, load_settings
+from agent_memory.embedded.server import embedded_redis, has_data
 from agent_memory.storage.cluster import find_places, store_begun
 from agent_memory.storage.connection import shown_url
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keyspace import Keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
-from agent_memory.settings import Settings, load_settings
+from agent_memory.core.settings import Settings, load_settings
 
 URL_VARIABLE = "AGENT_MEMORY_URL"
 API_KEY_VARIABLE = "AGENT_MEMORY_API_KEY"

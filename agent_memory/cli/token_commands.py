@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from agent_memory.cli import tokens
+    from agent_memory.cli.commands import tokens
 
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="json: nothing else on stdout")]
 Url = Annotated[
@@ -24,7 +24,7 @@ app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is
 
 
 def _place(url: str | None, api_key: str | None, data_dir: Path | None) -> tokens.Place:
-    from agent_memory.cli import tokens
+    from agent_memory.cli.commands import tokens
     from agent_memory.cli.target import named_server
 
     if url and data_dir:
@@ -53,7 +53,7 @@ def add(
     form: Format = "text",
 ) -> None:
     """Make an API key; its secret is shown this once."""
-    from agent_memory.cli import tokens
+    from agent_memory.cli.commands import tokens
 
     request = {"description": description, "expires_days": expires_days, "token": token, "role": role, "tenant": tenant}
     request |= {"namespaces": namespace or None, "users": user or None, "agents": agent or None}
@@ -63,7 +63,7 @@ def add(
 @app.command(name="list")
 def listing(url: Url = None, api_key: ApiKey = None, data_dir: Folder = None, form: Format = "text") -> None:
     """List the API keys of all tenants, without their secrets."""
-    from agent_memory.cli import tokens
+    from agent_memory.cli.commands import tokens
 
     tokens.listing(_place(url, api_key, data_dir), form)
 
@@ -71,7 +71,7 @@ def listing(url: Url = None, api_key: ApiKey = None, data_dir: Folder = None, fo
 @app.command()
 def show(name: Name, url: Url = None, api_key: ApiKey = None, data_dir: Folder = None, form: Format = "text") -> None:
     """Show an API key, without its secret."""
-    from agent_memory.cli import tokens
+    from agent_memory.cli.commands import tokens
 
     tokens.show(_place(url, api_key, data_dir), name, form)
 
@@ -85,7 +85,7 @@ def remove(
     data_dir: Folder = None,
 ) -> None:
     """Revoke an API key: when this returns, no process accepts it."""
-    from agent_memory.cli import tokens
+    from agent_memory.cli.commands import tokens
 
     tokens.remove(_place(url, api_key, data_dir), name, force=force)
 
@@ -100,6 +100,6 @@ def rotate(
     form: Format = "text",
 ) -> None:
     """Give an API key another secret."""
-    from agent_memory.cli import tokens
+    from agent_memory.cli.commands import tokens
 
     tokens.rotate(_place(url, api_key, data_dir), name, grace_seconds, form)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 
 LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """The numbers in the files. 5 asks about the wrong speaker on purpose: its questions have evidence and no answer."""

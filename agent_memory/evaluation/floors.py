@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 from agent_memory.evaluation.metrics import NAMES
 from agent_memory.evaluation.report import ANSWERABLE, OVERALL, Report, Unit
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from rich.console import Console
 from rich.table import Table
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 from agent_memory.evaluation.datasets import ADVERSARIAL
 from agent_memory.evaluation.metrics import NAMES, Scores, mean, measure, percentile
 from agent_memory.evaluation.runner import PROMPT_TOKENS, Answer, Run

@@ -11,9 +11,9 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 from agent_memory.evaluation.datasets import Conversation, Question, Turn, sessions_of
-from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.tokens import TokenCounter
 
 Entrance = Literal["memories", "sessions"]
 Mode = Literal["default", "semantic", "keyword", "hybrid"]

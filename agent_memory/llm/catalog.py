@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 
+from agent_memory.core.settings import ModelSettings
 from agent_memory.llm.context import ModelContext
-from agent_memory.settings import ModelSettings
 
 logger = logging.getLogger(__name__)
 

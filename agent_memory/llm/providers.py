@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import ModelSettings, Settings
 from agent_memory.llm.base import ChatModel, Embedder, Reranker
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.discreet import DiscreetChat, DiscreetEmbedder
-from agent_memory.llm.local import LocalEmbedder
-from agent_memory.settings import ModelSettings, Settings
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.llm.wrappers.redacting import DiscreetChat, DiscreetEmbedder
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ async def _open_models(settings: Settings) -> Models:
         embedder = await LocalEmbedder.open(settings)
         return Models(embedder, None, counter, f"embeddings {_local(embedder)}; summaries extractive (local); no key needed")
     # Imported only when used: the SDK costs most of a second and 50 MB, which a process without a model server need not pay.
-    from agent_memory.llm import openai, openai_embeddings  # noqa: PLC0415
+    from agent_memory.llm.openai import chat as openai  # noqa: PLC0415
+    from agent_memory.llm.openai import embeddings  # noqa: PLC0415
 
     chat_server = openai.chat_server(settings) if models.use_openai_chat else None
     chat = await openai.OpenAIChat.open(settings, server=chat_server, counter=counter) if chat_server else None
@@ -66,8 +67,8 @@ async def _open_models(settings: Settings) -> Models:
         return Models(local, told, counter, f"embeddings {_local(local)}; {about_chat}")
     # One server, one breaker: what the chat learns of its health is true for the embeddings.
     shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
-    server = shared or openai_embeddings.embedding_server(settings)
-    remote = await openai_embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
+    server = shared or embeddings.embedding_server(settings)
+    remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
     where = f"embeddings {remote.model} at {server.shown_url} ({remote.dimensions} dimensions)"
     return Models(DiscreetEmbedder(remote) if discreet else remote, told, counter, f"{where}; {about_chat}")
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import openai
 
-from agent_memory.errors import ModelAnswerInvalid
-from agent_memory.llm.remote import ModelServer, RequestRefused
-from agent_memory.settings import Settings
+from agent_memory.core.errors import ModelAnswerInvalid
+from agent_memory.core.settings import Settings
+from agent_memory.llm.openai.server import ModelServer, RequestRefused
 
 # Longer texts are cut: rerankers read a few hundred tokens, and most of an answer's time is spent on reading.
 _MOST_CHARACTERS = 4000

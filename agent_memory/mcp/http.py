@@ -23,14 +23,14 @@ from starlette.routing import BaseRoute
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from agent_memory.errors import Unavailable
+from agent_memory.access.principals import is_loopback
+from agent_memory.core.errors import Unavailable
+from agent_memory.core.scope import Scope
+from agent_memory.core.settings import Settings
 from agent_memory.mcp.paths import DEADLINE, namespace_in, routes_of
 from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import Caller
 from agent_memory.runtime import Runtime
-from agent_memory.scope import Scope
-from agent_memory.services.access import is_loopback
-from agent_memory.settings import Settings
 
 Transport: TypeAlias = Literal["streamable-http", "sse"]
 
@@ -152,13 +152,13 @@ def _without_echo(send: Send) -> Send:
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:
     """Which `Host` and `Origin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
-    given = f"{settings.mcp.allowed_hosts},{settings.server.allowed_hosts}"
-    names = [name for part in given.split(",") if (name := part.strip())]
+    hosts = f"{settings.mcp.allowed_hosts},{settings.server.allowed_hosts}"
+    names = [name for part in hosts.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names += _THIS_MACHINE
     hosts = [entry for name in names for entry in (name, f"{name}:*")]
-    # Whether a page is of our own origin, the port included, `HostCheck` says before; others are let in by name.
+    # Whether a page is of our own origin, the port included, `HostMiddleware` says before; others are let in by name.
     origins = [f"{scheme}://{entry}" for entry in hosts for scheme in ("http", "https")]
     origins += [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from agent_memory.errors import BadInput
+from agent_memory.core.errors import BadInput
 from agent_memory_client.models import Identifier
 
 DEADLINE = "agent_memory.deadline"

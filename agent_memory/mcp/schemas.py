@@ -26,10 +26,10 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
         if key == "title" or (fields is not None and key == "description") or (is_filter and key == "additionalProperties"):
             continue
         if key == "$defs":
-            short[key] = {name: _object(one) for name, one in value.items()}
+            short[key] = {name: _object(part) for name, part in value.items()}
         elif key == "properties":
             short[key] = {
-                name: _operator(one) if is_filter else _object(one) for name, one in value.items() if not (is_filter and name in _UNSAID)
+                name: _operator(part) if is_filter else _object(part) for name, part in value.items() if not (is_filter and name in _UNSAID)
             }
         else:
             short[key] = _value(value)
@@ -50,4 +50,4 @@ def _operator(schema: dict[str, Any]) -> dict[str, Any]:
 def _value(value: Any) -> Any:
     if isinstance(value, dict):
         return _object(cast("dict[str, Any]", value))
-    return [_value(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+    return [_value(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -25,15 +25,15 @@ from pydantic_core import to_json
 from starlette.requests import Request
 
 from agent_memory import __version__
-from agent_memory.bounds import check_lists
-from agent_memory.errors import AgentMemoryError, BadInput, Conflict, Forbidden, TooMany, Unavailable
-from agent_memory.known_fields import UnknownFields, shown
+from agent_memory.access import audit
+from agent_memory.access.principals import writing
+from agent_memory.core.errors import AgentMemoryError, BadInput, Conflict, Forbidden, TooMany, Unavailable
+from agent_memory.core.input.bounds import check_lists
+from agent_memory.core.input.unknown_fields import UnknownFields, shown
+from agent_memory.core.settings import Settings
 from agent_memory.mcp.schemas import schema_of
 from agent_memory.mcp.tools import TOOLS, Caller, InvalidArguments, Tool
 from agent_memory.runtime import Runtime
-from agent_memory.services import audit
-from agent_memory.services.access import writing
-from agent_memory.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -70,13 +70,13 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
                 caller = await who(context.request)
                 if not settings.server.audit_log:
                     return await _call(runtime, tool, params.arguments or {}, caller, strict=strict)
-                given: Any = None
+                structured: Any = None
                 try:
                     answer = await _call(runtime, tool, params.arguments or {}, caller, strict=strict)
-                    given = answer.structured_content
+                    structured = answer.structured_content
                     return answer
                 finally:
-                    _tell(tool, params.arguments or {}, caller, given)
+                    _audit(tool, params.arguments or {}, caller, structured)
         except InvalidArguments as error:
             return _failure(422, _problems(error.reason))
         except UnknownFields as error:
@@ -116,11 +116,11 @@ async def _no_templates(context: ServerRequestContext[Any], params: PaginatedReq
     return ListResourceTemplatesResult(resource_templates=[])
 
 
-def _tell(tool: Tool, arguments: dict[str, Any], caller: Caller, given: Any) -> None:
+def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
     """Tells the audit trail of a call; when it came over HTTP, the request's own event says how it ended."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
     scope = caller.scope
-    counts = audit.counts_of(given)
+    counts = audit.counts_of(structured)
     name = f"tool {tool.name}"
     audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None, counts=counts)
 
@@ -129,8 +129,8 @@ async def _call(runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller:
     if tool.writes:
         writing(caller.scope)
     check_lists(arguments, "")
-    given, ignored = tool.read(arguments, strict=strict)
-    answer = await tool.run(runtime.of(caller.scope.tenant), caller, given)
+    values, ignored = tool.read(arguments, strict=strict)
+    answer = await tool.run(runtime.of(caller.scope.tenant), caller, values)
     structured = answer.model_dump(mode="json", by_alias=True)
     content = [TextContent(type="text", text=to_json(structured).decode())]
     meta = {IGNORED_FIELDS: shown(ignored)} if ignored else None
@@ -174,7 +174,7 @@ def _said(error: AgentMemoryError) -> str:
 
 def _unknown(error: UnknownFields) -> str:
     """The arguments that are not known, a line for each, and what else does not fit."""
-    lines = [f"{'.'.join(str(part)[:64] for part in one.path)}: {one.why}"[:MAX_TEXT_CHARS] for one in error.fields[:MAX_PROBLEMS]]
+    lines = [f"{'.'.join(str(part)[:64] for part in field.path)}: {field.why}"[:MAX_TEXT_CHARS] for field in error.fields[:MAX_PROBLEMS]]
     if error.error is not None:
         said = tuple(line.partition(": ")[0] + ":" for line in lines)
         lines += [line for line in _problems(error.error).split("\n") if not line.startswith(said)]

@@ -13,12 +13,13 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from starlette.requests import Request
 
-from agent_memory.errors import StartupError
+from agent_memory.access.credentials import Authenticator
+from agent_memory.access.principals import EVERYBODY, scope_of
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import Settings
 from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import Caller
 from agent_memory.runtime import Runtime
-from agent_memory.services.access import EVERYBODY, scope_of
-from agent_memory.settings import Settings
 
 _WAITING_LINES = 16
 
@@ -47,7 +48,11 @@ class StdioServer:
         """Who speaks over stdio: the owner of MCP_TOKEN, or anybody where nobody is asked. Raises as the gate does."""
         settings = self._settings
         # Asked anew for each call, so that a key that is revoked ends here, too.
-        caller = await self._runtime.gate.admit(self._token.get_secret_value()) if settings.auth.required and self._token else EVERYBODY
+        caller = (
+            await self._runtime[Authenticator].gate.admit(self._token.get_secret_value())
+            if settings.auth.required and self._token
+            else EVERYBODY
+        )
         return Caller(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
 
     async def started(self) -> None:

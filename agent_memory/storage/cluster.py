@@ -19,11 +19,11 @@ import redis.asyncio as aioredis
 from redis.crc import key_slot
 from redis.exceptions import RedisError, ResponseError
 
-from agent_memory.errors import AgentMemoryError, StartupError
+from agent_memory.core.errors import AgentMemoryError, StartupError
 from agent_memory.storage.connection import connect, redis_errors, server_info
-from agent_memory.storage.indexes import some_index
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.wire import Gate, LeanPool
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.round_trip import BoundedPool, Gate
+from agent_memory.storage.search.schemas import some_index
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Place:
         self.url = url
         parts = urlsplit(url)
         for client in self._clients:
-            await cast("LeanPool", client.connection_pool).go_to(parts.hostname or "", parts.port or 6379)
+            await cast("BoundedPool", client.connection_pool).move_to(parts.hostname or "", parts.port or 6379)
         self.renew()
 
 

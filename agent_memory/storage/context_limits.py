@@ -10,7 +10,7 @@ from redis.asyncio.client import Pipeline
 
 from agent_memory.storage.cluster import find_places
 from agent_memory.storage.connection import read, redis_errors
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keyspace import Keys
 
 
 @dataclass(frozen=True, slots=True)

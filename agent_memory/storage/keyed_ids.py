@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from ulid import ULID
 
 from agent_memory.storage.connection import redis_errors
-from agent_memory.storage.keys import Keys, joined
+from agent_memory.storage.keyspace import Keys, joined
 
 _FIELD = "id-key"
 

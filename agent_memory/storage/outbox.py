@@ -9,13 +9,10 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from agent_memory.core.work import DueKind
 from agent_memory.storage.connection import redis_errors
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.lua import Claim, Claims, DueClaim, Scripts
-from agent_memory.tasks import DueKind
-
-# Erasures wait for nobody's share, and what recurs is no tenant's.
-_EVERYBODYS = frozenset({DueKind.DELETION, DueKind.PERIODIC})
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.scripts import Claim, Claims, DueClaim, OutboxScripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +24,13 @@ class Backlog:
     oldest_seconds: float
 
 
-def summed(found: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
+def summed(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
     """The work of several buckets as one."""
     return {
         kind: Backlog(
-            sum(one[kind].pending for one in found), sum(one[kind].dead for one in found), max(one[kind].oldest_seconds for one in found)
+            sum(backlogs[kind].pending for backlogs in buckets),
+            sum(backlogs[kind].dead for backlogs in buckets),
+            max(backlogs[kind].oldest_seconds for backlogs in buckets),
         )
         for kind in DueKind
     }
@@ -40,7 +39,7 @@ def summed(found: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
 class Outbox:
     """What is due, by kind."""
 
-    def __init__(self, client: Redis, keys: Keys, scripts: Scripts) -> None:
+    def __init__(self, client: Redis, keys: Keys, scripts: OutboxScripts) -> None:
         self._client = client
         self._keys = keys
         self._scripts = scripts
@@ -57,8 +56,7 @@ class Outbox:
 
         Extraction is claimed once more: that try sets the batch aside, so that the session's later messages are not held up.
         """
-        found = await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share)
-        claims = found[kind]
+        claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
         if isinstance(claims, Exception):
             raise claims
         return claims
@@ -67,49 +65,39 @@ class Outbox:
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
         """The same for several kinds in one round trip. What was claimed of one kind stays claimed when another one's claim failed."""
-        k = self._keys
-        asked = [
+        wanted = [  # Erasures wait for nobody's share.
             DueClaim(
-                keys=[k.due(kind), k.tries(kind), k.why(kind), k.dead(kind), k.wake],
-                kind=str(kind),
-                root=k.root,
+                kind=kind,
                 limit=limit,
                 lease_ms=int(lease_seconds * 1000),
-                most=max_attempts + (kind is DueKind.EXTRACTION),
+                max_attempts=_most(kind, max_attempts),
                 exclusive=kind is not DueKind.MEMORY,
-                share=0 if share >= 1.0 or kind in _EVERYBODYS else math.ceil(limit * share),
+                share=0 if share >= 1.0 or kind is DueKind.DELETION else math.ceil(limit * share),
             )
             for kind, limit in limits.items()
         ]
-        return dict(zip(limits, await self._scripts.due_claim(asked), strict=True))
+        return dict(zip(limits, await self._scripts.claim_due(wanted), strict=True))
 
     async def done(self, kind: DueKind, claim: Claim) -> bool:
         """Ends a claim well; False when the mark was set again meanwhile and so stays due."""
-        k = self._keys
-        keys = [k.due(kind), k.tries(kind), k.why(kind), k.dead(kind), k.wake]
-        return await self._scripts.due_done(keys, claim.member, claim.lease)
+        return await self._scripts.end_claim(kind, claim.member, claim.lease)
 
-    async def begin(self, kind: DueKind, claims: Sequence[Claim], *, lease_seconds: float) -> list[Claim]:
-        """Those of the claims that still are what they were, with new leases: not done, given up, claimed again, or begun before.
+    async def begin(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
+        """Begins work on those members that are marked, whoever claimed them; what began `max_attempts` times and never ended is given up.
 
-        What was begun and did not end has failed; what nobody began, because workers were busy, has not.
+        Their leases are the tokens by which the claims end. Extraction begins once more, see `claim`.
         """
-        if not claims:
+        if not members:
             return []
-        keys = [self._keys.due(kind), self._keys.tries(kind)]
-        return await self._scripts.due_begin(keys, int(lease_seconds * 1000), claims)
+        return await self._scripts.begin_claims(kind, int(lease_seconds * 1000), _most(kind, max_attempts), members)
 
-    async def renew(self, kind: DueKind, claim: Claim, *, lease_seconds: float) -> Claim | None:
-        """The claim with a new lease, or None when the mark was set again or taken meanwhile."""
-        keys = [self._keys.due(kind), self._keys.tries(kind)]
-        lease = await self._scripts.due_renew(keys, claim.member, claim.lease, int(lease_seconds * 1000))
-        return None if lease is None else Claim(claim.member, lease, claim.attempt)
+    async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
+        """Ends a claim that nobody began: due again after a delay, without a try counted and with the reason of the last failure."""
+        await self.failed(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def failed(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
         """Ends a claim badly: due again after a delay. `forgive` does not count the try (the cause lies outside, e.g. a model away)."""
-        k = self._keys
-        keys = [k.due(kind), k.tries(kind), k.why(kind), k.wake]
-        await self._scripts.due_fail(keys, claim.member, claim.lease, int(delay_seconds * 1000), reason[:1000], forgive)
+        await self._scripts.fail_claim(kind, claim.member, claim.lease, int(delay_seconds * 1000), reason[:1000], forgive=forgive)
 
     async def mark(self, kind: DueKind, members: list[str]) -> None:
         """Marks members as due now."""
@@ -142,8 +130,12 @@ class Outbox:
         """Members whose last try failed, with the reason."""
         with redis_errors():
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
-        found: dict[bytes, bytes] = reply[1]
-        return {member.decode(): reason.decode("utf-8", "replace") for member, reason in found.items()}
+        reasons: dict[bytes, bytes] = reply[1]
+        return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
+
+
+def _most(kind: DueKind, max_attempts: int) -> int:
+    return max_attempts + (kind is DueKind.EXTRACTION)
 
 
 def _backlog(now: float, pending: int, dead: int, head: list[Any]) -> Backlog:

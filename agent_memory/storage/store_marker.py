@@ -16,45 +16,19 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 from agent_memory.storage.connection import redis_errors
-from agent_memory.storage.indexes import some_index
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.wire import exchange
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.lua_files import load
+from agent_memory.storage.round_trip import exchange
+from agent_memory.storage.scripts import Script
+from agent_memory.storage.search.schemas import some_index
 
 log = logging.getLogger(__name__)
 
 FILE_NAME = "store.json"
 
-# Of several processes that start at the same moment one makes the marker. ARGV: a new id, and that of the store that must be there ("").
-_OPEN = """#!lua
-local id = redis.call('HGET', KEYS[1], 'store')
-if id or redis.call('HEXISTS', KEYS[1], 'lost') == 1 then return end
-if ARGV[2] ~= '' then
-  redis.call('HSET', KEYS[1], 'lost', ARGV[2])
-else
-  local now = redis.call('TIME')
-  redis.call('HSET', KEYS[1], 'store', ARGV[1], 'made', now[1] * 1000 + math.floor(now[2] / 1000))
-end
-"""
-# ARGV: the id of a store that is gone. Who starts later and never knew it learns that it was there.
-_LOSE = """#!lua
-if redis.call('HEXISTS', KEYS[1], 'store') == 0 then redis.call('HSETNX', KEYS[1], 'lost', ARGV[1]) end
-"""
-# ARGV: a new id, for a Redis that holds no store.
-_ACCEPT = """#!lua
-local now = redis.call('TIME')
-local ms = now[1] * 1000 + math.floor(now[2] / 1000)
-if redis.call('HSETNX', KEYS[1], 'store', ARGV[1]) == 1 then redis.call('HSET', KEYS[1], 'made', ms) end
-redis.call('HSET', KEYS[1], 'accepted', ms)
-redis.call('HDEL', KEYS[1], 'lost')
-"""
-# Redis looks whether it may write before it runs a script that could, and says why not; this one writes only when it is told to, what is
-# there already: that goes to the log file, and nothing changes. ARGV: the id that the store must have for it, or "".
-_PROBE = """#!lua
-if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'store') == ARGV[1] then redis.call('HSET', KEYS[1], 'store', ARGV[1]) end
-return 1
-"""
+_PROBE = load("storage/marker_probe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +87,18 @@ async def open_marker(client: Redis, keys: Keys, known: str | None) -> None:
     """
     there = known is not None and await some_index(client, keys)
     # What is there without a marker where one was known is a copy from before there were markers, put back.
-    await _run(client, _OPEN, keys, known if known is not None and there else token_hex(8), "" if there else known or "")
+    new_id = known if known is not None and there else token_hex(8)
+    await Script(client, "storage/marker_open")(config=keys.config, new_id=new_id, lost_id=None if there else known)
 
 
 async def note_loss(client: Redis, keys: Keys, store_id: str) -> None:
     """Writes into a Redis without a store which one was there."""
-    await _run(client, _LOSE, keys, store_id)
+    await Script(client, "storage/marker_lose")(config=keys.config, store_id=store_id)
 
 
 async def accept_marker(client: Redis, keys: Keys) -> None:
     """Makes what Redis holds the store, whatever it held before."""
-    await _run(client, _ACCEPT, keys, token_hex(8))
+    await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
 
 
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> Sight:
@@ -138,7 +113,7 @@ async def see(client: Redis, keys: Keys, *, touch: str = "") -> Sight:
                 ("HMGET", keys.config, "store", "made", "lost", "accepted"),
                 ("TIME",),
                 ("FT._LIST",),
-                ("EVAL", _PROBE, 1, keys.config, touch),
+                _PROBE.command("EVAL", _PROBE.source, None, {"config": keys.config, "store_id": touch or None}),
             ],
         )
         for reply in (row, time, listed):
@@ -157,10 +132,3 @@ async def see(client: Redis, keys: Keys, *, touch: str = "") -> Sight:
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
-
-
-async def _run(client: Redis, script: str, keys: Keys, *args: str) -> None:
-    with redis_errors():
-        reply = (await exchange(client, [("EVAL", script, 1, keys.config, *args)]))[0]
-        if isinstance(reply, Exception):
-            raise reply

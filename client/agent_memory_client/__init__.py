@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent_memory_client._answers import Acknowledgement, PromptAnswer
+from agent_memory_client._tools.calls import ToolCallResolutionResult, UnifiedToolCall
 from agent_memory_client._version import __version__
-from agent_memory_client.client import MemoryAPIClient, create_memory_client
+from agent_memory_client._wire.answers import Acknowledgement, PromptAnswer
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.errors import (
     MemoryAuthError,
@@ -20,6 +20,8 @@ from agent_memory_client.errors import (
     MemoryUnavailableError,
     MemoryValidationError,
 )
+from agent_memory_client.legacy import MemoryAPIClient, create_memory_client
+from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import (
     ClientMemoryRecord,
     CreateSummaryViewRequest,
@@ -35,9 +37,8 @@ from agent_memory_client.models import (
     WorkingMemory,
     prompt_messages,
 )
-from agent_memory_client.sync import SyncMemoryAPIClient, create_memory_client_sync
+from agent_memory_client.sync import SyncMemoryAPIClient, SyncMemoryClient, create_memory_client_sync
 from agent_memory_client.tool_schema import ToolSchema, ToolSchemaCollection
-from agent_memory_client.tools import ToolCallResolutionResult, UnifiedToolCall
 
 __all__ = [
     "Acknowledgement",
@@ -47,6 +48,7 @@ __all__ = [
     "ForgetResponse",
     "MemoryAPIClient",
     "MemoryAuthError",
+    "MemoryClient",
     "MemoryClientConfig",
     "MemoryClientError",
     "MemoryConflictError",
@@ -67,6 +69,7 @@ __all__ = [
     "SummaryView",
     "SummaryViewPartitionResult",
     "SyncMemoryAPIClient",
+    "SyncMemoryClient",
     "Task",
     "ToolCallResolutionResult",
     "ToolSchema",

@@ -1,49 +1,9 @@
-"""The client: `MemoryAPIClient`, and `create_memory_client`, which checks that the server answers."""
+"""The client under the module name that programs of the archived client import it from."""
 
 from __future__ import annotations
 
-from agent_memory_client._async.tool_calls import ToolCalls
+from agent_memory_client._tools.calls import ToolCallResolutionResult, UnifiedToolCall
 from agent_memory_client.config import MemoryClientConfig
-from agent_memory_client.errors import MemoryClientError
-from agent_memory_client.tools import ToolCallResolutionResult, UnifiedToolCall
-
-
-class MemoryAPIClient(ToolCalls):
-    """The client of a memory server; use it as an async context manager or `close()` it.
-
-    The defaults of its config (namespace, model, context window) are used wherever a call does not name its own.
-    """
-
-
-async def create_memory_client(
-    base_url: str,
-    timeout: float = 30.0,
-    default_namespace: str | None = None,
-    default_model_name: str | None = None,
-    default_context_window_max: int | None = None,
-    *,
-    api_key: str | None = None,
-    bearer_token: str | None = None,
-    max_retries: int = 2,
-) -> MemoryAPIClient:
-    """A client whose server has answered once. Raises MemoryClientError when it does not."""
-    config = MemoryClientConfig(
-        base_url=base_url,
-        timeout=timeout,
-        default_namespace=default_namespace,
-        default_model_name=default_model_name,
-        default_context_window_max=default_context_window_max,
-        api_key=api_key,
-        bearer_token=bearer_token,
-        max_retries=max_retries,
-    )
-    client = MemoryAPIClient(config)
-    try:
-        await client.health_check()
-    except MemoryClientError as error:
-        await client.close()
-        raise MemoryClientError(f"no memory server answers at {base_url}: {error}") from error
-    return client
-
+from agent_memory_client.legacy import MemoryAPIClient, create_memory_client
 
 __all__ = ["MemoryAPIClient", "MemoryClientConfig", "ToolCallResolutionResult", "UnifiedToolCall", "create_memory_client"]

@@ -13,6 +13,8 @@ from ulid import ULID
 from tests.support.cli import ROOT, clean_environment
 from tests.support.processes import Running
 
+pytestmark = pytest.mark.slow
+
 
 async def chat(url: str, folder: Path, lines: Sequence[str], *, user: str, **environment: str) -> tuple[int, str]:
     """Talks to it; returns its exit code and all that it said."""

@@ -6,11 +6,14 @@ import asyncio
 from pathlib import Path
 
 import httpx
+import pytest
 import redis.asyncio as aioredis
 
-from agent_memory.services.idempotency import LEASE_SECONDS
+from agent_memory.jobs.idempotency import LEASE_SECONDS
 from tests.support.processes import running
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 # No worker embeds it, so the request is under way until it has waited long enough.
 PATH = "/v1/long-term-memory/?wait=15"

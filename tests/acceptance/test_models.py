@@ -15,6 +15,8 @@ from tests.support.lookalike import Lookalike
 from tests.support.processes import running
 from tests.support.waiting import settled, wait_until
 
+pytestmark = pytest.mark.slow
+
 MODEL = "my-litellm-model"
 WINDOW = 1000
 THINGS = ["a red kite", "two bicycles", "an old piano", "a garden in Porto", "three llamas", "a wooden boat", "a Swiss watch"]

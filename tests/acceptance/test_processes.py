@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from tests.support.processes import running
 from tests.support.waiting import settled
+
+pytestmark = pytest.mark.slow
 
 WINDOW = 1000
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.cli import ROOT, clean_environment
 
+pytestmark = pytest.mark.slow
+
 OURS = ROOT / "tests" / "data" / "conversations.json"
 # Real conversations may not be distributed; where they lie beside the project, the first of them is replayed as well.
 REAL = ROOT.parent / "shared" / "data" / "locomo_dev.json"

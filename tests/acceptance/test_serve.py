@@ -7,10 +7,13 @@ import signal
 from pathlib import Path
 
 import httpx
+import pytest
 
 from agent_memory_client import ClientMemoryRecord, MemoryAPIClient, MemoryClientConfig, MemoryClientError
 from tests.support.processes import Running, running, tree
 from tests.support.waiting import settled
+
+pytestmark = pytest.mark.slow
 
 WRITERS = 8
 ENOUGH = 400
@@ -52,7 +55,8 @@ async def test_the_curl_line_that_it_prints_works(served_process: Running) -> No
     done = await asyncio.create_subprocess_shell(line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)
     output, _ = await done.communicate()
     assert done.returncode == 0
-    assert b'"total_messages":1' in output
+    # Another test may have written to the same session of this server before.
+    assert b'"appended":1' in output
 
 
 class Journal:

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
+from agent_memory.core.settings import Settings, load_settings
+from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.settings import Settings, load_settings
 from tests.support.api import Recorded, serving
 from tests.support.stack import stack
 

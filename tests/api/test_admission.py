@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.admission import SHARER, Admission, Limit
-from agent_memory.api.app import create_app
-from agent_memory.settings import Settings
+from agent_memory.core.settings import Settings
+from agent_memory.http.app import create_app
+from agent_memory.http.middleware.admission import TENANT, AdaptiveLimit, AdmissionMiddleware
 from agent_memory_client.models import AppendMessagesResponse
 from tests.support.api import Recorded, serving
 from tests.support.rig import gathered
@@ -104,7 +104,7 @@ async def test_who_hangs_up_or_fails_leaves_room(gated: Any) -> None:
     assert await has_room()
 
 
-def _beats(limit: Limit, late: float, seconds: float, under_way: int, begin: float) -> float:
+def _beats(limit: AdaptiveLimit, late: float, seconds: float, under_way: int, begin: float) -> float:
     """The loop is late by so much at every beat for so long; returns the time after it."""
     for beat in range(round(seconds * 100)):
         limit.beat(late, begin + beat / 100, under_way)
@@ -112,7 +112,7 @@ def _beats(limit: Limit, late: float, seconds: float, under_way: int, begin: flo
 
 
 def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
-    limit = Limit(256)
+    limit = AdaptiveLimit(256)
     assert limit.requests == 128
     now = _beats(limit, 0.001, 10.0, 256, 0.0)
     assert limit.requests == 256
@@ -137,14 +137,14 @@ def test_the_limit_shrinks_while_the_loop_is_late_and_grows_again() -> None:
 
 
 def test_a_small_limit_stays_as_it_is() -> None:
-    limit = Limit(4)
+    limit = AdaptiveLimit(4)
     _beats(limit, 0.5, 5.0, 4, 0.0)
     assert limit.requests == 4
 
 
 async def test_some_wait_in_line_while_the_loop_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two are worked on, six wait without costing anything, the rest is refused; who goes away leaves the line."""
-    monkeypatch.setattr(Limit, "requests", 2)
+    monkeypatch.setattr(AdaptiveLimit, "requests", 2)
     opened, inside, sent = asyncio.Event(), 0, Counter[int]()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
@@ -161,7 +161,7 @@ async def test_some_wait_in_line_while_the_loop_is_late(monkeypatch: pytest.Monk
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    admission = Admission(slow, most=8)
+    admission = AdmissionMiddleware(slow, most=8)
     asked = [asyncio.ensure_future(admission({"type": "http", "path": "/v1/x", "headers": []}, receive, send)) for _ in range(10)]
 
     async def settled() -> bool:
@@ -180,27 +180,27 @@ async def test_some_wait_in_line_while_the_loop_is_late(monkeypatch: pytest.Monk
 
 async def test_a_tenant_fills_no_places_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flood fills places, line and all; the other one is worked on at once, and when it cannot be, it is next."""
-    monkeypatch.setattr(Limit, "requests", 8)
+    monkeypatch.setattr(AdaptiveLimit, "requests", 8)
     inside, sent = Counter[str](), dict[str, Counter[int]](loud=Counter(), quiet=Counter(), other=Counter())
     gates = {name: asyncio.Event() for name in sent}
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
-        inside[scope[SHARER]] += 1
-        await gates[scope[SHARER]].wait()
-        inside[scope[SHARER]] -= 1
+        inside[scope[TENANT]] += 1
+        await gates[scope[TENANT]].wait()
+        inside[scope[TENANT]] -= 1
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    admission = Admission(slow, most=32, fair=True)
+    admission = AdmissionMiddleware(slow, most=32, fair=True)
 
     def ask(tenant: str) -> asyncio.Future[None]:
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
                 sent[tenant][message["status"]] += 1
 
-        return asyncio.ensure_future(admission({"type": "http", "path": "/v1/x", "headers": [], SHARER: tenant}, receive, send))
+        return asyncio.ensure_future(admission({"type": "http", "path": "/v1/x", "headers": [], TENANT: tenant}, receive, send))
 
     flood = [ask("loud") for _ in range(100)]
 

@@ -6,10 +6,10 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.api.app import create_app
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+from agent_memory.jobs import operations
 from agent_memory.runtime import open_runtime
-from agent_memory.services import operations
-from agent_memory.settings import load_settings
 
 COMPACT = "/v1/long-term-memory/compact"
 

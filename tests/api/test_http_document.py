@@ -12,10 +12,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.api.examples import STORY
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+from agent_memory.http.document.examples import STORY
 from agent_memory.runtime import open_runtime
-from agent_memory.settings import load_settings
 from tests.support.api import serving
 
 MADE_BY_THE_SERVER = {"change_id", "batch_id", "view_id", "operation_id", "token_id"}

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory import errors
-from agent_memory.api.app import create_app
-from agent_memory.settings import load_settings
-from agent_memory.storage.watch import Problem
-from agent_memory.tasks import DueKind
+from agent_memory.core import errors
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.storage.store_watch import Problem
 from tests.support.api import Recorded, serving
 
 CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
@@ -139,7 +139,7 @@ async def test_a_request_ends_at_its_deadline() -> None:
             cancelled.set()
             raise
 
-    app = create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.05), Recorded(answers={"search.answer": hang}).runtime)
+    app = create_app(load_settings(REQUEST_TIMEOUT_SECONDS=0.05), Recorded(answers={"search.search_page": hang}).runtime)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         answer = await client.post("/v1/long-term-memory/search", json={"text": "x"})
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")

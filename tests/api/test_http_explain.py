@@ -12,7 +12,7 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.settings import load_settings
+from agent_memory.core.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from tests.support.cli import agent_memory
 from tests.support.stack import stack

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.api.operation import Operation
-from agent_memory.api.routes import ROUTERS
+from agent_memory.http.operation import Operation
+from agent_memory.http.routes import ROUTERS
 
 JSON = {"Content-Type": "application/json"}
 MESSAGE = {"role": "user", "content": "hi"}

@@ -11,13 +11,13 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.errors import RequestUnderWay
+from agent_memory.access.principals import scope_of_request
+from agent_memory.core.errors import RequestUnderWay
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.idempotency import LEASE_SECONDS, IdempotencyService, request_digest
+from agent_memory.jobs.idempotency_store import Claimed, IdempotencyStore
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.services.access import scope_of_request
-from agent_memory.services.idempotency import LEASE_SECONDS, IdempotencyService, request_digest
-from agent_memory.settings import load_settings
-from agent_memory.storage.idempotency import Claimed, IdempotencyStore
-from agent_memory.tasks import DueKind
 from agent_memory_client.models import OperationState
 from tests.support.cli import agent_memory
 from tests.support.stack import stack
@@ -68,7 +68,9 @@ async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient
 
     key, body = str(ULID()), b'{"memories": []}'
     scope = scope_of_request(runtime.settings)
-    assert isinstance(await runtime.idempotency.begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), Claimed)
+    assert isinstance(
+        await runtime[IdempotencyService].begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), Claimed
+    )
     headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
     refused = await client.post("/v1/long-term-memory/", content=body, headers=headers)
     assert (refused.status_code, refused.json()["code"]) == (409, "request_under_way")
@@ -159,7 +161,7 @@ async def test_what_does_not_exist_has_no_operation(live: httpx.AsyncClient) -> 
 
 async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str, tmp_path: Path) -> None:
     settings = load_settings(KEY_PREFIX=f"dead{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    from agent_memory.api.app import create_app
+    from agent_memory.http.app import create_app
     from tests.support.api import serving
 
     async with (
@@ -171,9 +173,9 @@ async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str
         # A try that is begun and never ends, until the mark is given up.
         while True:
             claims = await runtime.outbox.claim(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
-            if claims.given_up:
+            if (await runtime.outbox.backlog())[DueKind.MEMORY].dead:
                 break
-            await runtime.outbox.begin(DueKind.MEMORY, claims.claims, lease_seconds=0.001)
+            await runtime.outbox.begin(DueKind.MEMORY, [claim.member for claim in claims.claims], lease_seconds=0.001, max_attempts=2)
         (dead,) = (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"]
         assert dead["state"] == "dead"
         assert "no try ended" in dead["reason"]
@@ -249,7 +251,7 @@ async def test_a_user_goes_with_everything_and_nobody_else_does(worked: tuple[ht
 
 
 async def _settled(runtime: Runtime) -> bool:
-    return all(backlog.pending == 0 for kind, backlog in (await runtime.outbox.backlog()).items() if kind.value != "periodic")
+    return all(backlog.pending == 0 for backlog in (await runtime.outbox.backlog()).values())
 
 
 async def test_strict_durability_answers_when_the_write_is_on_disk(redis_url: str) -> None:
@@ -264,7 +266,7 @@ def test_states_and_kinds_are_those_of_the_outbox() -> None:
     from agent_memory_client.models import OperationKind
 
     # Periodic jobs are nobody's accepted work, and an export is done while it is read.
-    assert {kind.value for kind in OperationKind} - {"export"} == {kind.value for kind in DueKind} - {"periodic"}
+    assert {kind.value for kind in OperationKind} - {"export"} == {kind.value for kind in DueKind}
     assert OperationState.DEAD == "dead"
 
 

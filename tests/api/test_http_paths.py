@@ -21,8 +21,8 @@ ROUTES: list[tuple[str, str, Any, str]] = [
     ("DELETE", "/v1/long-term-memory", None, "longterm.delete"),
     ("GET", "/v1/long-term-memory/m1", None, "longterm.get"),
     ("PATCH", "/v1/long-term-memory/m1", {"text": "another"}, "longterm.patch"),
-    ("POST", "/v1/long-term-memory/search", {"text": "what"}, "search.answer"),
-    ("POST", "/v1/memory/prompt", {"query": "what", "session": {"session_id": "s1"}}, "recall.answer"),
+    ("POST", "/v1/long-term-memory/search", {"text": "what"}, "search.search_page"),
+    ("POST", "/v1/memory/prompt", {"query": "what", "session": {"session_id": "s1"}}, "recall.build_prompt"),
 ]
 
 

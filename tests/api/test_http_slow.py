@@ -16,11 +16,12 @@ import httpx
 import pytest
 import uvloop
 
-from agent_memory.api.admission import Admission
-from agent_memory.api.app import create_app
-from agent_memory.cli import connections
-from agent_memory.cli.connections import MAX_HEAD_BYTES, Connection
-from agent_memory.settings import ServerSettings, Settings, load_settings
+from agent_memory.core.settings import ServerSettings, load_settings
+from agent_memory.http.app import create_app
+from agent_memory.http.middleware import body_deadline
+from agent_memory.http.middleware.admission import AdmissionMiddleware
+from agent_memory.http.middleware.body_deadline import BodyDeadlineMiddleware, TimedBody
+from agent_memory.http.protocol import MAX_HEAD_BYTES, Connection
 from tests.support.api import Recorded, serving
 from tests.support.waiting import wait_until
 
@@ -78,7 +79,7 @@ async def impatient() -> AsyncGenerator[tuple[str, Recorded]]:
     """A server that waits for a fifth of a second, and hardly longer for more bytes."""
     recorded = Recorded()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(connections, "BYTES_PER_SECOND", 100 * LONG)
+        patched.setattr(body_deadline, "BYTES_PER_SECOND", 100 * LONG)
         async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url:
             yield url, recorded
 
@@ -145,7 +146,7 @@ async def test_who_was_refused_for_its_length_is_not_listened_to_for_ever(impati
 
 async def test_by_default_a_body_that_drips_is_refused_within_a_second_of_its_head(recorded: Recorded) -> None:
     seconds = ServerSettings.model_fields["body_timeout_seconds"].default
-    assert seconds + connections._SECOND_LOOK_SECONDS < 0.9  # pyright: ignore[reportPrivateUsage]
+    assert seconds + body_deadline._SECOND_LOOK_SECONDS < 0.9  # pyright: ignore[reportPrivateUsage]
     async with served(recorded, BODY_TIMEOUT_SECONDS=seconds) as url, connected(url) as line:
         await line.send(head("Content-Length: 100"))
         answer = asyncio.create_task(line.answer())
@@ -166,7 +167,7 @@ async def has_passed(url: str) -> None:
 
 
 async def test_what_came_of_a_body_gives_it_time(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BYTES_PER_SECOND", 1)
+    monkeypatch.setattr(body_deadline, "BYTES_PER_SECOND", 1)
     async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url, connected(url) as line:
         await line.send(head("Content-Length: 17") + '{"context":')
         await has_passed(url)
@@ -183,15 +184,15 @@ def test_what_came_in_time_is_not_late_because_we_are(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop], second_look: float
 ) -> None:
     """The whole body lies in the kernel, and the loop stands still for longer than there is time for it."""
-    monkeypatch.setattr(connections, "_SECOND_LOOK_SECONDS", second_look)
-    watched: list[bool] = []
-    watch = Connection._watch  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(body_deadline, "_SECOND_LOOK_SECONDS", second_look)
+    waiting: list[TimedBody] = []
+    receive = TimedBody.receive
 
-    def noted(connection: Connection, in_head: bool) -> None:
-        watch(connection, in_head)
-        watched.append(in_head)
+    async def noted(body: TimedBody) -> Any:
+        waiting.append(body)
+        return await receive(body)
 
-    monkeypatch.setattr(Connection, "_watch", noted)
+    monkeypatch.setattr(TimedBody, "receive", noted)
 
     class StandsStill(asyncio.Protocol):
         """Reads what came for somebody else: timers come before the next reading."""
@@ -208,7 +209,7 @@ def test_what_came_in_time_is_not_late_because_we_are(
             place = urlsplit(url)
             with socket.create_connection((place.hostname or "", place.port or 0)) as line:
                 line.sendall(head("Content-Length: 17").encode())
-                await until(lambda: watched == [False], "the body to be waited for")
+                await until(lambda: len(waiting) == 1, "the body to be waited for")
                 loop = asyncio.get_running_loop()
                 ours, theirs = socket.socketpair()
                 with theirs:
@@ -231,15 +232,15 @@ BEHIND_A_GATE: dict[str, tuple[str, bytes]] = {
 @pytest.mark.parametrize("name", BEHIND_A_GATE)
 async def test_who_has_to_wait_for_us_is_not_late(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     said, body = BEHIND_A_GATE[name]
-    gate, arrived, arrives = asyncio.Event(), asyncio.Event(), Admission._arrives  # pyright: ignore[reportPrivateUsage]
+    gate, arrived, arrives = asyncio.Event(), asyncio.Event(), AdmissionMiddleware._admit_arriving  # pyright: ignore[reportPrivateUsage]
 
-    async def late(self: Admission, *arguments: Any) -> None:
+    async def late(self: AdmissionMiddleware, *arguments: Any) -> None:
         arrived.set()
         await gate.wait()
         await arrives(self, *arguments)
 
-    monkeypatch.setattr(Admission, "_arrives", late)
-    monkeypatch.setattr(connections, "BYTES_PER_SECOND", 10**9)
+    monkeypatch.setattr(AdmissionMiddleware, "_admit_arriving", late)
+    monkeypatch.setattr(body_deadline, "BYTES_PER_SECOND", 10**9)
     async with served(recorded, HEAD_TIMEOUT_SECONDS=0.2, BODY_TIMEOUT_SECONDS=0.2) as url, connected(url) as line:
         await line.send(said)
         if "Expect" in said:
@@ -322,10 +323,10 @@ async def test_who_sends_piece_by_piece_is_understood(recorded: Recorded) -> Non
 
 
 async def test_who_comes_in_one_piece_is_not_watched(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched: list[bool] = []
+    watched: list[Connection] = []
 
-    def watch(_: Connection, in_head: bool) -> None:
-        watched.append(in_head)
+    def watch(connection: Connection) -> None:
+        watched.append(connection)
 
     monkeypatch.setattr(Connection, "_watch", watch)
     async with served(recorded) as url, connected(url) as line:
@@ -333,8 +334,8 @@ async def test_who_comes_in_one_piece_is_not_watched(recorded: Recorded, monkeyp
             await line.send(head("Content-Length: 17") + '{"context":"abc"}')
             assert (await line.answer())[0] == 200
         assert watched == []
-        await line.send(head("Content-Length: 17"))
-        await until(lambda: watched == [False], "the half to be watched")
+        await line.send("GET /")
+        await until(lambda: len(watched) == 1, "the half to be watched")
 
 
 async def test_headers_behind_a_body_are_none_of_the_requests(recorded: Recorded) -> None:
@@ -359,14 +360,14 @@ async def test_who_has_not_sent_its_body_takes_nobodys_place(recorded: Recorded)
 
 
 async def test_long_bodies_that_do_not_come_have_a_part_of_the_places(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    bounds: list[connections.Bounds] = []
-    make = connections.Bounds
+    made: list[BodyDeadlineMiddleware] = []
+    make = BodyDeadlineMiddleware.__init__
 
-    def noted(settings: Settings) -> connections.Bounds:
-        bounds.append(make(settings))
-        return bounds[-1]
+    def noted(middleware: BodyDeadlineMiddleware, *arguments: Any, **options: Any) -> None:
+        make(middleware, *arguments, **options)
+        made.append(middleware)
 
-    monkeypatch.setattr(connections, "Bounds", noted)
+    monkeypatch.setattr(BodyDeadlineMiddleware, "__init__", noted)
     async with served(recorded, MAX_CONCURRENT_REQUESTS=8, BODY_TIMEOUT_SECONDS=NEVER) as url:
         lines = [connected(url) for _ in range(8)]
         opened = [await line.__aenter__() for line in lines]
@@ -380,7 +381,7 @@ async def test_long_bodies_that_do_not_come_have_a_part_of_the_places(recorded: 
                 assert (status, headers["retry-after"], json.loads(body)["code"]) == (503, "1", "overloaded")
             assert (await http.put("/v1/working-memory/s1", json={})).status_code == 200
             await opened[7].send(head("Transfer-Encoding: chunked"), "1000\r\n", b"x" * 0x1000)
-            await until(lambda: bounds[0].held_bytes == 0x1000, "the body to be held")
+            await until(lambda: made[0].buffered_bytes == 0x1000, "the body to be held")
             # There is room again as soon as one of them is gone.
             await lines[0].__aexit__(None, None, None)
 
@@ -391,7 +392,7 @@ async def test_long_bodies_that_do_not_come_have_a_part_of_the_places(recorded: 
             await wait_until(sent, "a long body to be taken")
         for line in lines[1:]:
             await line.__aexit__(None, None, None)
-        await until(lambda: bounds[0].held_bytes == 0, "what was held to be let go")
+        await until(lambda: made[0].buffered_bytes == 0, "what was held to be let go")
 
 
 async def test_who_says_nothing_at_all_is_not_kept(recorded: Recorded) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.settings import load_settings
+from agent_memory.core.settings import load_settings
 from tests.support.stack import stack
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "0"))
 PHASES = "examples,coverage,fuzzing,stateful" if EXAMPLES else "fuzzing"

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.settings import load_settings
 
 ADMIN = "the-operator-of-this-server"
 

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.api.app import create_app
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
-from agent_memory.scope import SessionRef
-from agent_memory.services import operations as background
-from agent_memory.settings import load_settings
-from agent_memory.tasks import DueKind
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
-from agent_memory_worker.orders import carry_out
+from agent_memory_worker.jobs import carry_out
 from agent_memory_worker.promote import promote_session
 from tests.auth import client_attacks
 from tests.auth.conftest import Guarded

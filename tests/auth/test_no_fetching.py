@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import ModelUnavailable, StartupError
+from agent_memory.access.oauth import fetching
+from agent_memory.core.errors import ModelUnavailable, StartupError
+from agent_memory.core.settings import load_settings
 from agent_memory.llm.base import ChatMessage
-from agent_memory.llm.openai import OpenAIChat, chat_server
-from agent_memory.llm.openai_embeddings import OpenAIEmbedder, embedding_server
+from agent_memory.llm.openai.chat import OpenAIChat, chat_server
+from agent_memory.llm.openai.embeddings import OpenAIEmbedder, embedding_server
 from agent_memory.llm.rerank import RemoteReranker, rerank_server
-from agent_memory.services.oauth import fetching
-from agent_memory.settings import load_settings
 from tests.auth.conftest import Guarded
 from tests.auth.hostile import CASES, TOOL_CASES, Ids
 

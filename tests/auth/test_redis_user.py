@@ -15,18 +15,18 @@ import redis.asyncio as aioredis
 import trustme
 from redis.exceptions import NoPermissionError
 
-from agent_memory.errors import StartupError
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.local import LocalEmbedder
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import Settings
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
 from agent_memory.runtime import open_runtime
-from agent_memory.settings import Settings
 from agent_memory_client.models import SearchRequest
 from agent_memory_worker.main import run_worker
 from tests.support.rig import SCOPE, Rig, open_rig, record
-from tests.support.rig_fixtures import counter, local
 from tests.support.waiting import wait_until
 
-__all__ = ["counter", "local"]
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 PASSWORD = "a-password-of-this-test"
 
@@ -45,19 +45,19 @@ async def lives(rig: Rig) -> None:
     worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
     try:
         await rig.append("s", "Anna lives in Oslo", namespace="n", user_id="u")
-        await rig.rt.longterm.store(SCOPE, [record("Ben likes green tea", user_id="u")])
+        await rig.rt[LongTermService].store(SCOPE, [record("Ben likes green tea", user_id="u")])
 
         async def found() -> bool:
-            hits = (await rig.rt.search.search(SCOPE, SearchRequest(text="Anna Ben", search_mode="keyword"))).memories
+            hits = (await rig.rt[SearchService].search(SCOPE, SearchRequest(text="Anna Ben", search_mode="keyword"))).memories
             return len(hits) == 2
 
         async def rests() -> bool:
             backlog = await rig.rt.outbox.backlog()
-            return not any(one.pending for kind, one in backlog.items() if kind != "periodic")
+            return not any(one.pending for one in backlog.values())
 
         await wait_until(found, "both memories")
         await wait_until(rests, "the worker's rest")
-        answer = await rig.rt.search.search(SCOPE, SearchRequest(text="what does Ben drink", search_mode="semantic"))
+        answer = await rig.rt[SearchService].search(SCOPE, SearchRequest(text="what does Ben drink", search_mode="semantic"))
         assert answer.memories[0].text == "Ben likes green tea"
         assert (await rig.rt.ready()).ok
     finally:

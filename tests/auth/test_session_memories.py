@@ -8,9 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.scope import SessionRef
-from agent_memory.services.access import scope_of_work
-from agent_memory.tasks import DueKind
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.memories.store import MemoryStore
 from agent_memory_worker.tasks import Tasks
 from tests.auth.conftest import Guarded
 
@@ -157,5 +158,5 @@ async def test_neither_trust_nor_approval_is_to_be_had_by_a_session(guarded: Gua
         for name in ("trust", "quarantine", "approved", "source_class"):
             assert by_session.get(name) == by_post.get(name), (n, name)
     scope = scope_of_work("trust")
-    found = await guarded.runtime.memories.get(scope, ["s0", "s1", "s2"])
+    found = await guarded.runtime[MemoryStore].get(scope, ["s0", "s1", "s2"])
     assert [one and (one.trust, one.quarantine is None) for one in found] == [(0.3, True), (1.0, False), (1.0, True)]

@@ -11,14 +11,15 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from agent_memory.api.app import create_app
+from agent_memory.access.credentials import Authenticator
+from agent_memory.access.token_store import TokenStore
+from agent_memory.access.tokens import OPERATOR, TokenGate, TokenService
 from agent_memory.cli.app import app
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.services.tokens import OPERATOR, TokenGate
-from agent_memory.settings import load_settings
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.tokens import TokenStore
+from agent_memory.storage.keyspace import Keys
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_client.errors import MemoryNotFoundError, MemoryServerError, MemoryValidationError
 from agent_memory_client.models import CreateTokenRequest, RoleEnum
@@ -213,7 +214,7 @@ async def test_an_expired_key_is_refused(guarded: Guarded) -> None:
     client = guarded.client(made["token"])
     assert (await client.get("/v1/working-memory/")).status_code == 200
     await guarded.runtime.client.hset(Keys(guarded.runtime.settings.redis.key_prefix).token(made["hash"]), "ex", "1")
-    gate = guarded.runtime.gate
+    gate = guarded.runtime[Authenticator].gate
     assert isinstance(gate, TokenGate)
     gate.forget()
     answer = await client.get("/v1/working-memory/")
@@ -246,11 +247,11 @@ async def test_checking_a_key_costs_the_same_for_one_and_for_a_thousand(redis_ur
     """Done when 3 of the issue: below 0.2 ms in the median; a look-up for each request of a second, at most, and none of the others."""
     settings = load_settings(KEY_PREFIX="auth-cost", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", AUTH_MODE="token")
     async with open_runtime(settings, redis_url) as runtime:
-        gate = runtime.gate
+        gate = runtime[Authenticator].gate
         assert isinstance(gate, TokenGate)
-        one = (await runtime.tokens.create(OPERATOR, CreateTokenRequest())).token
+        one = (await runtime[TokenService].create(OPERATOR, CreateTokenRequest())).token
         few = await _median(gate, one)
-        more = [(await runtime.tokens.create(OPERATOR, CreateTokenRequest())).token for _ in range(999)]
+        more = [(await runtime[TokenService].create(OPERATOR, CreateTokenRequest())).token for _ in range(999)]
         many = await _median(gate, one)
         assert {(await gate.admit(secret)).tenant for secret in more} == {"default"}
     assert max(few, many) < 0.0002

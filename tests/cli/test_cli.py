@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 from agent_memory import __version__
 from agent_memory.cli.app import app
-from agent_memory.settings import variables
-from agent_memory.storage.keys import Keys
+from agent_memory.core.settings import variables
+from agent_memory.storage.keyspace import Keys
 from tests.support.cli import COMMAND, ROOT, agent_memory, clean_environment
 from tests.support.lookalike import Lookalike
 
-HEAVY = ("agent_memory.runtime", "agent_memory.api", "agent_memory_worker", "uvicorn", "redisvl", "redis", "docket", "numpy", "pydantic")
+HEAVY = ("agent_memory.runtime", "agent_memory.http", "agent_memory_worker", "uvicorn", "redisvl", "redis", "docket", "numpy", "pydantic")
 
 
 def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 from tests.cli.test_cli import refused
 from tests.support.cli import agent_memory
 
+pytestmark = pytest.mark.slow
+
 FILE = str(Path(__file__).parents[1] / "data" / "recall_conversations.json")
 
 

@@ -16,8 +16,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from agent_memory.cli.app import app
-from agent_memory.errors import StartupError
-from agent_memory.settings import load_settings
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import load_settings
+from agent_memory.memories.store import MemoryStore
 from agent_memory.storage.connection import shown_url
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, PurgeRequest, WorkingMemory
@@ -184,7 +185,7 @@ async def test_the_indexes_are_built_anew(redis_url: str, tmp_path: Path) -> Non
     from agent_memory.runtime import open_runtime
 
     async with open_runtime(load_settings(**given), redis_url) as runtime:
-        await runtime.memories.write(SCOPE, [record("one"), record("two")])
+        await runtime[MemoryStore].write(SCOPE, [record("one"), record("two")])
     client = Redis.from_url(redis_url)
     for name in await client.execute_command("FT._LIST"):
         if name.startswith(f"{prefix}:{{0}}:ix:m:".encode()):

@@ -13,10 +13,12 @@ import pytest
 from redis.asyncio import Redis
 from ulid import ULID
 
-from agent_memory.settings import load_settings
+from agent_memory.core.settings import load_settings
 from tests.support.cli import agent_memory
 from tests.support.processes import running
 from tests.support.stack import stack
+
+pytestmark = pytest.mark.slow
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 OPERATOR = "operator-of-the-tests-01"

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from typer.testing import CliRunner
 
 from agent_memory.cli.app import app
-from agent_memory.errors import AgentMemoryError
+from agent_memory.core.errors import AgentMemoryError
 
 RUNNER = CliRunner()
 

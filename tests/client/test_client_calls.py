@@ -1,34 +1,64 @@
-"""The request builders: method, path, query and body of every call, with the client's defaults."""
+"""What the resources send: method, path, query and body of every call, with the client's defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Never
 from urllib.parse import quote
 
+import httpx
 import pytest
 
-from agent_memory_client._calls import MAX_QUERY_CHARS, Call, Calls
-from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client import MemoryClient, MemoryClientConfig
+from agent_memory_client._wire.requests import MAX_QUERY_CHARS, Call
 from agent_memory_client.errors import MemoryValidationError
 from agent_memory_client.models import (
     ClientMemoryRecord,
     CreatedAt,
     CreateSummaryViewRequest,
+    CreateTokenRequest,
+    ExtractionRules,
     ForgetPolicy,
     MemoryMessage,
     MemoryRecord,
+    PurgeRequest,
     RecencyConfig,
     SearchRequest,
     SessionId,
     WorkingMemory,
     WorkingMemoryResponse,
 )
+from agent_memory_client.transport import Transport
 
-PLAIN = Calls(MemoryClientConfig(base_url="http://memory"))
-WITH_DEFAULTS = Calls(
+PLAIN = MemoryClient(MemoryClientConfig(base_url="http://memory"))
+WITH_DEFAULTS = MemoryClient(
     MemoryClientConfig(base_url="http://memory", default_namespace="app", default_model_name="m-1", default_context_window_max=4000)
 )
+
+
+class Recorded(Exception):
+    """A call that would have been sent."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def record(_: object, call: Call) -> Never:
+        raise Recorded(call)
+
+    monkeypatch.setattr(Transport, "send", record)
+
+
+def sent(call: Coroutine[Any, Any, Any]) -> Call:
+    """The first request of a call, which is not sent."""
+    with pytest.raises(Recorded) as recorded:
+        call.send(None)
+    return recorded.value.call
+
+
+HELLO = [{"role": "user", "content": "x"}]
 
 
 def body(call: Call) -> dict[str, Any]:
@@ -37,133 +67,162 @@ def body(call: Call) -> dict[str, Any]:
 
 
 def test_paths_and_methods() -> None:
+    c = PLAIN
+    view = CreateSummaryViewRequest(source="long_term")
     calls = {
-        "GET /v1/health": PLAIN.health(),
-        "GET /v1/ready": PLAIN.ready(),
-        "GET /v1/working-memory/": PLAIN.list_sessions(20, 0, None, None),
-        "GET /v1/working-memory/s": PLAIN.get_session("s", None, None),
-        "PUT /v1/working-memory/s": PLAIN.put_session("s", WorkingMemory(session_id="s"), None, {}, {}),
-        "POST /v1/working-memory/s/messages": PLAIN.append("s", [{"role": "user", "content": "x"}], None, None, {}),
-        "DELETE /v1/working-memory/s": PLAIN.delete_session("s", None, None),
-        "POST /v1/long-term-memory/": PLAIN.create_memories([], True),
-        "GET /v1/long-term-memory/m": PLAIN.get_memory("m"),
-        "PATCH /v1/long-term-memory/m": PLAIN.edit_memory("m", {"text": "x"}),
-        "DELETE /v1/long-term-memory": PLAIN.delete_memories(["m"])[0],
-        "POST /v1/long-term-memory/forget": PLAIN.forget(ForgetPolicy(), None, None, None, None, False, None),
-        "POST /v1/long-term-memory/search": PLAIN.search({"text": "x"}, False),
-        "POST /v1/memory/prompt": PLAIN.prompt("q", None, None, None, {}, True, False),
-        "GET /v1/summary-views": PLAIN.list_views(),
-        "POST /v1/summary-views": PLAIN.create_view(CreateSummaryViewRequest(source="long_term")),
-        "GET /v1/summary-views/v": PLAIN.get_view("v"),
-        "DELETE /v1/summary-views/v": PLAIN.delete_view("v"),
-        "POST /v1/summary-views/v/partitions/run": PLAIN.run_partition("v", {"user_id": "ada"}),
-        "GET /v1/summary-views/v/partitions": PLAIN.list_partitions("v", None, None, None, None),
-        "POST /v1/summary-views/v/run": PLAIN.run_view("v", False),
-        "GET /v1/tasks/t": PLAIN.get_task("t"),
-        "POST /v1/working-memory/s/flush": PLAIN.flush_session("s", None, None, None),
-        "POST /v1/long-term-memory/explain": PLAIN.explain("m", {"text": "x"}),
-        "POST /v1/long-term-memory/compact": PLAIN.compact(None, None),
-        "DELETE /v1/users/a%2Fb": PLAIN.delete_user("a/b", None, None),
-        "GET /v1/operations": PLAIN.list_operations(None, None, 20, 0),
-        "GET /v1/operations/o": PLAIN.get_operation("o"),
-        "POST /v1/operations/o/replay": PLAIN.replay_operation("o"),
-        "DELETE /v1/operations/o": PLAIN.drop_operation("o"),
+        "GET /v1/health": c.server.health(),
+        "GET /v1/ready": c.server.ready(),
+        "GET /v1/working-memory/": c.sessions.list(),
+        "GET /v1/working-memory/s": c.sessions.get("s"),
+        "PUT /v1/working-memory/s": c.sessions.put("s", WorkingMemory(session_id="s")),
+        "POST /v1/working-memory/s/messages": c.sessions.append("s", HELLO),
+        "DELETE /v1/working-memory/s": c.sessions.delete("s"),
+        "POST /v1/working-memory/s/flush": c.sessions.flush("s"),
+        "POST /v1/long-term-memory/": c.memories.create([]),
+        "GET /v1/long-term-memory/m": c.memories.get("m"),
+        "PATCH /v1/long-term-memory/m": c.memories.edit("m", {"text": "x"}),
+        "DELETE /v1/long-term-memory": c.memories.delete(["m"]),
+        "POST /v1/long-term-memory/forget": c.memories.forget(ForgetPolicy()),
+        "POST /v1/long-term-memory/search": c.memories.search("x"),
+        "POST /v1/long-term-memory/explain": c.memories.explain("m", {"text": "x"}),
+        "POST /v1/long-term-memory/compact": c.memories.compact(),
+        "POST /v1/long-term-memory/purge": c.memories.purge(PurgeRequest(session_id="s")),
+        "GET /v1/long-term-memory/m/evidence": c.memories.evidence("m"),
+        "GET /v1/long-term-memory/m/history": c.memories.history("m"),
+        "POST /v1/memory/prompt": c.prompts.render("q", long_term_search=True),
+        "GET /v1/summary-views": c.views.list(),
+        "POST /v1/summary-views": c.views.create(view),
+        "GET /v1/summary-views/v": c.views.get("v"),
+        "DELETE /v1/summary-views/v": c.views.delete("v"),
+        "POST /v1/summary-views/v/partitions/run": c.views.run_partition("v", {"user_id": "ada"}),
+        "GET /v1/summary-views/v/partitions": c.views.list_partitions("v"),
+        "POST /v1/summary-views/v/run": c.views.run("v"),
+        "GET /v1/tasks/t": c.jobs.get_task("t"),
+        "GET /v1/operations": c.jobs.list(),
+        "GET /v1/operations/o": c.jobs.get("o"),
+        "POST /v1/operations/o/replay": c.jobs.replay("o"),
+        "DELETE /v1/operations/o": c.jobs.drop("o"),
+        "GET /v1/changes": c.changes.list(),
+        "GET /v1/changes/c": c.changes.get("c"),
+        "POST /v1/changes/c/undo": c.changes.undo("c"),
+        "POST /v1/changes/c/approve": c.changes.approve("c"),
+        "POST /v1/changes/c/reject": c.changes.reject("c"),
+        "POST /v1/changes/batches/b/undo": c.changes.undo_batch("b"),
+        "GET /v1/extraction-rules": c.extraction_rules.get(),
+        "PUT /v1/extraction-rules": c.extraction_rules.put(ExtractionRules()),
+        "DELETE /v1/extraction-rules": c.extraction_rules.delete(),
+        "GET /v1/quarantine": c.quarantine.list(),
+        "POST /v1/quarantine/m/approve": c.quarantine.approve("m"),
+        "POST /v1/quarantine/m/reject": c.quarantine.reject("m"),
+        "POST /v1/users/u/import": c.users.import_lines("u", ["{}"]),
+        "DELETE /v1/users/a%2Fb": c.users.delete("a/b"),
+        "GET /v1/auth/tokens": c.tokens.list(),
+        "POST /v1/auth/tokens": c.tokens.create(CreateTokenRequest()),
+        "GET /v1/auth/tokens/t": c.tokens.get("t"),
+        "DELETE /v1/auth/tokens/t": c.tokens.delete("t"),
+        "POST /v1/auth/tokens/t/rotate": c.tokens.rotate("t"),
     }
-    for wanted, call in calls.items():
+    for wanted, coroutine in calls.items():
+        call = sent(coroutine)
         assert f"{call.method} {call.path}" == wanted
 
 
-MADE_SAFE: list[Callable[[], Call]] = [
-    lambda: PLAIN.create_memories([ClientMemoryRecord(id="m", text="x")], True),
-    lambda: PLAIN.forget(ForgetPolicy(), None, None, None, None, False, None),
-    lambda: PLAIN.create_view(CreateSummaryViewRequest(source="long_term")),
-    lambda: PLAIN.run_partition("v", {}),
-    lambda: PLAIN.run_view("v", False),
-    lambda: PLAIN.flush_session("s", None, None, None),
-    lambda: PLAIN.replay_operation("o"),
+MADE_SAFE: list[Callable[[], Coroutine[Any, Any, Any]]] = [
+    lambda: PLAIN.memories.create([ClientMemoryRecord(id="m", text="x")]),
+    lambda: PLAIN.memories.forget(ForgetPolicy()),
+    lambda: PLAIN.views.create(CreateSummaryViewRequest(source="long_term")),
+    lambda: PLAIN.views.run_partition("v", {}),
+    lambda: PLAIN.views.run("v"),
+    lambda: PLAIN.sessions.flush("s"),
+    lambda: PLAIN.jobs.replay("o"),
+    lambda: PLAIN.changes.undo("c"),
+    lambda: PLAIN.changes.undo_batch("b"),
 ]
 
 
 @pytest.mark.parametrize("build", MADE_SAFE)
-def test_what_is_not_safe_to_repeat_by_itself_is_made_so_by_a_key_of_its_own(build: Callable[[], Call]) -> None:
-    first, second = build(), build()
+def test_what_is_not_safe_to_repeat_by_itself_is_made_so_by_a_key_of_its_own(build: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    first, second = sent(build()), sent(build())
     assert first.idempotent
     assert len(first.headers["Idempotency-Key"]) == 26
     assert first.headers["Idempotency-Key"] != second.headers["Idempotency-Key"], "every call is a request of its own"
 
 
 def test_what_is_safe_by_itself_has_no_key() -> None:
-    assert PLAIN.append("s", [{"role": "user", "content": "x"}], None, None, {}).headers == {}
-    assert PLAIN.search({"text": "x"}, False).headers == {}
-    assert not PLAIN.ready().idempotent
-    assert not PLAIN.drop_operation("o").idempotent
+    assert sent(PLAIN.sessions.append("s", HELLO)).headers == {}
+    assert sent(PLAIN.memories.search("x")).headers == {}
+    assert not sent(PLAIN.server.ready()).idempotent
+    assert not sent(PLAIN.jobs.drop("o")).idempotent
+    assert not sent(PLAIN.tokens.create(CreateTokenRequest())).idempotent
+    assert not sent(PLAIN.tokens.rotate("t")).idempotent
+    assert not sent(PLAIN.tokens.delete("t")).idempotent
+    assert not sent(PLAIN.quarantine.approve("m")).idempotent
 
 
 def test_a_key_of_the_callers_own_is_sent() -> None:
     records = [ClientMemoryRecord(text="x")]
-    assert PLAIN.create_memories(records, True, idempotency_key="job-7").headers == {"Idempotency-Key": "job-7"}
+    assert sent(PLAIN.memories.create(records, idempotency_key="job-7")).headers == {"Idempotency-Key": "job-7"}
     for bad in ("", "ключ", "a\nb", "x" * 256):
         with pytest.raises(MemoryValidationError, match="idempotency_key"):
-            PLAIN.create_memories(records, True, idempotency_key=bad)
+            sent(PLAIN.memories.create(records, idempotency_key=bad))
 
 
 def test_a_wait_is_asked_for_and_counted() -> None:
-    assert (PLAIN.flush_session("s", None, "ada", True).params, PLAIN.flush_session("s", None, None, True).wait) == (
-        {"user_id": "ada", "wait": "true"},
-        10.0,
-    )
-    call = WITH_DEFAULTS.delete_session("s", None, None, True, 2.5)
+    flush = sent(PLAIN.sessions.flush("s", user_id="ada", wait=True))
+    assert (flush.params, flush.wait) == ({"user_id": "ada", "wait": "true"}, 10.0)
+    call = sent(WITH_DEFAULTS.sessions.delete("s", memories=True, wait=2.5))
     assert (call.params, call.wait) == ({"namespace": "app", "memories": "true", "wait": "2.5"}, 2.5)
-    assert PLAIN.create_memories([], True).params == {}
-    assert PLAIN.create_memories([], True, wait=5).params == {"wait": "5"}
+    assert sent(PLAIN.memories.create([])).params == {}
+    assert sent(PLAIN.memories.create([], wait=5)).params == {"wait": "5"}
     for bad in (-1, float("nan"), float("inf")):
         with pytest.raises(MemoryValidationError, match="wait"):
-            PLAIN.flush_session("s", None, None, bad)
+            sent(PLAIN.sessions.flush("s", wait=bad))
 
 
 def test_a_user_is_deleted_in_all_namespaces_unless_one_is_named() -> None:
-    assert WITH_DEFAULTS.delete_user("ada", None, None).params == {}
-    assert WITH_DEFAULTS.delete_user("ada", "app", 1).params == {"namespace": "app", "wait": "1"}
+    assert sent(WITH_DEFAULTS.users.delete("ada")).params == {}
+    assert sent(WITH_DEFAULTS.users.delete("ada", "app", 1)).params == {"namespace": "app", "wait": "1"}
 
 
 @pytest.mark.parametrize("session_id", ["a b", "ü", "a?b#c%d", "a:b", "日本", "a%2Fb"])
 def test_ids_are_one_encoded_segment_of_the_path(session_id: str) -> None:
-    assert PLAIN.get_session(session_id, None, None).path == f"/v1/working-memory/{quote(session_id, safe='')}"
+    assert sent(PLAIN.sessions.get(session_id)).path == f"/v1/working-memory/{quote(session_id, safe='')}"
 
 
 @pytest.mark.parametrize("session_id", ["", " ", "a/b", "..", "a\nb", "x" * 600])
 def test_bad_session_ids_are_refused_here(session_id: str) -> None:
     with pytest.raises(MemoryValidationError, match="session_id"):
-        PLAIN.get_session(session_id, None, None)
+        sent(PLAIN.sessions.get(session_id))
 
 
 def test_memory_ids_may_hold_anything_but_nothing() -> None:
-    assert PLAIN.get_memory("a/b").path == "/v1/long-term-memory/a%2Fb"
-    assert PLAIN.get_memory("..").path == "/v1/long-term-memory/%2E%2E"
+    assert sent(PLAIN.memories.get("a/b")).path == "/v1/long-term-memory/a%2Fb"
+    assert sent(PLAIN.memories.get("..")).path == "/v1/long-term-memory/%2E%2E"
     with pytest.raises(MemoryValidationError, match="memory_id"):
-        PLAIN.get_memory("")
+        sent(PLAIN.memories.get(""))
 
 
 def test_defaults_fill_what_is_not_given() -> None:
-    window = WITH_DEFAULTS.window(None, 0)
-    assert window == {"model_name": "m-1", "context_window_max": 4000}
-    assert WITH_DEFAULTS.get_session("s", None, None, window).params == {
+    window = {"model_name": "m-1", "context_window_max": "4000"}
+    assert sent(WITH_DEFAULTS.sessions.get("s", context_window_max=0)).params == {"namespace": "app", **window}
+    assert sent(WITH_DEFAULTS.sessions.get("s", "ada", "own")).params == {"namespace": "own", "user_id": "ada", **window}
+    own = sent(WITH_DEFAULTS.sessions.get("s", model_name="m-2", context_window_max=10)).params  # pyright: ignore
+    assert own == {"namespace": "app", "model_name": "m-2", "context_window_max": "10"}
+    assert sent(WITH_DEFAULTS.sessions.delete("s")).params == {"namespace": "app"}
+    assert sent(WITH_DEFAULTS.sessions.list(5, 2, user_id="ada")).params == {
+        "limit": "5",
+        "offset": "2",
         "namespace": "app",
-        "model_name": "m-1",
-        "context_window_max": "4000",
+        "user_id": "ada",
     }
-    assert WITH_DEFAULTS.get_session("s", "ada", "own").params == {"namespace": "own", "user_id": "ada"}
-    assert WITH_DEFAULTS.window("m-2", 10) == {"model_name": "m-2", "context_window_max": 10}
-    assert WITH_DEFAULTS.delete_session("s", None, None).params == {"namespace": "app"}
-    assert WITH_DEFAULTS.list_sessions(5, 2, None, "ada").params == {"limit": "5", "offset": "2", "namespace": "app", "user_id": "ada"}
-    assert PLAIN.window(None, None) == {}
+    assert sent(PLAIN.sessions.get("s")).params == {}
 
 
 def test_put_sends_scope_in_the_body_and_the_user_in_both() -> None:
     memory = WorkingMemory(session_id="s", user_id="old", messages=[MemoryMessage(role="user", content="x")], data={"a": None})
-    call = WITH_DEFAULTS.put_session("s", memory, "ada", {"model_name": "m"}, {"If-Match": '"3"'})
+    call = sent(WITH_DEFAULTS.sessions.put("s", memory, "ada", "m", if_match='"3"'))
     assert (body(call)["namespace"], body(call)["user_id"], body(call)["session_id"]) == ("app", "ada", "s")
-    assert call.params == {"user_id": "ada", "model_name": "m"}
+    assert call.params == {"user_id": "ada", "model_name": "m", "context_window_max": "4000"}
     assert call.headers == {"If-Match": '"3"'}
     assert body(call)["data"] == {"a": None}
     assert memory.namespace is None, "the caller's object must not change"
@@ -171,22 +230,20 @@ def test_put_sends_scope_in_the_body_and_the_user_in_both() -> None:
 
 def test_put_sends_the_times_of_a_session_only_if_somebody_set_them() -> None:
     times = {"created_at", "updated_at", "last_accessed"}
-    assert times.isdisjoint(body(PLAIN.put_session("s", WorkingMemory(session_id="s"), None, {}, {})))
+    assert times.isdisjoint(body(sent(PLAIN.sessions.put("s", WorkingMemory(session_id="s")))))
     stored = WorkingMemoryResponse.model_validate({"session_id": "s", "created_at": "2024-01-01T00:00:00Z"})
-    sent = body(PLAIN.put_session("s", stored, None, {}, {}))
-    assert sent["created_at"] == "2024-01-01T00:00:00Z"
-    assert "context_percentage_total_used" not in sent
+    sent_body = body(sent(PLAIN.sessions.put("s", stored)))
+    assert sent_body["created_at"] == "2024-01-01T00:00:00Z"
+    assert "context_percentage_total_used" not in sent_body
 
 
 def test_every_message_goes_out_with_id_and_time() -> None:
-    call = WITH_DEFAULTS.append(
-        "s", [{"role": "user", "content": "x", "id": None}, MemoryMessage(role="tool", content="y", id="2")], None, "ada", {}
-    )
-    sent = body(call)
-    assert (sent["namespace"], sent["user_id"]) == ("app", "ada")
-    assert len(sent["messages"][0]["id"]) == 26
-    assert sent["messages"][1]["id"] == "2"
-    assert all(message["created_at"].endswith("Z") for message in sent["messages"])
+    messages = [{"role": "user", "content": "x", "id": None}, MemoryMessage(role="tool", content="y", id="2")]
+    sent_body = body(sent(WITH_DEFAULTS.sessions.append("s", messages, user_id="ada")))
+    assert (sent_body["namespace"], sent_body["user_id"]) == ("app", "ada")
+    assert len(sent_body["messages"][0]["id"]) == 26
+    assert sent_body["messages"][1]["id"] == "2"
+    assert all(message["created_at"].endswith("Z") for message in sent_body["messages"])
 
 
 @pytest.mark.parametrize(
@@ -201,46 +258,61 @@ def test_every_message_goes_out_with_id_and_time() -> None:
 )
 def test_bad_messages_are_refused_here_and_named(message: Any, field: str) -> None:
     with pytest.raises(MemoryValidationError, match=field):
-        PLAIN.append("s", [message], None, None, {})
+        sent(PLAIN.sessions.append("s", [message]))
 
 
 def test_memories_get_the_default_namespace_without_being_changed() -> None:
     own, given = ClientMemoryRecord(text="a"), MemoryRecord(id="m", text="b", namespace="other", metadata={"k": None})
-    sent = body(WITH_DEFAULTS.create_memories([own, given], False))
-    assert [record["namespace"] for record in sent["memories"]] == ["app", "other"]
-    assert sent["memories"][0]["id"] == own.id
-    assert sent["memories"][1]["metadata"] == {"k": None}
-    assert sent["deduplicate"] is False
+    sent_body = body(sent(WITH_DEFAULTS.memories.create([own, given], False)))
+    assert [record["namespace"] for record in sent_body["memories"]] == ["app", "other"]
+    assert sent_body["memories"][0]["id"] == own.id
+    assert sent_body["memories"][1]["metadata"] == {"k": None}
+    assert sent_body["deduplicate"] is False
     assert own.namespace is None
 
 
-def test_long_lists_of_ids_are_deleted_in_several_short_queries() -> None:
+async def test_long_lists_of_ids_are_deleted_in_several_short_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Call] = []
+
+    async def answer(_: object, call: Call) -> httpx.Response:
+        calls.append(call)
+        return httpx.Response(200, json={"status": "ok, deleted 1 memories"})
+
+    monkeypatch.setattr(Transport, "send", answer)
     ids = [f"memory-{number:04}" for number in range(2000)]
-    calls = PLAIN.delete_memories(ids)
+    await PLAIN.memories.delete(ids)
     assert [memory_id for call in calls for memory_id in call.params["memory_ids"]] == ids
     for call in calls:
         assert sum(len(f"memory_ids={memory_id}&") for memory_id in call.params["memory_ids"]) <= MAX_QUERY_CHARS
-    assert [call.params for call in PLAIN.delete_memories([])] == [{"memory_ids": []}]
-    assert len(PLAIN.delete_memories(["ö" * 2000, "b"])) == 2
+    calls.clear()
+    await PLAIN.memories.delete([])
+    assert [call.params for call in calls] == [{"memory_ids": []}]
+    calls.clear()
+    await PLAIN.memories.delete(["ö" * 2000, "b"])
+    assert len(calls) == 2
 
 
 def test_forget_always_says_whether_it_is_a_dry_run() -> None:
-    call = WITH_DEFAULTS.forget(ForgetPolicy(max_age_days=30), None, "ada", None, 5, False, ["m"])
+    call = sent(WITH_DEFAULTS.memories.forget(ForgetPolicy(max_age_days=30), user_id="ada", limit=5, pinned_ids=["m"]))
     assert call.params == {"user_id": "ada", "limit": "5", "dry_run": "false"}
     assert call.json == {"policy": {"max_age_days": 30.0}, "pinned_ids": ["m"]}
 
 
 def test_filters_go_out_as_objects_or_as_they_are_given() -> None:
-    sent = WITH_DEFAULTS.search_body(
-        {"session_id": SessionId(in_=["a"]), "topics": {"none": ["x"]}, "created_at": CreatedAt(gte="2024-01-01"), "user_id": None},  # pyright: ignore
-        RecencyConfig(recency_boost=False, semantic_weight=0.5, half_life_created_days=7, server_side_recency=True),
-        text="tea",
+    search = WITH_DEFAULTS.memories.search(
+        "tea",
+        session_id=SessionId(in_=["a"]),
+        topics={"none": ["x"]},
+        created_at=CreatedAt(gte="2024-01-01"),  # pyright: ignore
+        recency=RecencyConfig(recency_boost=False, semantic_weight=0.5, half_life_created_days=7, server_side_recency=True),
         limit=3,
-        distance_threshold=None,
     )
-    assert sent == {
+    request = body(sent(search))
+    assert request == {
         "text": "tea",
+        "search_mode": "semantic",
         "limit": 3,
+        "offset": 0,
         "session_id": {"in_": ["a"]},
         "topics": {"none": ["x"]},
         "created_at": {"gte": "2024-01-01T00:00:00Z", "inclusive": "both"},
@@ -250,28 +322,32 @@ def test_filters_go_out_as_objects_or_as_they_are_given() -> None:
         "recency_half_life_created_days": 7.0,
         "server_side_recency": True,
     }
-    assert SearchRequest.model_validate(sent)
-    assert WITH_DEFAULTS.search_body({"namespace": {"eq": "own"}})["namespace"] == {"eq": "own"}
-    assert PLAIN.search({"text": "x"}, True).params == {"optimize_query": "true"}
+    assert SearchRequest.model_validate(request)
+    assert body(sent(WITH_DEFAULTS.memories.search("", namespace={"eq": "own"})))["namespace"] == {"eq": "own"}
+    assert sent(PLAIN.memories.search("x", optimize_query=True)).params == {"optimize_query": "true"}
 
 
 def test_a_prompt_is_scoped_by_the_default_namespace() -> None:
     search = {"text": "tea", "limit": 5, "user_id": {"eq": "ada"}}
-    call = WITH_DEFAULTS.prompt("tea", "s", None, "ada", {"model_name": "my-litellm-model"}, search, False)
+    call = sent(WITH_DEFAULTS.prompts.render("tea", "s", None, "my-litellm-model", 100, search, "ada"))
     assert call.params == {"optimize_query": "false"}
     assert call.json == {
         "query": "tea",
-        "session": {"session_id": "s", "namespace": "app", "user_id": "ada", "model_name": "my-litellm-model"},
+        "session": {"session_id": "s", "namespace": "app", "user_id": "ada", "model_name": "my-litellm-model", "context_window_max": 100},
         "long_term_search": {**search, "namespace": {"eq": "app"}},
     }
     assert "namespace" not in search, "the caller's object must not change"
-    assert body(PLAIN.prompt("q", None, "own", None, {}, {}, False)) == {"query": "q", "long_term_search": {"namespace": {"eq": "own"}}}
-    assert body(PLAIN.prompt("q", None, None, None, {}, True, False)) == {"query": "q", "long_term_search": True}
-    sent = body(PLAIN.prompt("q", None, None, None, {}, SearchRequest(text="x", session_id=SessionId(ne="s")), False))["long_term_search"]
-    assert SearchRequest.model_validate(sent).session_id == SessionId(ne="s")
+    assert body(sent(PLAIN.prompts.render("q", namespace="own", long_term_search={}))) == {
+        "query": "q",
+        "long_term_search": {"namespace": {"eq": "own"}},
+    }
+    assert body(sent(PLAIN.prompts.render("q", long_term_search=True))) == {"query": "q", "long_term_search": True}
+    search_request = SearchRequest(text="x", session_id=SessionId(ne="s"))
+    sent_body = body(sent(PLAIN.prompts.render("q", long_term_search=search_request)))["long_term_search"]
+    assert SearchRequest.model_validate(sent_body).session_id == SessionId(ne="s")
 
 
 def test_a_run_of_a_view_names_its_task() -> None:
-    first, second = body(PLAIN.run_view("v", False)), body(PLAIN.run_view("v", True))
+    first, second = body(sent(PLAIN.views.run("v"))), body(sent(PLAIN.views.run("v", True)))
     assert first["task_id"] != second["task_id"]
     assert second["force"] is True

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from ulid import ULID
 
+from agent_memory.core.work import DueKind
 from agent_memory.runtime import Runtime
-from agent_memory.tasks import DueKind
 from agent_memory_client import MemoryAPIClient
 from agent_memory_client.errors import MemoryConflictError, MemoryNotFoundError, MemoryServerError
 from agent_memory_client.models import (

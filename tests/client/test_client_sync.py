@@ -12,9 +12,17 @@ from typing import Any, get_type_hints
 import httpx
 import pytest
 
-from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient, create_memory_client, create_memory_client_sync
-from agent_memory_client._sync.transport import Transport
+from agent_memory_client import (
+    MemoryAPIClient,
+    MemoryClient,
+    MemoryClientConfig,
+    SyncMemoryAPIClient,
+    SyncMemoryClient,
+    create_memory_client,
+    create_memory_client_sync,
+)
 from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError, MemoryValidationError
+from agent_memory_client.resources.base import Resource
 
 SCRIPT = Path(__file__).parents[2] / "client" / "scripts" / "make_sync.py"
 PUBLIC = sorted(name for name in dir(MemoryAPIClient) if not name.startswith("_"))
@@ -45,13 +53,38 @@ def test_signatures_are_the_same(name: str) -> None:
     assert ours.__doc__ is not None
 
 
+PLAIN = MemoryClient(MemoryClientConfig(base_url="http://memory"))
+NOUNS = sorted(name for name, value in vars(PLAIN).items() if isinstance(value, Resource))
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_both_have_the_same_calls_of_a_noun(noun: str) -> None:
+    config = MemoryClientConfig(base_url="http://memory")
+    resources = [getattr(client(config), noun) for client in (SyncMemoryClient, MemoryClient)]
+    ours, theirs = ({name: getattr(resource, name) for name in dir(resource) if not name.startswith("_")} for resource in resources)
+    assert ours.keys() == theirs.keys()
+    for name, method in ours.items():
+        assert inspect.signature(method).parameters == inspect.signature(theirs[name]).parameters
+        assert hints(method) == hints(theirs[name])
+        assert method.__doc__ == theirs[name].__doc__
+        assert not inspect.iscoroutinefunction(method)
+
+
+def test_what_the_archived_client_has_is_a_call_of_a_noun() -> None:
+    flat = {name for name in vars(MemoryAPIClient) if not name.startswith("_")}
+    calls = {name for noun in NOUNS for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
+    delegated = {getattr(MemoryAPIClient, name).__name__ for name in flat} - {"get_summary_view", "get_task"}
+    assert delegated - calls <= {"validate_memory_record", "validate_search_filters"}
+    assert calls - delegated == {"get_task", "schemas", "validate", "validate_search"}
+
+
 def test_both_are_made_in_the_same_way() -> None:
     assert inspect.signature(create_memory_client_sync).parameters == inspect.signature(create_memory_client).parameters
     with pytest.raises(MemoryClientError, match="no memory server answers at"):
         create_memory_client_sync("http://127.0.0.1:1", timeout=5, max_retries=0)
 
 
-def test_what_is_safe_is_repeated() -> None:
+def test_what_is_safe_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int | Exception] = [503, httpx.ReadError("cut"), 200]
     waits: list[float] = []
 
@@ -63,7 +96,7 @@ def test_what_is_safe_is_repeated() -> None:
 
     config = MemoryClientConfig(base_url="http://memory")
     with SyncMemoryAPIClient(config, transport=httpx.MockTransport(serve)) as client:
-        client._transport = Transport(config, httpx.MockTransport(serve), waits.append)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(client.server._transport, "_sleep", waits.append)  # pyright: ignore[reportPrivateUsage]
         assert client.health_check().now == 1
         assert len(waits) == 2
         steps[:] = [503] * 3

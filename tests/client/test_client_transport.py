@@ -9,9 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory_client._async.transport import Transport
-from agent_memory_client._calls import Call
-from agent_memory_client._sending import MAX_WAIT_SECONDS, wait_before
+from agent_memory_client._wire.attempts import MAX_WAIT_SECONDS, wait_before
+from agent_memory_client._wire.requests import Call
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.errors import (
     MemoryClientError,
@@ -22,6 +21,7 @@ from agent_memory_client.errors import (
     MemoryUnavailableError,
     MemoryValidationError,
 )
+from agent_memory_client.transport import Transport
 
 READ = Call("GET", "/v1/health")
 ONCE = Call("DELETE", "/v1/operations/o", json={}, idempotent=False)

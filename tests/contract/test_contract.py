@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.settings import load_settings
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
 from tests.contract.differences import CONTRACT, differences
 from tests.contract.exceptions import EXCEPTIONS, REASONS, expanded
 

@@ -14,14 +14,15 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.api.app import create_app
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.local import LocalEmbedder
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.scope import SessionRef
-from agent_memory.services.access import scope_of_work
-from agent_memory.settings import load_settings
-from agent_memory.tasks import DueKind
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.service import LongTermService
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
@@ -51,7 +52,7 @@ class Server:
         """Returns when no work waits."""
 
         async def nothing() -> bool:
-            kinds = (kind for kind in DueKind if kind is not DueKind.PERIODIC)
+            kinds = list(DueKind)
             return not any([await self.rig.marks(kind) for kind in kinds])
 
         await wait_until(nothing, "an empty backlog", 60)
@@ -195,18 +196,18 @@ async def test_08_a_model_that_is_down_refuses_no_message_and_loses_none(server:
 
 async def test_11_the_same_id_of_another_tenant_is_another_memory_and_an_overwrite_leaves_no_gap(server: Server, session: str) -> None:
     other = scope_of_work(f"tenant-{session}")
-    await server.rig.rt.longterm.store(SCOPE, [record("Hana's bike is red", session)])
-    await server.rig.rt.longterm.store(other, [record("Ilya's bike is blue", session)])
+    await server.rig.rt[LongTermService].store(SCOPE, [record("Hana's bike is red", session)])
+    await server.rig.rt[LongTermService].store(other, [record("Ilya's bike is blue", session)])
     assert (await server.http.get(f"/v1/long-term-memory/{session}")).json()["text"] == "Hana's bike is red"
-    assert (await server.rig.rt.longterm.get(other, session)).text == "Ilya's bike is blue"
+    assert (await server.rig.rt[LongTermService].get(other, session)).text == "Ilya's bike is blue"
 
     async def overwrite(number: int) -> None:
-        await server.rig.rt.longterm.store(SCOPE, [record(f"Hana has {number} bikes", session)])
+        await server.rig.rt[LongTermService].store(SCOPE, [record(f"Hana has {number} bikes", session)])
 
     reads = [server.http.get(f"/v1/long-term-memory/{session}") for _ in range(30)]
     answers = await gathered([*reads, *(overwrite(number) for number in range(30))])  # type: ignore[list-item]
     assert {answer.status_code for answer in answers[:30]} == {200}
-    assert (await server.rig.rt.longterm.get(other, session)).text == "Ilya's bike is blue"
+    assert (await server.rig.rt[LongTermService].get(other, session)).text == "Ilya's bike is blue"
 
 
 async def test_12_a_put_without_a_ttl_makes_a_session_persistent_and_background_work_keeps_a_ttl(server: Server, session: str) -> None:

@@ -15,13 +15,13 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.api.app import create_app
-from agent_memory.api.routes import compaction
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.local import LocalEmbedder
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.settings import load_settings
-from agent_memory.tasks import DueKind
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.duplicates import routes
 from agent_memory_client import create_memory_client
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
@@ -55,7 +55,7 @@ class Server:
 
     async def work(self) -> None:
         """Does all that a worker would do now: deletions, sessions, facts, vectors and orders."""
-        await self.rig.work(*(kind for kind in DueKind if kind is not DueKind.PERIODIC))
+        await self.rig.work(*DueKind)
 
     async def search(self, **body: Any) -> list[dict[str, Any]]:
         return _ok(await self.http.post(f"{MEMORIES}search", json={"limit": 50, **body}))["memories"]
@@ -74,7 +74,7 @@ def _ok(answer: httpx.Response) -> Any:
 async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter, running_lookalike: Lookalike) -> AsyncGenerator[Server]:
     chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=running_lookalike.url, OPENAI_API_KEY="sk-test-0000"))
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr(compaction.background, "MAX_WAIT_SECONDS", 0.0)  # no worker would end the wait
+    monkeypatch.setattr(routes.background, "MAX_WAIT_SECONDS", 0.0)  # no worker would end the wait
     given: dict[str, Any] = {"AUTH_MODE": "token", "AUTH_ADMIN_TOKEN": OPERATOR, "EXTRACTION_DEBOUNCE_SECONDS": 0}
     async with (
         open_rig(redis_url, local, counter, chat, **given) as rig,

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.prompts.escape import PromptMessage
-from agent_memory.prompts.extract import Wanted, extract_messages
-from agent_memory_worker.dates import event_day, grounded, instant
+from agent_memory.extraction.dates import event_day, grounded, instant
+from agent_memory.extraction.prompts import Wanted, extract_messages
+from agent_memory.text.escaping import PromptMessage
 
 SAID = datetime(2023, 5, 8, 22, 30, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)

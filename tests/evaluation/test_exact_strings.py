@@ -9,6 +9,8 @@ import pytest
 
 from tests.evaluation.conftest import Known
 
+pytestmark = pytest.mark.slow
+
 EXACT = {
     "an order number": ("nadia-piotr", "PRZ-20418/7"),
     "an e-mail address": ("nadia-piotr", "reklamacje@przeprowadzki-szybko.example"),

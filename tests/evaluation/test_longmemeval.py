@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_memory.evaluation.datasets import load
 from agent_memory.evaluation.report import groups, report_of
 from agent_memory.evaluation.runner import Options, run
-from agent_memory.llm.counting import TokenCounter
+from agent_memory.llm.tokens import TokenCounter
 from tests.evaluation.conftest import Known
 
 FILE = Path(__file__).parents[1] / "data" / "longmemeval_sample.json"

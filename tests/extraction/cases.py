@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.memories.records import READ_FIELDS, Found, read_row
 from agent_memory.runtime import Runtime
-from agent_memory.scope import SessionRef
-from agent_memory.services.access import scope_of_work
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.records import READ_FIELDS, Found, read_row
-from agent_memory.tasks import DueKind
+from agent_memory.storage.keyspace import Keys
 from agent_memory_client import MemoryAPIClient
 from agent_memory_client.models import ClientMemoryRecord, ExtractionRules, MemoryMessage, MemoryStrategyConfig, WorkingMemory
 from tests.support.lookalike import Lookalike

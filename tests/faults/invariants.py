@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 from redis.asyncio import Redis
 
-from agent_memory.scope import SessionRef
-from agent_memory.storage import keys
-from agent_memory.storage.codec import decode_entry, decode_memory, decode_session, message_identity
-from agent_memory.storage.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.records import message_memory_id
-from agent_memory.tasks import DueKind
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.memories.codec import decode_memory
+from agent_memory.memories.records import message_memory_id
+from agent_memory.sessions.codec import decode_entry, decode_session, message_identity
+from agent_memory.storage import keyspace
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search.schemas import VectorSpec, memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import MemoryRecord
 from tests.faults.journal import Expected, Said, SessionModel, expected, read
 
 TENANT = "default"
-# What recurs is always due some time.
-ENDING = tuple(kind for kind in DueKind if kind != "periodic")
+ENDING = tuple(DueKind)
 
 
 def known_layout(prefix: str) -> re.Pattern[str]:
-    """Every key that may be left when all work is done: those that `storage/keys.py` declares, and docket's. The rest has leaked."""
-    declared = re.findall(r"^am:\{0\}:(\S+)", keys.__doc__ or "", re.MULTILINE)
+    """Every key that may be left when all work is done: those that `storage/keyspace.py` declares, and docket's. The rest has leaked."""
+    declared = re.findall(r"^am:\{0\}:(\S+)", keyspace.__doc__ or "", re.MULTILINE)
     ours = "|".join(re.sub(r"<\w+>", "[^:]+", re.escape(name).replace("…", ".*")) for name in declared)
     name = re.escape(prefix)
     return re.compile(rf"{name}:\{{0\}}:({ours})|\{{?{name}:agent-memory\}}?:.*")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_memory.storage.codec import decode_entry
-from agent_memory.tasks import DueKind
+from agent_memory.core.work import DueKind
+from agent_memory.sessions.codec import decode_entry
 from tests.faults.invariants import ENDING
 from tests.support.rig import Rig
 

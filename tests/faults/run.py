@@ -15,8 +15,8 @@ from typing import Any
 
 import redis.asyncio as aioredis
 
-from agent_memory.storage.indexes import VectorSpec
-from agent_memory.storage.keys import Keys
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search.schemas import VectorSpec
 from tests.faults.actors import ErasedActor, KeyedActor, ViewActor
 from tests.faults.chaos import PROCESS_KILLS, REDIS_KILLS, Chaos
 from tests.faults.fleet import Fleet, Nursery, Place, environment, free_port, redis_url, until_listening

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.scope import SessionRef
-from agent_memory.storage.keys import SessionKeys
-from agent_memory.tasks import DueKind
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.storage.keyspace import SessionKeys
 from agent_memory_client.models import MemoryRecord
 from tests.faults.conftest import MakeChat
 from tests.faults.invariants import Checker, Findings
@@ -30,17 +32,17 @@ async def healthy(rig: Rig, path: Path) -> None:
         journal.outcome(op, ok=True, tries=1)
     for name, text in (("kept", "Ana sails"), ("gone", "Ben climbs")):
         op = journal.intend("create", name, memories=[[name, text]])
-        await rig.rt.longterm.store(SCOPE, [record(text, name)])
+        await rig.rt[LongTermService].store(SCOPE, [record(text, name)])
         journal.outcome(op, ok=True, tries=1)
     op = journal.intend("delete_memories", "gone", ids=["gone"])
-    await rig.rt.longterm.delete(SCOPE, ["gone"])
+    await rig.rt[LongTermService].delete(SCOPE, ["gone"])
     journal.outcome(op, ok=True, tries=1)
     journal.close()
     await finished(rig)
 
 
 async def look(rig: Rig, path: Path) -> Findings:
-    spec = rig.rt.memories._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
     return await Checker(rig.rt.client, path, spec, prefix=rig.keys.prefix).check()
 
 
@@ -71,35 +73,35 @@ async def _lose_the_session(rig: Rig) -> None:
 
 
 async def _lose_a_memory(rig: Rig) -> None:
-    await rig.rt.longterm.delete(SCOPE, ["kept"])
+    await rig.rt[LongTermService].delete(SCOPE, ["kept"])
 
 
 async def _change_a_memory(rig: Rig) -> None:
-    await rig.rt.longterm.store(SCOPE, [record("Ana swims", "kept")])
+    await rig.rt[LongTermService].store(SCOPE, [record("Ana swims", "kept")])
     await finished(rig)
 
 
 async def _bring_a_memory_back(rig: Rig) -> None:
-    await rig.rt.longterm.store(SCOPE, [record("Ben climbs", "gone")])
+    await rig.rt[LongTermService].store(SCOPE, [record("Ben climbs", "gone")])
     await finished(rig)
 
 
 async def _lose_a_fact(rig: Rig) -> None:
-    await rig.rt.longterm.delete(SCOPE, [(await fact(rig)).id])
+    await rig.rt[LongTermService].delete(SCOPE, [(await fact(rig)).id])
 
 
 async def _double_a_fact(rig: Rig) -> None:
-    await rig.rt.memories.write(SCOPE, [(await fact(rig)).model_copy(update={"id": "another"})])
+    await rig.rt[MemoryStore].write(SCOPE, [(await fact(rig)).model_copy(update={"id": "another"})])
     await finished(rig)
 
 
 async def _lose_a_vector(rig: Rig) -> None:
-    await rig.rt.client.delete(rig.keys.vector(rig.rt.memories.mid(SCOPE, "kept")))
+    await rig.rt.client.delete(rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, "kept")))
 
 
 async def _spoil_a_vector(rig: Rig) -> None:
-    name = rig.keys.vector(rig.rt.memories.mid(SCOPE, "kept"))
-    spec = rig.rt.memories._spec  # pyright: ignore[reportPrivateUsage]
+    name = rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, "kept"))
+    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
     await rig.rt.client.hset(name, spec.field, b"\0\0")
 
 

@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 
-from agent_memory.storage.lua import Claim
-from agent_memory.tasks import DueKind
+from agent_memory.core.work import DueKind
+from agent_memory.memories.service import LongTermService
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.storage.scripts import Claim
 from agent_memory_worker.extract import extract_facts
-from agent_memory_worker.index import index_memories
+from agent_memory_worker.indexing import index_memories
 from agent_memory_worker.promote import promote_session
 from agent_memory_worker.summarize import summarize_session
 from agent_memory_worker.tasks import Tasks
 from tests.faults.conftest import MakeChat
 from tests.faults.pictures import WORKED, finished, picture, texts
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
+
+pytestmark = pytest.mark.slow
 
 _SETTINGS = {"DEFAULT_CONTEXT_WINDOW": 256, "EXTRACTION_DEBOUNCE_SECONDS": 0}
 
@@ -27,7 +32,7 @@ async def written(rig: Rig) -> None:
     for session in ("a", "b", "c"):
         for number in range(4 if session != "c" else 14):
             await rig.append(session, f"In session {session} and year {number} I bought a house with {number} rooms near the harbour")
-    await rig.rt.longterm.store(SCOPE, [record(f"Fact {number}: Ana owns boat number {number}") for number in range(5)])
+    await rig.rt[LongTermService].store(SCOPE, [record(f"Fact {number}: Ana owns boat number {number}") for number in range(5)])
 
 
 async def delivered(rig: Rig, tasks: Tasks, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -105,14 +110,14 @@ async def test_a_session_deleted_during_its_work_stays_deleted(make_rig: MakeRig
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
         sid = next(iter(await rig.marks(DueKind.EXTRACTION)))
-        journal = await rig.rt.sessions.journal(sid, "je", 100)
+        journal = await rig.rt[SessionStore].journal(sid, "je", 100)
         assert journal is not None
         await promote_session(rig.rt, sid)
 
         async def delete() -> None:
-            await rig.rt.working.delete(SCOPE, journal.ref.session_id)
+            await rig.rt[WorkingMemoryService].delete(SCOPE, journal.ref.session_id)
             found = [one for one in await rig.stored() if one.session_id == journal.ref.session_id]
-            await rig.rt.longterm.delete(SCOPE, [one.id for one in found])
+            await rig.rt[LongTermService].delete(SCOPE, [one.id for one in found])
 
         await gathered([extract_facts(rig.rt, sid), summarize_session(rig.rt, sid), delete()])
         # Whatever was under way when the session went, a second deletion of its memories finds all there will ever be.

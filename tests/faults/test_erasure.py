@@ -7,19 +7,24 @@ import json
 
 import pytest
 
-from agent_memory.storage.erasure import Erasure
-from agent_memory.tasks import DueKind
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.memories.service import LongTermService
+from agent_memory.privacy.erasure import ErasureStore
+from agent_memory.sessions.service import WorkingMemoryService
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.erase import erase
 from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+pytestmark = pytest.mark.slow
 
 _ANN = Erasure(SCOPE.tenant, None, "ann", None)
 
 
 async def fills(rig: Rig, what: str) -> None:
     body = {"user_id": "ann", "messages": [{"role": "user", "content": f"{what} figs", "id": what}]}
-    await rig.rt.working.put(SCOPE, "s", UpdateWorkingMemory.model_validate(body))
-    await rig.rt.longterm.store(SCOPE, [record(f"Ann's {what} boat", user_id="ann")])
+    await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(body))
+    await rig.rt[LongTermService].store(SCOPE, [record(f"Ann's {what} boat", user_id="ann")])
     await rig.work()
 
 
@@ -31,10 +36,10 @@ async def test_a_deletion_that_is_asked_for_again_is_one_piece_of_work(make_rig:
     """As after a lost answer: nothing is left over that would go on deleting when the caller was told that it is done."""
     async with make_rig() as rig:
         await fills(rig, "old")
-        marks = [await rig.rt.longterm.erase(SCOPE, _ANN) for _ in range(3)]
+        marks = [await rig.rt[ErasureOrders].place(SCOPE, _ANN) for _ in range(3)]
         assert len(set(marks)) == 1
         (claim,) = await rig.claim(DueKind.DELETION)
-        await rig.rt.longterm.erase(SCOPE, _ANN)
+        await rig.rt[ErasureOrders].place(SCOPE, _ANN)
         assert await rig.claim(DueKind.DELETION) == [], "while it is carried out it waits"
         await erase(rig.rt, claim.member)
         assert not await rig.rt.outbox.done(DueKind.DELETION, claim), "ordered anew meanwhile"
@@ -52,9 +57,9 @@ async def test_a_worker_that_wakes_up_after_the_end_deletes_nothing_new(
     """It has just seen sessions (first look) or memories (second) when it is stopped."""
     async with make_rig() as rig, make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as other:
         await fills(rig, "old")
-        mark = await rig.rt.longterm.erase(SCOPE, _ANN)
+        mark = await rig.rt[ErasureOrders].place(SCOPE, _ANN)
         stopped, woken = asyncio.Event(), asyncio.Event()
-        seen, stands = 0, rig.rt.erasures.stands
+        seen, stands = 0, rig.rt[ErasureStore].stands
 
         async def slow(order: object) -> bool:
             nonlocal seen
@@ -65,7 +70,7 @@ async def test_a_worker_that_wakes_up_after_the_end_deletes_nothing_new(
                 await woken.wait()
             return answer
 
-        monkeypatch.setattr(rig.rt.erasures, "stands", slow)
+        monkeypatch.setattr(rig.rt[ErasureStore], "stands", slow)
         zombie = asyncio.create_task(erase(rig.rt, mark.member))
         await stopped.wait()
         await erase(other.rt, mark.member)

@@ -12,6 +12,8 @@ import pytest
 from tests.faults.fleet import environment
 from tests.support.cli import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.timeout(420)
 def test_a_minute_of_everything_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

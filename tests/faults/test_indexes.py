@@ -5,8 +5,11 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.storage.indexes import memory_index_name, session_index_name, vector_index_name
+from agent_memory.http.app import create_app
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.storage.search.schemas import memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import SearchRequest
 from tests.faults.conftest import MakeChat
 from tests.faults.pictures import finished
@@ -14,11 +17,13 @@ from tests.support.api import serving
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 _SEARCH = {"text": "violins in Lisbon", "limit": 100}
 
 
 def names(rig: Rig) -> dict[str, str]:
-    spec = rig.rt.memories._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
     return {
         "memories": memory_index_name(rig.keys),
         "vectors": vector_index_name(rig.keys, spec),
@@ -27,7 +32,7 @@ def names(rig: Rig) -> dict[str, str]:
 
 
 async def filled(rig: Rig) -> None:
-    await rig.rt.longterm.store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
+    await rig.rt[LongTermService].store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
     await rig.append("s", "I moved to Porto")
     await finished(rig)
 
@@ -74,7 +79,7 @@ async def test_a_search_that_takes_too_long_is_refused_not_shortened(make_rig: M
         await filled(rig)
         before = await rig.rt.client.execute_command("FT.CONFIG", "GET", "ON_TIMEOUT")
         assert b"fail" in str(before).lower().encode(), before
-        whole = await rig.rt.search.search(SCOPE, SearchRequest(text="violins", limit=100))
+        whole = await rig.rt[SearchService].search(SCOPE, SearchRequest(text="violins", limit=100))
         assert whole.total >= 40
 
 
@@ -82,8 +87,8 @@ async def test_counts_agree_after_much_writing_and_deleting(make_rig: MakeRig, m
     async with make_rig(await make_chat(), EXTRACTION_DEBOUNCE_SECONDS=0) as rig:
         await filled(rig)
         gone = [one.id for one in await rig.stored()][::3]
-        await rig.rt.longterm.delete(SCOPE, gone)
-        await rig.rt.longterm.store(SCOPE, [record(f"Ben sold {number} maps in Oslo") for number in range(10)])
+        await rig.rt[LongTermService].delete(SCOPE, gone)
+        await rig.rt[LongTermService].store(SCOPE, [record(f"Ben sold {number} maps in Oslo") for number in range(10)])
         await finished(rig)
         keys = await rig.raw_keys()
         for which, prefix in (("memories", "m:"), ("vectors", "v:"), ("sessions", "wd:")):

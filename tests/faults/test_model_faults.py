@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.ladder import Unusable, parse_answer
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.llm.openai_embeddings import OpenAIEmbedder
-from agent_memory.prompts.extract import ExtractionAnswer
-from agent_memory.settings import load_settings
-from agent_memory.storage.indexes import vector_index_name
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.extraction.prompts import ExtractionAnswer
+from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.llm.openai.embeddings import OpenAIEmbedder
+from agent_memory.llm.openai.structured import Unusable, parse_answer
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.storage.search.schemas import vector_index_name
 from agent_memory_client.models import OperationKind
 from tests.faults.conftest import MakeChat
 from tests.faults.pictures import finished
@@ -23,6 +27,8 @@ from tests.faults.proxy import Proxy
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, open_rig, record
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 _SAID = [f"In year {number} I bought {number} violins in Lisbon" for number in range(6)]
 _FACTS = sorted(f"User said: {text}" for text in _SAID)
@@ -65,7 +71,7 @@ async def test_an_unusable_answer_stores_nothing_says_why_and_is_given_up_in_the
         await finished(rig)
         assert sorted(one.text for one in await rig.stored()) == sorted(_SAID)
         lookalike.set_fault(None)
-        await rig.rt.operations.replay(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
+        await rig.rt[OperationService].replay(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
         await finished(rig)
         assert await facts(rig) == _FACTS
         assert (await rig.rt.outbox.backlog())[DueKind.EXTRACTION].dead == 0
@@ -122,7 +128,7 @@ async def test_a_model_that_hangs_drips_or_hangs_up_uses_up_no_tries(make_rig: M
                 await rig.work(DueKind.EXTRACTION)
             backlog = (await rig.rt.outbox.backlog())[DueKind.EXTRACTION]
             assert (backlog.pending, backlog.dead) == (1, 0)
-            listed = await rig.rt.operations.list(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
+            listed = await rig.rt[OperationService].list(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
             assert [(one.attempts, (one.reason or "").split(":")[0]) for one in listed.operations] == [(0, "ModelUnavailable")]
             assert await facts(rig) == []
             assert await rig.contents("s"), "the session is read as ever"
@@ -172,7 +178,7 @@ async def test_a_summary_survives_what_the_model_says(make_rig: MakeRig, make_ch
         left = await rig.contents("s")
         assert left == said[len(said) - len(left) :]
         assert 0 < len(left) < len(said)
-        assert (await rig.rt.working.get(SCOPE, "s")).session.context
+        assert (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.context
 
 
 @pytest.mark.parametrize("kind", ["wrong_dimension", "nan", "zero", "short_batch", "ragged", "html", "429", "500"])
@@ -187,7 +193,7 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
     embedder = await OpenAIEmbedder.open(settings, counter=counter)
     async with open_rig(redis_url, embedder, counter, None) as rig:
         lookalike.set_fault(kind, endpoint="embeddings")
-        await rig.rt.longterm.store(SCOPE, [record(text) for text in _SAID])
+        await rig.rt[LongTermService].store(SCOPE, [record(text) for text in _SAID])
         for _ in range(3):
             await rig.make_due(DueKind.MEMORY)
             await rig.work(DueKind.MEMORY)
@@ -212,7 +218,7 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
 
 async def _all_indexed(rig: Rig, count: int) -> None:
     """As many vectors as memories, each finite and of length 1, none refused by the engine."""
-    spec = rig.rt.memories._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
     info = await rig.rt.client.execute_command("FT.INFO", vector_index_name(rig.keys, spec))
     assert int(info[b"num_docs"]) == count
     assert int(info[b"hash_indexing_failures"]) == 0

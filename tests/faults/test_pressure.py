@@ -6,21 +6,30 @@ import asyncio
 import json
 import time
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
+from docket import Disposition, ExponentialRetry, Worker
 
-from agent_memory.api.app import create_app
-from agent_memory.scope import SessionRef
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import ModelAnswerInvalid
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.store import SessionStore
+from agent_memory_worker import tasks
 from agent_memory_worker.main import run_worker
 from tests.faults.conftest import MakeChat, MakeProxied
 from tests.faults.pictures import finished, waiting
 from tests.support.api import serving
 from tests.support.rig import SCOPE, MakeRig, gathered
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 _CLIENTS = 500
 
@@ -143,7 +152,7 @@ async def test_order_life_time_and_leases_are_by_the_clock_of_redis(make_rig: Ma
         seconds, _ = await one.rt.client.time()
         with patch("time.time", lambda: real() + 3600):
             (claim,) = await one.claim(DueKind.SESSION, lease_seconds=5)
-            (begun,) = await one.rt.outbox.begin(DueKind.SESSION, [claim], lease_seconds=5)
+            (begun,) = await one.begin(DueKind.SESSION, [claim], lease_seconds=5)
         assert 4_000 <= begun.lease - seconds * 1000 <= 8_000
         with patch("time.time", lambda: real() - 3600):
             assert await other.claim(DueKind.SESSION) == [], "a clock that is behind takes nobody's work"
@@ -151,6 +160,60 @@ async def test_order_life_time_and_leases_are_by_the_clock_of_redis(make_rig: Ma
             assert await other.claim(DueKind.SESSION) == [], "nor does one that is ahead"
         assert await one.rt.outbox.done(DueKind.SESSION, begun)
         await finished(one)
+
+
+async def test_a_failed_try_waits_by_the_clock_of_redis_and_not_before_new_work(make_rig: MakeRig) -> None:
+    """Whatever the clock of the worker it failed in; and what is said meanwhile does not wait for it (docs/adr/0003)."""
+    async with make_rig(WORKER_RETRY_BASE_SECONDS=100, WORKER_RETRY_MAX_SECONDS=100) as rig:
+        real = time.time
+        for number, skew in enumerate((-3600.0, 3600.0)):
+            await rig.append(f"s{number}", "figs")
+            with patch("time.time", lambda skew=skew: real() + skew), patch.object(tasks, "promote_session", _broken):
+                await rig.work(DueKind.SESSION)
+        seconds, _ = await rig.rt.client.time()
+        assert all(49 < at / 1000 - seconds < 102 for at in (await rig.marks(DueKind.SESSION)).values())
+        await rig.append("s0", "plums")
+        await rig.work(DueKind.SESSION)
+        assert sorted(memory.text for memory in await rig.stored()) == ["figs", "plums"]
+        assert len(await rig.marks(DueKind.SESSION)) == 1
+
+
+async def test_docket_retries_by_the_clock_of_the_worker_that_failed(make_rig: MakeRig) -> None:
+    """Why the delay of a failed try stands in the outbox: when this fails, docket's own `ExponentialRetry` may do (docs/adr/0003)."""
+    async with make_rig() as rig, rig.rt.docket() as docket:
+        starts: list[int] = []
+        anew: list[Disposition] = []
+
+        async def failing(retry: ExponentialRetry = ExponentialRetry(attempts=2, minimum_delay=timedelta(hours=1))) -> None:  # noqa: B008
+            starts.append(retry.attempt)
+            raise ValueError("no")
+
+        docket.register(failing)
+        async with Worker(docket, name="behind", minimum_check_interval=timedelta(milliseconds=10)) as worker:
+            running = asyncio.create_task(worker.run_forever())
+            await docket.add(failing, key="k")()
+
+            async def parked() -> bool:
+                async with docket.redis() as redis:
+                    return await redis.zcard(docket.queue_key) == 1
+
+            await wait_until(parked, "the second try's time")
+            anew.append((await docket.add(failing, key="k")()).disposition)
+            # As a worker an hour behind would have written it.
+            async with docket.redis() as redis:
+                await redis.zincrby(docket.queue_key, -3600, "k")
+
+            async def twice() -> bool:
+                return starts == [1, 2]
+
+            await wait_until(twice, "the second try, an hour too early")
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert anew == [Disposition.ALREADY_SCHEDULED], "nor is new work begun while a failed try waits"
+
+
+async def _broken(*_: object) -> list[str]:
+    raise ModelAnswerInvalid("it talks nonsense")
 
 
 async def test_fifty_writers_on_one_session_while_it_is_summarized_and_extracted(make_rig: MakeRig, make_chat: MakeChat) -> None:
@@ -174,10 +237,10 @@ async def test_fifty_writers_on_one_session_while_it_is_summarized_and_extracted
         await wait_until(idle, "an empty backlog")
         stop.set()
         await asyncio.gather(*workers)
-        entries = (await rig.rt.sessions.by_sid(rig.sid(SessionRef("s"))))[1].messages  # type: ignore[index]
+        entries = (await rig.rt[SessionStore].by_sid(rig.sid(SessionRef("s"))))[1].messages  # type: ignore[index]
         left = [entry.message.content for entry in entries]
         assert [entry.seq for entry in entries] == list(range(301 - len(entries), 301)), "the newest, without a gap"
-        assert (await rig.rt.working.get(SCOPE, "s")).session.context
+        assert (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.context
         for said in texts.values():
             mine = [text for text in left if text in set(said)]
             assert mine == said[len(said) - len(mine) :]

@@ -15,11 +15,14 @@ import httpx
 import pytest
 import redis.asyncio as aioredis
 
-from agent_memory.api.app import create_app
-from agent_memory.embedded_redis import EmbeddedRedis, embedded_redis
-from agent_memory.storage.indexes import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.watch import accept_store
+from agent_memory.embedded.server import EmbeddedRedis, embedded_redis
+from agent_memory.http.app import create_app
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.reindex import Reindexer
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search.schemas import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
+from agent_memory.storage.store_watch import accept_store
 from agent_memory_worker.main import run_worker
 from tests.faults.conftest import MakeProxied
 from tests.faults.fleet import free_port
@@ -29,6 +32,8 @@ from tests.support.cli import agent_memory
 from tests.support.processes import running
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 _SEARCH = {"text": "violins in Lisbon", "limit": 100}
 _MESSAGE = {"messages": [{"id": "m1", "role": "user", "content": "I moved to Lisbon in May"}]}
@@ -90,7 +95,7 @@ async def refused(http: httpx.AsyncClient, code: str) -> None:
 
 
 async def filled(rig: Rig) -> None:
-    await rig.rt.longterm.store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
+    await rig.rt[LongTermService].store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
     await rig.append("s", "I moved to Porto")
     await finished(rig)
 
@@ -212,7 +217,7 @@ async def test_a_lost_index_is_built_again_by_the_processes_that_run(make_rig: M
         await filled(rig)
         async with served(rig) as http, served(other) as beside:
             whole = (await http.post("/v1/long-term-memory/search", json=_SEARCH)).json()
-            spec = rig.rt.memories._spec  # pyright: ignore[reportPrivateUsage]
+            spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
             names = [memory_index_name(rig.keys), vector_index_name(rig.keys, spec)]
             for name in names:
                 await rig.rt.client.execute_command("FT.DROPINDEX", name)
@@ -241,7 +246,7 @@ async def test_a_lost_index_is_built_again_by_the_processes_that_run(make_rig: M
         async with make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as later:
             assert sorted(await later.rt.client.execute_command("FT._LIST")) == before
         # And neither do those that clear up after former versions.
-        assert await rig.rt.reindexer.drop_former() == []
+        assert await rig.rt[Reindexer].drop_former() == []
 
 
 async def test_ready_names_an_index_that_is_gone(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:

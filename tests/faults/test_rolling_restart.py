@@ -11,10 +11,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.faults.fleet import free_port
 from tests.support.processes import Running, start
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 _CALLERS = 8
 _HEALTH_SECONDS = 0.1

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
 from docket import Docket
 
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.lua import Claims
-from agent_memory.tasks import DueKind, TaskName
+from agent_memory.core.work import DueKind, TaskName
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.service import LongTermService
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.scripts import Claims
 from agent_memory_client.models import OperationKind
 from agent_memory_worker import main
 from agent_memory_worker.main import run_worker
@@ -22,7 +24,10 @@ from tests.faults.pictures import waiting
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 _FUTURE = cast("DueKind", "future")
+PARTS = ("member", "lease", "attempt")
 
 
 class OlderTasks(Tasks):
@@ -32,6 +37,9 @@ class OlderTasks(Tasks):
         for name in TaskName:
             if name is not TaskName.INDEX_MEMORIES:
                 docket.register(getattr(self, name.value), names=[name.value])
+
+    async def _embed(self, members: Sequence[str]) -> None:
+        """Nothing: their marks stay."""
 
 
 def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, older: bool) -> asyncio.Task[None]:
@@ -48,7 +56,7 @@ def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, o
 
 
 async def newer_docket(rig: Rig) -> Docket:
-    """Where a newer version's dispatcher puts its tasks: the same stream, with names of its own."""
+    """Where a newer version's relay puts its tasks: the same stream, with names of its own."""
     docket = rig.rt.docket()
 
     async def stub() -> None: ...
@@ -68,7 +76,7 @@ async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
         workers = [started(older, stop, monkeypatch, older=True)]
         texts = [f"Ana bought house number {number} in Lisbon" for number in range(40)]
         await newer.append("s", *texts[:20])
-        await newer.rt.longterm.store(SCOPE, [record(text) for text in texts[20:]])
+        await newer.rt[LongTermService].store(SCOPE, [record(text) for text in texts[20:]])
 
         async def promoted() -> bool:
             return not await newer.marks(DueKind.SESSION)
@@ -103,13 +111,42 @@ async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
         assert not await newer.rt.outbox.reasons(DueKind.MEMORY)
 
 
-async def test_kinds_errands_and_jobs_of_a_newer_version_stay_for_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_the_relay_of_the_version_before_handed_over_is_done(make_rig: MakeRig) -> None:
+    """Its keys name the lease, and a task of it may carry several sessions; its workers said less about what they had begun."""
+    async with make_rig() as rig, await newer_docket(rig) as docket:
+        for number in range(4):
+            await rig.append(f"s{number}", f"Ana bought house number {number} in Lisbon")
+        claims = await rig.claim(DueKind.SESSION)
+        # A worker of it was killed in the middle of one.
+        held = claims[3]
+        await rig.rt.client.hset(rig.keys.tries(DueKind.SESSION), held.member, f"0 {held.lease} b")
+        docket.register(Tasks(rig.rt).process_sessions, names=["process_sessions"])
+        key = f"session:{claims[0].member}:{claims[0].lease}"
+        await docket.add("process_sessions", key=key)(*([getattr(claim, part) for claim in claims[:3]] for part in PARTS))
+        stop = asyncio.Event()
+        worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
+
+        async def all_but_one() -> bool:
+            return set(await rig.marks(DueKind.SESSION)) == {held.member}
+
+        await wait_until(all_but_one, "the three sessions")
+        await rig.make_due(DueKind.SESSION)
+
+        async def idle() -> bool:
+            return not await waiting(rig)
+
+        await wait_until(idle, "the session of the worker that was killed")
+        stop.set()
+        await worker
+        assert sorted(memory.text for memory in await rig.stored()) == [f"Ana bought house number {n} in Lisbon" for n in range(4)]
+
+
+async def test_kinds_and_errands_of_a_newer_version_stay_for_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     async with make_rig(WORKER_RETRY_BASE_SECONDS=0.01, WORKER_RETRY_MAX_SECONDS=0.02, WORKER_MAX_ATTEMPTS=2) as rig:
         keys: Keys = rig.keys
         client = rig.rt.client
         await client.set(keys.order_of_work("o"), json.dumps({"do": "paint", "tn": "default", "args": {}, "nss": None, "uss": None}))
         await client.zadd(keys.due(DueKind.ORDER), {"o": 1})
-        await client.zadd(keys.due(DueKind.PERIODIC), {"weekly dream": 1})
         await client.zadd(keys.due(_FUTURE), {"f": 1, "untouched": 1})
         stop = asyncio.Event()
         worker = started(rig, stop, monkeypatch, older=False)
@@ -120,11 +157,11 @@ async def test_kinds_errands_and_jobs_of_a_newer_version_stay_for_it(make_rig: M
             )
 
         async def tried() -> bool:
-            why = [await client.hkeys(keys.why(kind)) for kind in (DueKind.ORDER, DueKind.PERIODIC, _FUTURE)]
+            why = [await client.hkeys(keys.why(kind)) for kind in (DueKind.ORDER, _FUTURE)]
             return all(why)
 
         await wait_until(tried, "a look at each")
-        listed = await rig.rt.operations.list(SCOPE, state=None, kind=OperationKind.ORDER, offset=0, limit=9)
+        listed = await rig.rt[OperationService].list(SCOPE, state=None, kind=OperationKind.ORDER, offset=0, limit=9)
         assert [one.id for one in listed.operations] == ["order-o"], "an API of the older version lists it, too"
         again = await client.zscore(keys.due(DueKind.ORDER), "o")
 
@@ -134,8 +171,7 @@ async def test_kinds_errands_and_jobs_of_a_newer_version_stay_for_it(make_rig: M
         await wait_until(tried_again, "many more tries than a failure has")
         stop.set()
         await worker
-        for kind, member in ((DueKind.ORDER, "o"), (DueKind.PERIODIC, "weekly dream"), (_FUTURE, "f"), (_FUTURE, "untouched")):
+        for kind, member in ((DueKind.ORDER, "o"), (_FUTURE, "f"), (_FUTURE, "untouched")):
             assert await client.zscore(keys.due(kind), member) is not None, f"{kind} {member} was dropped"
             assert await client.zcard(keys.dead(kind)) == 0
         assert (await client.hget(keys.tries(DueKind.ORDER), "o")).startswith(b"0 ")
-        assert "newer" in (await client.hget(keys.why(DueKind.PERIODIC), "weekly dream")).decode()

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from agent_memory.scope import SessionRef
-from agent_memory.storage.records import message_memory_id
+from agent_memory.core.scope import SessionRef
+from agent_memory.memories.records import message_memory_id
 from tests.faults.journal import Journal
 
 _CITIES = ("Lisbon", "Oslo", "Quito", "Osaka", "Tunis", "Perth", "Turin", "Malmo")

@@ -8,9 +8,12 @@ import subprocess
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.support.cli import COMMAND, agent_memory, clean_environment
 from tests.support.processes import running
+
+pytestmark = pytest.mark.slow
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 

@@ -13,8 +13,8 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from agent_memory.embedded_engine import Engine, find_engine, quoted, spawn, stop
-from agent_memory.llm.local import LocalEmbedder
+from agent_memory.embedded.engine import Engine, find_engine, quoted, spawn, stop
+from agent_memory.llm.local.embedder import LocalEmbedder
 from tests.migration.old_server import Left, fill, memory_texts
 from tests.support.rig_fixtures import *  # noqa: F403
 from tests.support.waiting import wait_until

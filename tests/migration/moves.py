@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_memory.services.migration import MigrationService, MoveOptions, Report, Told
-from agent_memory.storage.moving import MoveStore
-from agent_memory.storage.old_layout import OldPrefixes, open_old
+from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.store import SessionStore
+from agent_memory.transfer.archived_server.layout import OldPrefixes, open_old
+from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, Report, Told
+from agent_memory.transfer.archived_server.progress import MoveStore
+from agent_memory.views.store import ViewStore
 from tests.support.rig import SCOPE, Rig
 
 VOLATILE = {"last_accessed", "updated_at", "persisted_at"}
@@ -15,8 +19,8 @@ VOLATILE = {"last_accessed", "updated_at", "persisted_at"}
 async def move(rig: Rig, url: str, told: Told | None = None, prefixes: OldPrefixes | None = None, **options: Any) -> Report:
     """Runs a move, for real unless `dry_run=True`."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
-        moves = MoveStore(rig.rt.client, rig.keys, rig.rt.memories)
-        stores = (rig.rt.memories, rig.rt.decisions, rig.rt.sessions, rig.rt.view_store)
+        moves = MoveStore(rig.rt.client, rig.keys, rig.rt[MemoryStore])
+        stores = (rig.rt[MemoryStore], rig.rt[DecisionStore], rig.rt[SessionStore], rig.rt.services.archived)
         service = MigrationService(rig.settings, old, moves, *stores, rig.embedder, rig.rt.counter, extracts=rig.rt.extracts)
         return await service.run(SCOPE, MoveOptions(**{"dry_run": False, **options}), told)
 
@@ -29,16 +33,16 @@ async def picture(rig: Rig) -> dict[str, Any]:
         shown[f"memory {one.id}"] = one.model_dump(mode="json", exclude=VOLATILE if one.id in UNDATED else set())
         if one.id in UNDATED:
             shown[f"memory {one.id}"].pop("created_at")
-    for ref in (await rig.rt.sessions.list(SCOPE, None, None, 0, 1000))[1]:
-        state = await rig.rt.sessions.get(SCOPE, ref)
+    for ref in (await rig.rt[SessionStore].list(SCOPE, None, None, 0, 1000))[1]:
+        state = await rig.rt[SessionStore].get(SCOPE, ref)
         assert state is not None
         body = [stored.message.model_dump(mode="json") for stored in state.messages]
         shown[f"session {ref}"] = (state.context, state.data, state.memories, state.strategy, state.ttl_seconds, state.client_tokens, body)
         if ref.session_id not in UNDATED:
             shown[f"times of {ref}"] = (state.created_at, state.updated_at, state.last_accessed)
-    for view in await rig.rt.view_store.list(SCOPE):
+    for view in await rig.rt[ViewStore].list(SCOPE):
         shown[f"view {view.id}"] = view
-        shown[f"partitions of {view.id}"] = await rig.rt.view_store.partitions(SCOPE, view.id)
+        shown[f"partitions of {view.id}"] = await rig.rt[ViewStore].partitions(SCOPE, view.id)
     return shown
 
 

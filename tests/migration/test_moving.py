@@ -10,17 +10,25 @@ import numpy as np
 import pytest
 from redis.asyncio import Redis
 
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.scope import SessionRef
-from agent_memory.services.migration import Report
-from agent_memory.storage.old_layout import OldKind, OldPrefixes
-from agent_memory.tasks import DueKind
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import Survey
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.transfer.archived_server.layout import OldKind, OldPrefixes
+from agent_memory.transfer.archived_server.migration import Report
+from agent_memory.views.service import ViewService
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from tests.migration.conftest import OldRedis
 from tests.migration.moves import content_of, differences, move, picture
 from tests.migration.old_server import VIEW, at, hashed, memory, session
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
+
+pytestmark = pytest.mark.slow
 
 
 class Killed(Exception):
@@ -116,11 +124,11 @@ REPEATED = [
 async def test_a_dry_run_foretells_what_is_merged(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
     if full:
         mine = [("mine", "A text that stands here."), ("kept", "Mine."), ("gone", "To be deleted."), ("said", "What is said here, too.")]
-        await rig.rt.longterm.store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
-        await rig.rt.longterm.store(SCOPE, [MemoryRecord(id="alias", text="What is said here, too.", user_id="ada", topics=["x"])])
-        await rig.rt.longterm.delete(SCOPE, ["gone"])
+        await rig.rt[LongTermService].store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
+        await rig.rt[LongTermService].store(SCOPE, [MemoryRecord(id="alias", text="What is said here, too.", user_id="ada", topics=["x"])])
+        await rig.rt[LongTermService].delete(SCOPE, ["gone"])
         for name in ("of another", "another name"):
-            await rig.rt.longterm.store(SCOPE, [MemoryRecord(id=name, text="Ben's own.", user_id="ben")])
+            await rig.rt[LongTermService].store(SCOPE, [MemoryRecord(id=name, text="Ben's own.", user_id="ben")])
     async with apart(old_engine, "rep") as client:
         for number, one in enumerate(REPEATED):
             await client.hset(f"rep:{number}", mapping=hashed(one, None))
@@ -160,8 +168,8 @@ async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: 
     assert report.vectors_to_embed == 12 + 11
     waiting = await rig.marks(DueKind.MEMORY)
     assert len(waiting) == 12 + 11
-    mid = rig.rt.memories.mid(SCOPE, memory(1)["id"])
-    kept = (await rig.rt.survey.vectors([mid]))[mid]
+    mid = rig.rt[MemoryStore].mid(SCOPE, memory(1)["id"])
+    kept = (await rig.rt[Survey].vectors([mid]))[mid]
     own = (await rig.embedder.embed([memory(1)["text"]]))[0]
     assert float(np.dot(kept, own)) > 0.99
     assert mid not in waiting
@@ -214,7 +222,7 @@ async def test_killed_and_taken_up_is_the_same(
 async def test_killed_before_it_could_note_where_it_stood(
     old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agent_memory.storage.moving import MoveStore
+    from agent_memory.transfer.archived_server.progress import MoveStore
 
     async def killed(*_: Any) -> None:
         raise Killed
@@ -231,11 +239,11 @@ async def test_killed_before_it_could_note_where_it_stood(
 async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, rig: Rig) -> None:
     await move(rig, old_redis.url)
     edited, deleted = memory(1)["id"], memory(2)["id"]
-    await rig.rt.longterm.patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
-    await rig.rt.longterm.delete(SCOPE, [deleted])
+    await rig.rt[LongTermService].patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
+    await rig.rt[LongTermService].delete(SCOPE, [deleted])
     await rig.append("talk-1", "said here", user_id="ada")
-    await rig.rt.working.delete(SCOPE, "talk-2", namespace="work", user_id="ada")
-    await rig.rt.views.delete(SCOPE, VIEW)
+    await rig.rt[WorkingMemoryService].delete(SCOPE, "talk-2", namespace="work", user_id="ada")
+    await rig.rt[ViewService].delete(SCOPE, VIEW)
     wanted = await picture(rig)
     report = await move(rig, old_redis.url)
     assert differences(await picture(rig), wanted) == []
@@ -247,7 +255,7 @@ async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, ri
 
 async def test_what_stood_here_before_is_never_overwritten(old_redis: OldRedis, rig: Rig) -> None:
     mine = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="mine", id="mine")], user_id="ada")
-    await rig.rt.working.put(SCOPE, "talk-1", mine)
+    await rig.rt[WorkingMemoryService].put(SCOPE, "talk-1", mine)
     report = await move(rig, old_redis.url)
     assert await rig.contents("talk-1", user_id="ada") == ["mine"]
     assert report.counts["session"].other == 1
@@ -260,14 +268,14 @@ async def test_a_session_that_changed_there_comes_again_unless_it_changed_here(o
             await client.set(f"late:{place}", json.dumps(session(place)))
         prefixes = OldPrefixes(memories="none", sessions="late")
         await move(rig, old_engine, prefixes=prefixes)
-        await rig.rt.working.put(SCOPE, "talk-3", UpdateWorkingMemory(context="mine"))
-        await rig.rt.working.delete(SCOPE, "talk-6", namespace="work")
+        await rig.rt[WorkingMemoryService].put(SCOPE, "talk-3", UpdateWorkingMemory(context="mine"))
+        await rig.rt[WorkingMemoryService].delete(SCOPE, "talk-6", namespace="work")
         for place in (0, 3, 6):
             await client.set(f"late:{place}", json.dumps(session(place, context="later")))
         report = await move(rig, old_engine, prefixes=prefixes)
     counts = report.counts["session"]
     assert (counts.written, counts.other, counts.deleted_here) == (1, 1, 1)
-    state = await rig.rt.sessions.get(SCOPE, SessionRef("talk-0", "work"))
+    state = await rig.rt[SessionStore].get(SCOPE, SessionRef("talk-0", "work"))
     assert state is not None
     assert state.context == "later"
 
@@ -276,7 +284,7 @@ async def test_messages_stand_in_the_order_they_were_said_before_those_said_here
     rig, *_ = whole
     order = rig.keys.order(rig.sid(SessionRef("long talk", None, "ada")))
     names = [mid.decode() for mid in await rig.rt.client.zrange(order, 0, -1)]
-    found = await rig.rt.memories.fetch(SCOPE, names)
+    found = await rig.rt[MemoryStore].fetch(SCOPE, names)
     assert [one.id for one in found if one] == [f"line-{number}" for number in range(12)]
 
 
@@ -289,7 +297,7 @@ async def test_what_is_said_here_comes_after_what_was_moved(old_engine: str, rig
         await rig.work(DueKind.SESSION)
         await move(rig, old_engine, prefixes=OldPrefixes(memories="said", sessions="none:"), page=1)
     names = [mid.decode() for mid in await rig.rt.client.zrange(rig.keys.order(rig.sid(SessionRef("s"))), 0, -1)]
-    found = [one for one in await rig.rt.memories.fetch(SCOPE, names) if one]
+    found = [one for one in await rig.rt[MemoryStore].fetch(SCOPE, names) if one]
     assert [one.id for one in found[:3]] == ["old-0", "old-1", "old-2"]
     assert [one.text for one in found[3:]] == ["new one here", "new two here"]
     assert (await rig.stored()) != []
@@ -307,7 +315,7 @@ async def test_no_model_is_asked_about_what_was_extracted_there(
         assert not any(f"talk {place}:" in asked for place in range(40) if place != 7)
         promoted = [one for one in await rig.stored() if one.session_id in ("talk-7", "talk-9") and one.memory_type == "message"]
         assert {one.session_id for one in promoted} == {"talk-7"}, "and what was promoted there is not promoted again"
-        state = await rig.rt.working.get(SCOPE, "talk-7", user_id="ada")
+        state = await rig.rt[WorkingMemoryService].get(SCOPE, "talk-7", user_id="ada")
         assert {message.discrete_memory_extracted for message in state.session.messages} == {"t"}
 
 

@@ -10,8 +10,10 @@ import typer.main
 import yaml
 
 from agent_memory.cli.app import app
-from agent_memory.settings import load_settings, variables
+from agent_memory.core.settings import load_settings, variables
 from tests.support.cli import ROOT
+
+pytestmark = pytest.mark.slow
 
 COMMANDS = set(typer.main.get_command(app).commands)  # pyright: ignore[reportAttributeAccessIssue]
 

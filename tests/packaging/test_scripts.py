@@ -12,6 +12,8 @@ import pytest
 from scripts.check_sizes import too_long
 from tests.support.cli import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
@@ -69,6 +71,13 @@ def test_does_nothing_when_it_is_done_and_again_when_the_lock_changed(checkout: 
         lock.write("# changed\n")
     assert venv(checkout, "run").returncode == 0
     assert len(asked(checkout)) == 2
+
+
+def test_the_blocking_client_follows_its_sources_when_everything_is_installed(checkout: Path) -> None:
+    assert venv(checkout, "run").returncode == 0
+    (checkout / "asked").unlink()
+    assert venv(checkout, "run").returncode == 0
+    assert (checkout / "asked").read_text().splitlines() == ["client/scripts/make_sync.py"]
 
 
 def test_the_archived_client_gets_an_environment_of_its_own(checkout: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from email import message_from_bytes
 from email.message import Message
@@ -16,29 +17,42 @@ import pytest
 
 from tests.support.cli import ROOT, clean_environment
 
+pytestmark = pytest.mark.slow
+
 SERVER = {"agent_memory": ROOT / "agent_memory", "agent_memory_worker": ROOT / "worker" / "agent_memory_worker"}
 CLIENT = {"agent_memory_client": ROOT / "client" / "agent_memory_client"}
 
 
-def build(project: Path, out: Path) -> zipfile.ZipFile:
-    """The wheel of a project, built without a network and without changing the sources."""
-    copy = out / "source"
-    shutil.copytree(project, copy, ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agent-memory-data", ".*_cache"))
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out / "dist")]
-    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=clean_environment(), check=False)
+IGNORED = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agent-memory-data", ".*_cache", "_sync")
+
+
+def source_of(project: Path, out: Path) -> Path:
+    """A copy of a project as git has it, without what is made."""
+    return Path(shutil.copytree(project, out / "source", ignore=IGNORED))
+
+
+def run(folder: Path, *command: str) -> None:
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, env=clean_environment(), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def build(source: Path, out: Path) -> zipfile.ZipFile:
+    """The wheel of a project, built without a network."""
+    run(source, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out / "dist"))
     (wheel,) = (out / "dist").glob("*.whl")
     return zipfile.ZipFile(wheel)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    return build(ROOT, tmp_path_factory.mktemp("server"))
+    out = tmp_path_factory.mktemp("server")
+    return build(source_of(ROOT, out), out)
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    return build(ROOT / "client", tmp_path_factory.mktemp("client"))
+    out = tmp_path_factory.mktemp("client")
+    return build(source_of(ROOT / "client", out), out)
 
 
 def sources(packages: dict[str, Path]) -> set[str]:
@@ -67,12 +81,48 @@ def headers(wheel: zipfile.ZipFile) -> Message:
 def test_the_server_wheel_holds_every_file(server: zipfile.ZipFile) -> None:
     assert contents(server) == sources(SERVER)
     assert {"agent_memory/llm/data/minilm.onnx", "agent_memory_worker/main.py"} <= contents(server)
-    page = {f"agent_memory/api/swagger_ui/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE", "NOTICE")}
+    page = {f"agent_memory/http/document/swagger_ui/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE", "NOTICE")}
     assert page <= contents(server), "what the documentation is made of, and its licence"
 
 
 def test_the_client_wheel_holds_every_file_and_nothing_of_the_server(client: zipfile.ZipFile) -> None:
     assert contents(client) == sources(CLIENT)
+    assert {f"agent_memory_client/_sync/{name}.py" for name in ("legacy", "transport", "resources/sessions")} <= contents(client)
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["plain", "ignored by git"])
+def test_the_client_is_built_from_its_source_distribution(client: zipfile.ZipFile, tmp_path: Path, ignored: bool) -> None:
+    source = source_of(ROOT / "client", tmp_path / "client")
+    if ignored:
+        (source / ".git").mkdir()
+        (source / ".gitignore").write_text("/agent_memory_client/_sync/\n")
+    run(source, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path))
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    packaged = {path.relative_to(unpacked).as_posix() for path in (unpacked / "agent_memory_client").rglob("*.*")}
+    assert packaged == contents(client)
+    assert contents(build(unpacked, tmp_path)) == contents(client)
+
+
+def test_an_editable_installation_makes_the_blocking_client_where_the_sources_are(tmp_path: Path) -> None:
+    source = source_of(ROOT / "client", tmp_path)
+    program = "import agent_memory_client"
+    missing = subprocess.run(
+        [sys.executable, "-P", "-c", program], env=dict(os.environ, PYTHONPATH=str(source)), capture_output=True, text=True
+    )
+    assert "ImportError" in missing.stderr
+    assert "python client/scripts/make_sync.py" in missing.stderr, "it says what to do"
+    run(source, "-c", f"from hatchling.build import build_editable; build_editable({str(tmp_path)!r})")
+    made = subprocess.run(
+        [sys.executable, "-P", "-c", "from agent_memory_client.sync import SyncMemoryClient as made; print(made.__module__)"],
+        env=dict(os.environ, PYTHONPATH=str(source)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout.strip() == "agent_memory_client._sync.memory_client"
 
 
 def test_the_server_needs_neither_engine_nor_weights(server: zipfile.ZipFile) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.scope import SessionRef
-from agent_memory.tasks import DueKind
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.sessions.store import SessionStore
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryMessage, WorkingMemory, prompt_messages
 from agent_memory_worker.summarize import summarize_session
@@ -221,7 +222,7 @@ async def test_what_is_remembered_of_a_message_is_its_text(rig: Rig, http: httpx
 
 async def test_journals_hold_texts_alone(rig: Rig, http: httpx.AsyncClient) -> None:
     await put(http, [user("hi") | {"secret_field": "x" * 100}])
-    journal = await rig.rt.sessions.journal(rig.sid(SessionRef("s", None, "ada")), "jp", 10)
+    journal = await rig.rt[SessionStore].journal(rig.sid(SessionRef("s", None, "ada")), "jp", 10)
     assert journal is not None
     assert [stored.message.own_fields for stored in journal.waiting] == [{}]
 
@@ -286,7 +287,7 @@ async def test_a_session_is_deleted_with_all_of_its_fields(rig: Rig, http: httpx
     for key in [key async for key in rig.rt.client.scan_iter(match=rig.keys.root + "*", count=1000)]:
         if await rig.rt.client.type(key) == b"list":
             assert b"needle" not in b"".join(await rig.rt.client.lrange(key, 0, -1))
-    assert await rig.rt.sessions.get(SCOPE, SessionRef("s", None, "ada")) is None
+    assert await rig.rt[SessionStore].get(SCOPE, SessionRef("s", None, "ada")) is None
 
 
 async def test_the_client_model_takes_what_chat_libraries_return(client: MemoryAPIClient) -> None:

@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import BudgetSpent, ModelUnavailable, RedisUnavailable
-from agent_memory.llm.cached import CachingEmbedder
-from agent_memory.services.access import scope_of_work
-from agent_memory.services.embedding_budget import EmbeddingBudget
-from agent_memory.settings import LimitSettings
-from agent_memory.storage.limits import Spent
-from agent_memory.storage.operations import Mark
-from agent_memory.tasks import DueKind
+from agent_memory.access.embedding_budget import EmbeddingBudget
+from agent_memory.access.limit_store import Spent
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.errors import BudgetSpent, ModelUnavailable, RedisUnavailable
+from agent_memory.core.settings import LimitSettings
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.operation_store import Mark
+from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.wrappers.caching import CachingEmbedder
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
 from agent_memory_client.models import OperationState, SearchRequest
 from tests.support.rig import MakeRig, Rig, record
 
@@ -120,21 +124,21 @@ async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_an
     async with make_rig(LIMIT_TENANTS=own, EMBEDDING_PROVIDER="openai") as rig:
 
         async def search(scope: Any, text: str) -> Any:
-            return await rig.rt.search.search(scope, SearchRequest(text=text))
+            return await rig.rt[SearchService].search(scope, SearchRequest(text=text))
 
         async def vectors(*ids: str) -> int:
-            return await rig.rt.client.exists(*(rig.keys.vector(rig.rt.memories.mid(BUSY, each)) for each in ids))
+            return await rig.rt.client.exists(*(rig.keys.vector(rig.rt[MemoryStore].mid(BUSY, each)) for each in ids))
 
         # What is asked for first is had, as with a language model: the call that spends the last of it is finished.
-        await rig.rt.longterm.store(BUSY, [record(f"Anna lives in Oslo since {year}.", f"m{year}") for year in range(2000, 2010)])
+        await rig.rt[LongTermService].store(BUSY, [record(f"Anna lives in Oslo since {year}.", f"m{year}") for year in range(2000, 2010)])
         await rig.work()
         assert await vectors("m2000", "m2009") == 2
-        await rig.rt.longterm.store(BUSY, [record("Bertil keeps bees.", "bees")])
-        await rig.rt.longterm.store(CALM, [record("Cecilia paints doors.", "doors")])
+        await rig.rt[LongTermService].store(BUSY, [record("Bertil keeps bees.", "bees")])
+        await rig.rt[LongTermService].store(CALM, [record("Cecilia paints doors.", "doors")])
         await rig.work()
         (mark,) = await rig.marks(DueKind.MEMORY)
-        assert mark == rig.rt.memories.mid(BUSY, "bees")
-        (operation,) = await rig.rt.operations._store.get(BUSY, [Mark(DueKind.MEMORY, mark)])  # pyright: ignore[reportPrivateUsage]
+        assert mark == rig.rt[MemoryStore].mid(BUSY, "bees")
+        (operation,) = await rig.rt[OperationService]._store.get(BUSY, [Mark(DueKind.MEMORY, mark)])  # pyright: ignore[reportPrivateUsage]
         assert operation is not None
         assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")
@@ -143,9 +147,9 @@ async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_an
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in str(found.notices)
         assert not (await search(CALM, "who paints doors?")).notices
         # The next day: nothing was lost.
-        await rig.rt.embeddings.flush()
+        await rig.rt[EmbeddingBudget].flush()
         await rig.rt.client.hset(rig.keys.spent("busy"), "d", "1")
-        rig.rt.embeddings._days.clear()  # pyright: ignore[reportPrivateUsage]
+        rig.rt[EmbeddingBudget]._days.clear()  # pyright: ignore[reportPrivateUsage]
         await rig.make_due(DueKind.MEMORY)
         await rig.work()
         assert await rig.marks(DueKind.MEMORY) == {}

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.errors import BadInput
-from agent_memory.services.forgetting import Choice, Policy, narrowed, outdated, parse_policy, recency
-from agent_memory.storage.survey import Found, Selection
+from agent_memory.core.errors import BadInput
+from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.retention.service import Choice, ForgettingService, Policy, narrowed, outdated, parse_policy, recency
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import Found, Selection, Survey
 from agent_memory_client.models import ForgetRequest, ForgetResponse, MemoryRecord
 from tests.support.rig import SCOPE, Rig, record
 
@@ -131,7 +133,7 @@ def test_a_policy_that_would_delete_more_than_it_says_is_refused(raw: dict[str, 
 
 async def forget(rig: Rig, policy: dict[str, Any], *, limit: int = 1000, dry_run: bool = False, **more: Any) -> ForgetResponse:
     body = ForgetRequest(policy=policy, pinned_ids=more.pop("pinned_ids", None))
-    return await rig.rt.forgetting.request(
+    return await rig.rt[ForgettingService].request(
         SCOPE, body, Selection.of(more.get("namespace"), more.get("user_id")), limit=limit, dry_run=dry_run
     )
 
@@ -143,7 +145,7 @@ def days_ago(days: float) -> datetime:
 async def test_all_memories_are_looked_at_not_the_first_thousand(rig: Rig) -> None:
     same_day = days_ago(100)
     records = [record(f"m{n}", created_at=same_day if n % 2 else days_ago(50 + n / 100)) for n in range(2600)]
-    await rig.rt.memories.write(SCOPE, records)
+    await rig.rt[MemoryStore].write(SCOPE, records)
 
     answer = await forget(rig, {"max_age_days": 99}, limit=5000)
     assert (answer.scanned, answer.deleted) == (2600, 1300)
@@ -151,14 +153,14 @@ async def test_all_memories_are_looked_at_not_the_first_thousand(rig: Rig) -> No
 
 
 async def test_the_walk_sees_every_memory_once_even_if_all_share_one_instant(rig: Rig) -> None:
-    await rig.rt.memories.write(SCOPE, [record(f"m{n}", created_at=days_ago(1) if n == 7 else NOW) for n in range(1700)])
+    await rig.rt[MemoryStore].write(SCOPE, [record(f"m{n}", created_at=days_ago(1) if n == 7 else NOW) for n in range(1700)])
     for by in ("created", "changed"):
-        seen = [found.record.id async for page in rig.rt.survey.walk(SCOPE, Selection(), by=by) for found in page]
+        seen = [found.record.id async for page in rig.rt[Survey].walk(SCOPE, Selection(), by=by) for found in page]
         assert sorted(seen) == sorted(f"m{n}" for n in range(1700))
 
 
 async def test_a_dry_run_deletes_nothing_and_says_what_would_go(rig: Rig) -> None:
-    await rig.rt.memories.write(SCOPE, [record("old", created_at=days_ago(50)), record("new")])
+    await rig.rt[MemoryStore].write(SCOPE, [record("old", created_at=days_ago(50)), record("new")])
     dry = await forget(rig, {"max_age_days": 30}, dry_run=True)
     assert dry == ForgetResponse(scanned=2, deleted=1, deleted_ids=["old"], dry_run=True)
     assert len(await rig.stored()) == 2
@@ -168,7 +170,7 @@ async def test_a_dry_run_deletes_nothing_and_says_what_would_go(rig: Rig) -> Non
 
 
 async def test_the_limit_leaves_the_rest_for_the_next_call(rig: Rig) -> None:
-    await rig.rt.memories.write(SCOPE, [record(f"m{n}", created_at=days_ago(50 + n)) for n in range(5)])
+    await rig.rt[MemoryStore].write(SCOPE, [record(f"m{n}", created_at=days_ago(50 + n)) for n in range(5)])
     assert (await forget(rig, {"max_age_days": 30}, limit=2)).deleted_ids == ["m4", "m3"], "the oldest first"
     assert (await forget(rig, {"max_age_days": 30}, limit=0)).deleted == 0
     assert (await forget(rig, {"max_age_days": 30})).deleted_ids == ["m2", "m1", "m0"]
@@ -176,7 +178,7 @@ async def test_the_limit_leaves_the_rest_for_the_next_call(rig: Rig) -> None:
 
 async def test_only_what_is_meant_is_looked_at(rig: Rig) -> None:
     old = days_ago(50)
-    await rig.rt.memories.write(
+    await rig.rt[MemoryStore].write(
         SCOPE, [record("a", namespace="n", created_at=old), record("b", namespace="m", created_at=old), record("c", created_at=old)]
     )
     answer = await forget(rig, {"max_age_days": 1}, namespace="n")
@@ -184,20 +186,20 @@ async def test_only_what_is_meant_is_looked_at(rig: Rig) -> None:
 
 
 async def test_what_is_pinned_while_we_look_stays(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    await rig.rt.memories.write(SCOPE, [record("a", created_at=days_ago(50)), record("b", created_at=days_ago(50))])
-    forget_them = rig.rt.decisions.forget
+    await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50)), record("b", created_at=days_ago(50))])
+    forget_them = rig.rt[DecisionStore].forget
 
     async def pinned_before(*arguments: Any, **more: Any) -> Any:
-        await rig.rt.memories.write(SCOPE, [record("a", created_at=days_ago(50), pinned=True)])
+        await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50), pinned=True)])
         return await forget_them(*arguments, **more)
 
-    monkeypatch.setattr(type(rig.rt.decisions), "forget", lambda _, *arguments, **more: pinned_before(*arguments, **more))
+    monkeypatch.setattr(type(rig.rt[DecisionStore]), "forget", lambda _, *arguments, **more: pinned_before(*arguments, **more))
     answer = await forget(rig, {"max_age_days": 30})
     assert (answer.deleted, answer.deleted_ids) == (1, ["b"])
 
 
 async def test_what_was_forgotten_does_not_come_back_by_background_work(rig: Rig) -> None:
     one = record("a", created_at=days_ago(50))
-    await rig.rt.memories.write(SCOPE, [one])
+    await rig.rt[MemoryStore].write(SCOPE, [one])
     await forget(rig, {"max_age_days": 30})
-    assert await rig.rt.memories.write(SCOPE, [one], late=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["buried"]

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import Conflict, NotFound
-from agent_memory.services.forgetting import Policy
-from agent_memory.storage.decisions import Merge, Origin, Supersede, Update
-from agent_memory.storage.erasure import Erasure
-from agent_memory.storage.records import Found
-from agent_memory.storage.survey import Selection
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import Conflict, NotFound
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.commit import DecisionStore, Merge, Origin, Supersede, Update
+from agent_memory.memories.records import Found
+from agent_memory.memories.retention.service import ForgettingService, Policy
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import Selection
+from agent_memory.recall.service import RecallService
 from agent_memory_client.models import (
     Condition,
     CreateMemoryRecordRequest,
@@ -34,29 +39,29 @@ def fact(text: str, name: str, **more: Any) -> ExtractedMemoryRecord:
 
 
 async def create(rig: Rig, *records: ExtractedMemoryRecord, dedupe: bool = True) -> None:
-    await rig.rt.longterm.create(SCOPE, CreateMemoryRecordRequest(memories=list(records), deduplicate=dedupe))
+    await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=list(records), deduplicate=dedupe))
 
 
 async def found(rig: Rig, name: str) -> Found:
-    (one,) = await rig.rt.memories.find(SCOPE, [name])
+    (one,) = await rig.rt[MemoryStore].find(SCOPE, [name])
     assert one is not None
     return one
 
 
 async def listed(rig: Rig, **request: Any) -> list[str]:
-    return sorted(one.id for one in (await rig.rt.search.search(SCOPE, SearchRequest(**request))).memories)
+    return sorted(one.id for one in (await rig.rt[SearchService].search(SCOPE, SearchRequest(**request))).memories)
 
 
 async def everything(rig: Rig, *names: str) -> list[Any]:
     """What search, get and prompt answer."""
     texts = ["Where does Ada live?", "What does Ada drink?"]
     fixed: dict[str, Any] = {"recency_boost": False, "reference_time": datetime(2025, 1, 1, tzinfo=UTC)}
-    answers: list[Any] = [await rig.rt.search.search(SCOPE, SearchRequest(text=text, limit=20, **fixed)) for text in texts]
-    answers += [await rig.rt.search.search(SCOPE, SearchRequest(limit=20))]
+    answers: list[Any] = [await rig.rt[SearchService].search(SCOPE, SearchRequest(text=text, limit=20, **fixed)) for text in texts]
+    answers += [await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=20))]
     search = SearchRequest(limit=20, **fixed)
-    answers += [await rig.rt.recall.prompt(SCOPE, MemoryPromptRequest(query=texts[0], long_term_search=search))]
+    answers += [await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest(query=texts[0], long_term_search=search))]
     for name in names:
-        one = (await rig.rt.memories.find(SCOPE, [name]))[0]
+        one = (await rig.rt[MemoryStore].find(SCOPE, [name]))[0]
         answers.append(None if one is None else one.record)
     # BM25 counts what RediSearch has not collected yet, so the figure of a score may move; the order and all else may not.
     dumped = [None if answer is None else answer.model_dump(mode="json") for answer in answers]
@@ -78,7 +83,7 @@ async def test_a_timeline_of_what_was_true_and_when_it_was_known(rig: Rig) -> No
     early = DAYS[0] - timedelta(days=700)
     await create(rig, fact("Ada lives in Rome", "rome", slot="home_city", valid_from=early, created_at=DAYS[3]))
     turin = await found(rig, "turin")
-    await rig.rt.decisions.commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Torino"}))], BY)
+    await rig.rt[DecisionStore].commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Torino"}))], BY)
     await rig.index()
     await sweep(rig.rt)
     assert await listed(rig) == ["oslo"]
@@ -93,14 +98,16 @@ async def test_a_timeline_of_what_was_true_and_when_it_was_known(rig: Rig) -> No
     words = {"text": "Ada lives in", "search_mode": "keyword", "recency_boost": False}
     for more in ({}, {"search_mode": "keyword"}, {"search_mode": "semantic"}):
         asked = {**words, **more}
-        texts = [one.text for one in (await rig.rt.search.search(SCOPE, SearchRequest(**asked, as_of=DAYS[1]))).memories]
+        texts = [one.text for one in (await rig.rt[SearchService].search(SCOPE, SearchRequest(**asked, as_of=DAYS[1]))).memories]
         assert texts == ["Ada lives in Torino"], more
-        texts = [one.text for one in (await rig.rt.search.search(SCOPE, SearchRequest(**asked, as_of=DAYS[1], known_at=moved))).memories]
+        texts = [
+            one.text for one in (await rig.rt[SearchService].search(SCOPE, SearchRequest(**asked, as_of=DAYS[1], known_at=moved))).memories
+        ]
         assert texts == ["Ada lives in Turin"], more
-    assert (await rig.rt.history.at(SCOPE, "turin", DAYS[1], moved)).text == "Ada lives in Turin"
+    assert (await rig.rt[HistoryService].at(SCOPE, "turin", DAYS[1], moved)).text == "Ada lives in Turin"
     with pytest.raises(NotFound):
-        await rig.rt.history.at(SCOPE, "turin", DAYS[3], None)
-    versions = (await rig.rt.history.history(SCOPE, "turin")).versions
+        await rig.rt[HistoryService].at(SCOPE, "turin", DAYS[3], None)
+    versions = (await rig.rt[HistoryService].history(SCOPE, "turin")).versions
     assert [sorted(one.diff) for one in versions] == [["text"], ["superseded_by", "valid_to"], []]
 
 
@@ -108,9 +115,9 @@ async def test_what_expires_is_hidden_at_once_and_readable_by_id(rig: Rig) -> No
     now = datetime.now(UTC)
     await create(rig, fact("Ada sprained her ankle", "ankle", expires_at=now + timedelta(days=1)), fact("Ada swims", "swims"))
     assert await listed(rig) == ["ankle", "swims"]
-    await rig.rt.longterm.patch(SCOPE, "ankle", _edit(expires_at=now - timedelta(seconds=1)))
+    await rig.rt[LongTermService].patch(SCOPE, "ankle", _edit(expires_at=now - timedelta(seconds=1)))
     assert await listed(rig) == ["swims"]
-    assert (await rig.rt.longterm.get(SCOPE, "ankle")).expires_at is not None
+    assert (await rig.rt[LongTermService].get(SCOPE, "ankle")).expires_at is not None
     assert await listed(rig, as_of=now - timedelta(seconds=2)) == []  # It was made after that.
     await create(rig, fact("Ada will move", "later", valid_from=now + timedelta(days=9)))
     assert await listed(rig) == ["swims"]
@@ -129,9 +136,9 @@ async def test_the_same_text_twice_is_one_memory_with_two_pieces_of_evidence(rig
     await create(rig, fact("Ada likes tea", "three"))
     assert await listed(rig) == ["one"]
     for name in ("one", "two", "three"):
-        one = await rig.rt.longterm.get(SCOPE, name)
+        one = await rig.rt[LongTermService].get(SCOPE, name)
         assert (one.id, one.topics, one.metadata) == (name, ["tea", "drinks"], {"k": 1})
-    pieces = (await rig.rt.history.evidence(SCOPE, "two")).evidence
+    pieces = (await rig.rt[HistoryService].evidence(SCOPE, "two")).evidence
     assert sorted(str(piece.memory_id) for piece in pieces) == ["one", "three", "two"]
     await create(rig, fact("Ada likes tea", "other", metadata={"k": 2}), fact("Ada likes tea", "pinned", pinned=True))
     assert await listed(rig) == ["one", "other", "pinned"], "what contradicts it, or says more, is a memory of its own"
@@ -151,45 +158,45 @@ async def test_undoing_a_supersession_a_merge_and_a_forgetting_restores_every_an
     names = ("turin", "oslo", "tea", "green", "climbs")
     before = await everything(rig, *names)
     oslo = fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2])
-    superseded = await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
+    superseded = await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
     tea, green = await found(rig, "tea"), await found(rig, "green")
     mixed = tea.record.model_copy(update={"topics": ["drinks"]})
-    merged = await rig.rt.decisions.commit(SCOPE, [Merge(tea, mixed, [green])], BY)
+    merged = await rig.rt[DecisionStore].commit(SCOPE, [Merge(tea, mixed, [green])], BY)
     await rig.index()
     assert (await found(rig, "green")).record.id == "tea"
     after = await everything(rig, *names)
     assert after != before
-    gone = await rig.rt.forgetting.forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
+    gone = await rig.rt[ForgettingService].forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
     assert "climbs" not in gone.deleted_ids
     assert gone.deleted
-    (forgotten,) = {one.batch_id for one in (await rig.rt.history.changes(SCOPE, {"kd": "forget"}, None, 0, 50)).changes}
-    await rig.rt.history.undo_batch(SCOPE, forgotten)
+    (forgotten,) = {one.batch_id for one in (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 50)).changes}
+    await rig.rt[HistoryService].undo_batch(SCOPE, forgotten)
     assert await everything(rig, *names) == after, "forgetting"
     assert merged.changes[0]
     assert superseded.changes[0]
-    undone = await rig.rt.history.undo(SCOPE, merged.changes[0])
+    undone = await rig.rt[HistoryService].undo(SCOPE, merged.changes[0])
     with pytest.raises(Conflict, match="undone"):
-        await rig.rt.history.undo(SCOPE, merged.changes[0])
-    await rig.rt.history.undo(SCOPE, superseded.changes[0])
+        await rig.rt[HistoryService].undo(SCOPE, merged.changes[0])
+    await rig.rt[HistoryService].undo(SCOPE, superseded.changes[0])
     assert await everything(rig, *names) == before, "a merge and a supersession"
-    await rig.rt.history.undo(SCOPE, undone.id)
+    await rig.rt[HistoryService].undo(SCOPE, undone.id)
     assert (await found(rig, "green")).record.id == "tea", "an undo can be undone"
 
 
 async def _superseded(rig: Rig) -> None:
     oslo = fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2])
-    await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
+    await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
 
 
 async def _merged(rig: Rig) -> None:
     stays, goes = await found(rig, "turin"), await found(rig, "turin too")
     mixed = stays.record.model_copy(update={"topics": ["home", "city"]})
-    await rig.rt.decisions.commit(SCOPE, [Merge(stays, mixed, [goes])], BY)
+    await rig.rt[DecisionStore].commit(SCOPE, [Merge(stays, mixed, [goes])], BY)
 
 
 async def _forgotten(rig: Rig) -> None:
     policy = Policy(max_age_days=1, types=frozenset({"semantic"}))
-    gone = await rig.rt.forgetting.forget(SCOPE, policy, Selection(), limit=10, dry_run=False)
+    gone = await rig.rt[ForgettingService].forget(SCOPE, policy, Selection(), limit=10, dry_run=False)
     assert {"turin", "turin too"} <= set(gone.deleted_ids)
 
 
@@ -215,8 +222,8 @@ async def test_each_undo_restores_what_each_of_search_list_prompt_and_get_answer
     await rig.index()
     after = await answers()
     assert [name for name in before if before[name] == after[name]] == [], "each answer was another one"
-    for change in (await rig.rt.history.changes(SCOPE, {"st": "applied"}, None, 0, 50)).changes:
-        await rig.rt.history.undo(SCOPE, change.id)
+    for change in (await rig.rt[HistoryService].changes(SCOPE, {"st": "applied"}, None, 0, 50)).changes:
+        await rig.rt[HistoryService].undo(SCOPE, change.id)
     for name, answer in (await answers()).items():
         assert answer == before[name], name
 
@@ -231,7 +238,7 @@ async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is
     async def order(limit: int, **request: Any) -> list[str]:
         found: list[str] = []
         for offset in range(0, 33, limit):
-            page = await rig.rt.search.search(SCOPE, SearchRequest(limit=limit, offset=offset, **request))
+            page = await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=limit, offset=offset, **request))
             assert page.total == 30
             found += [one.id for one in page.memories]
         return found
@@ -240,30 +247,30 @@ async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is
     ways = [{}, searched, searched | {"search_mode": "keyword"}, searched | {"search_mode": "semantic"}]
     before = [await order(100, **way) for way in ways]
     assert sorted(before[0]) == names
-    gone = await rig.rt.forgetting.forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    gone = await rig.rt[ForgettingService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
     assert gone.deleted == 18
     kept = next(name for name in names if name not in gone.deleted_ids)
-    await rig.rt.longterm.patch(SCOPE, kept, EditMemoryRecordRequest(metadata={"written": "anew"}))
-    for one in (await rig.rt.history.changes(SCOPE, {"kd": "forget"}, None, 0, 100)).changes:
-        await rig.rt.history.undo(SCOPE, one.id)
+    await rig.rt[LongTermService].patch(SCOPE, kept, EditMemoryRecordRequest(metadata={"written": "anew"}))
+    for one in (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 100)).changes:
+        await rig.rt[HistoryService].undo(SCOPE, one.id)
     assert [await order(100, **way) for way in ways] == before
     for limit in (1, 4, 7, 10, 15, 29):
         assert await order(limit) == before[0], limit
-    await rig.rt.forgetting.forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    await rig.rt[ForgettingService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
     past: dict[str, Any] = {"history": True}
-    whole = [one.id for one in (await rig.rt.search.search(SCOPE, SearchRequest(limit=100, **past))).memories]
-    paged = [await rig.rt.search.search(SCOPE, SearchRequest(limit=7, offset=offset, **past)) for offset in range(0, len(whole), 7)]
+    whole = [one.id for one in (await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=100, **past))).memories]
+    paged = [await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=7, offset=offset, **past)) for offset in range(0, len(whole), 7)]
     assert [one.id for page in paged for one in page.memories] == whole
 
 
 async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin"))
     turin = await found(rig, "turin")
-    done = await rig.rt.decisions.commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Rome"}))], BY)
-    await rig.rt.longterm.patch(SCOPE, "turin", _edit(text="Ada lives in Bari"))
+    done = await rig.rt[DecisionStore].commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Rome"}))], BY)
+    await rig.rt[LongTermService].patch(SCOPE, "turin", _edit(text="Ada lives in Bari"))
     assert done.changes[0]
     with pytest.raises(Conflict, match="changed since"):
-        await rig.rt.history.undo(SCOPE, done.changes[0])
+        await rig.rt[HistoryService].undo(SCOPE, done.changes[0])
     assert (await found(rig, "turin")).record.text == "Ada lives in Bari"
 
 
@@ -271,13 +278,13 @@ async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city"))
     oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city")
     for end in ("reject", "approve"):
-        held = await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
+        held = await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
         assert held.states == ["proposed"]
         assert await listed(rig) == ["turin"]
-        (waiting,) = (await rig.rt.history.changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
+        (waiting,) = (await rig.rt[HistoryService].changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
         assert [one.memory_id for one in waiting.memories] == ["oslo"]
-        await getattr(rig.rt.history, end)(SCOPE, waiting.id)
-        assert (await rig.rt.history.changes(SCOPE, {"st": "proposed"}, None, 0, 10)).total == 0
+        await getattr(rig.rt[HistoryService], end)(SCOPE, waiting.id)
+        assert (await rig.rt[HistoryService].changes(SCOPE, {"st": "proposed"}, None, 0, 10)).total == 0
     assert await listed(rig) == ["oslo"]
     assert (await found(rig, "turin")).record.superseded_by == "oslo"
 
@@ -323,14 +330,16 @@ async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_name
     await create(rig, fact("Ada likes tea", "again"), fact("Ada lives in Oslo", "oslo", slot="home_city"))
     await rig.append("s", "Ada likes tea", "I keep three boats", user_id="ada")
     await rig.work()
-    await rig.rt.decisions.commit(SCOPE, [Merge(await found(rig, "tea"), (await found(rig, "tea")).record, [await found(rig, "teas")])], BY)
+    await rig.rt[DecisionStore].commit(
+        SCOPE, [Merge(await found(rig, "tea"), (await found(rig, "tea")).record, [await found(rig, "teas")])], BY
+    )
     rome = record("Ada lives in Rome", "rome", user_id="ada", slot="home_city")
-    held = await rig.rt.decisions.commit(SCOPE, [Supersede([await found(rig, "oslo")], rome)], BY, review=True)
+    held = await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "oslo")], rome)], BY, review=True)
     assert held.states == ["proposed"]
-    gone = await rig.rt.forgetting.forget(SCOPE, Policy(budget=3), Selection(), limit=1, dry_run=False)
+    gone = await rig.rt[ForgettingService].forget(SCOPE, Policy(budget=3), Selection(), limit=1, dry_run=False)
     assert gone.deleted == 1
     places = {"m", "v", "h", "mh", "ev", "al", "by", "ch", "mo", "bare"}
     assert {key.partition(":")[0] for key in await rig.raw_keys()} >= places - {"bare"}
-    await rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))
+    await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))
     await rig.work(DueKind.DELETION)
     assert [key for key in await rig.raw_keys() if key.partition(":")[0] in places] == []

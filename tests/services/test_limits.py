@@ -9,18 +9,22 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory import metrics
-from agent_memory.api.app import create_app
-from agent_memory.errors import BudgetSpent, TooMany
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.llm.usage import metering, note
-from agent_memory.services.access import scope_of_work
-from agent_memory.services.limits import RequestLimit
-from agent_memory.settings import LimitSettings
-from agent_memory.storage.limits import LimitStore
-from agent_memory.storage.operations import Mark
-from agent_memory.storage.survey import Selection
-from agent_memory.tasks import DueKind
+from agent_memory.access.limit_store import LimitStore
+from agent_memory.access.limits import MemoryLimit, ModelBudget, RequestLimit
+from agent_memory.access.principals import scope_of_work
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core import metrics
+from agent_memory.core.errors import BudgetSpent, TooMany
+from agent_memory.core.settings import LimitSettings
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.jobs.operation_store import Mark
+from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.llm.token_usage import metering, note
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.upkeep.scan import Selection, Survey
+from agent_memory.sessions.service import WorkingMemoryService
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryRateLimitError
 from agent_memory_client.models import AppendMessagesRequest, ClientMemoryRecord, MemoryMessage, OperationState
 from tests.support.lookalike import Lookalike
@@ -154,7 +158,7 @@ async def test_who_keeps_as_much_as_it_may_writes_no_more_and_loses_nothing(make
         # Changing and deleting is no more memories, and makes room (at once for who has not counted before).
         assert (await http.patch("/v1/long-term-memory/a", json={"text": "about another"})).status_code == 200
         assert (await http.delete("/v1/long-term-memory/", params={"memory_ids": ["m1", "m2"]})).status_code == 200
-        rig.rt.memory_limit._known.clear()  # pyright: ignore[reportPrivateUsage]
+        rig.rt[MemoryLimit]._known.clear()  # pyright: ignore[reportPrivateUsage]
         assert (await create("c", "d")).status_code == 200
 
 
@@ -164,23 +168,23 @@ async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_ri
 
         async def say(scope: Any, session: str) -> None:
             message = MemoryMessage(role="user", content=f"Anna lives in {session}", id=session)
-            await rig.rt.working.append(scope, session, AppendMessagesRequest(messages=[message], user_id="u"))
+            await rig.rt[WorkingMemoryService].append(scope, session, AppendMessagesRequest(messages=[message], user_id="u"))
 
         await say(BUSY, "Oslo")
         await rig.work()
         assert lookalike.calls["chat"] > 0
         calls = lookalike.calls["chat"]
-        await rig.rt.budget.spend("busy", 1)
+        await rig.rt[ModelBudget].spend("busy", 1)
         await say(BUSY, "Rome")
         await rig.work()
         assert lookalike.calls["chat"] == calls
         (mark,) = await rig.marks(DueKind.EXTRACTION)
-        (operation,) = await rig.rt.operations._store.get(BUSY, [Mark(DueKind.EXTRACTION, mark)])  # pyright: ignore[reportPrivateUsage]
+        (operation,) = await rig.rt[OperationService]._store.get(BUSY, [Mark(DueKind.EXTRACTION, mark)])  # pyright: ignore[reportPrivateUsage]
         assert operation is not None
         assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")
         with pytest.raises(BudgetSpent) as spent:
-            await rig.rt.budget.check("busy")
+            await rig.rt[ModelBudget].check("busy")
         assert 0 < spent.value.retry_after <= 24 * 3600
         # Another tenant's work goes on, and this one's when the day is over: nothing was lost.
         await say(CALM, "Bern")
@@ -196,7 +200,7 @@ async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_ri
 
 
 async def _all(rig: Rig, scope: Any) -> list[Any]:
-    return [found async for page in rig.rt.survey.walk(scope, Selection()) for found in page]
+    return [found async for page in rig.rt[Survey].walk(scope, Selection()) for found in page]
 
 
 def test_what_a_server_does_not_report_is_estimated() -> None:
@@ -254,6 +258,6 @@ async def test_sizes_are_settings_and_refusals_name_the_field(make_rig: MakeRig)
 async def test_by_default_nothing_is_limited(rig: Rig) -> None:
     assert not rig.settings.limits.some("requests_per_minute")
     for number in range(3):
-        await rig.rt.longterm.store(SCOPE, [ClientMemoryRecord(text=f"fact {number}")])
-    assert rig.rt.chat_of("any") is rig.rt.chat
+        await rig.rt[LongTermService].store(SCOPE, [ClientMemoryRecord(text=f"fact {number}")])
+    assert rig.rt[TenantModels].chat("any") is rig.rt.chat
     assert not [key for key in await rig.raw_keys() if key.startswith(("rate:", "spent:"))]

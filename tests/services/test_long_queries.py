@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agent_memory.memories.search.service import SearchService
+from agent_memory.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest, SearchRequest
 from tests.support.rig import SCOPE, MakeRig, record
 
@@ -13,7 +15,7 @@ async def test_of_a_long_query_the_beginning_is_read(make_rig: MakeRig, most: in
     async with make_rig(MAX_QUERY_BYTES=most) as rig:
         await rig.remember(record("The ferry to Bergen"), record("Plums are sweet"))
         text = "    Which ferry? " + "word " * 20 + "And plums?"
-        answer = await rig.rt.search.search(SCOPE, SearchRequest.model_validate({"text": text, "search_mode": "keyword"}))
+        answer = await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": text, "search_mode": "keyword"}))
         assert sorted(memory.text for memory in answer.memories) == found
         assert any("MAX_QUERY_BYTES" in notice for notice in answer.notices or ()) == (most == 64)
 
@@ -23,7 +25,7 @@ async def test_a_prompt_says_so_too_and_keeps_the_whole_query_for_the_model(make
         await rig.append("this", "hello", user_id="ann")
         query = "Which ferry? " + "word " * 20 + "And plums?"
         body = MemoryPromptRequest.model_validate({"query": query, "session": {"session_id": "this"}, "long_term_search": True})
-        answer = await rig.rt.recall.prompt(SCOPE, body)
+        answer = await rig.rt[RecallService].prompt(SCOPE, body)
         assert any("MAX_QUERY_BYTES" in notice for notice in answer.notices or ())
         content = answer.messages[-1].content
         assert getattr(content, "text", content) == query
@@ -31,5 +33,5 @@ async def test_a_prompt_says_so_too_and_keeps_the_whole_query_for_the_model(make
 
 async def test_a_character_is_not_cut_in_two(make_rig: MakeRig) -> None:
     async with make_rig(MAX_QUERY_BYTES=64) as rig:
-        plan = await rig.rt.search.prepare(SCOPE, SearchRequest(text="忽" * 30))
-        assert plan.request.text == "忽" * 21
+        query = await rig.rt[SearchService].prepare_query(SCOPE, SearchRequest(text="忽" * 30))
+        assert query.request.text == "忽" * 21

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_memory.scope import SessionRef
-from agent_memory.storage.working import Window
+from agent_memory.core.scope import SessionRef
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.store import SessionStore, Window
 from agent_memory_client.models import MemoryMessage, MemoryPromptRequest, UpdateWorkingMemory, WorkingMemoryRequest
 from tests.support.rig import SCOPE, MakeRig, Rig
 
@@ -18,18 +20,18 @@ SAID = [f"Turn {number}: {'the boat sailed on and on ' * 3}" for number in range
 async def talk(rig: Rig, texts: list[str], session_id: str = "s", **more: Any) -> None:
     messages = [MemoryMessage(role="user", content=text, id=f"m{number}") for number, text in enumerate(texts)]
     body = UpdateWorkingMemory(messages=messages, user_id=more.pop("user_id", None))
-    await rig.rt.working.put(SCOPE, session_id, body, **more)
+    await rig.rt[WorkingMemoryService].put(SCOPE, session_id, body, **more)
 
 
 async def shown(rig: Rig, session_id: str = "s", max_tokens: int | None = None, **session: Any) -> list[str]:
     """The session's messages in a prompt."""
     request = MemoryPromptRequest(query="And now?", session=WorkingMemoryRequest(session_id=session_id, **session), max_tokens=max_tokens)
-    prompt = await rig.rt.recall.prompt(SCOPE, request)
+    prompt = await rig.rt[RecallService].prompt(SCOPE, request)
     return [message.content.text for message in prompt.messages[:-1]]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 async def tokens_of(rig: Rig, texts: list[str]) -> list[int]:
-    found = await rig.rt.sessions.get(SCOPE, SessionRef("s", None, None))
+    found = await rig.rt[SessionStore].get(SCOPE, SessionRef("s", None, None))
     assert found is not None
     counted = {stored.message.content: stored.tokens for stored in found.messages}
     return [counted[text] for text in texts]
@@ -107,7 +109,7 @@ async def test_a_session_that_fits_is_shown_whole(rig: Rig) -> None:
 
 @pytest.mark.parametrize("tokens", [0, 90, 2_000, 10_000_000])
 async def test_what_is_read_is_what_fits(long: Rig, tokens: int) -> None:
-    turns = await long.rt.sessions.turns(SCOPE, SessionRef("s", None, None), Window(tokens, 16_000))
+    turns = await long.rt[SessionStore].turns(SCOPE, SessionRef("s", None, None), Window(tokens, 16_000))
     assert turns is not None
     assert [turn.content for turn in turns.messages] == await newest_within(long, tokens)
     assert turns.total == len(SAID)
@@ -117,16 +119,16 @@ async def test_an_explanation_counts_the_messages_that_were_left_out(long: Rig) 
     request = MemoryPromptRequest.model_validate(
         {"query": "And now?", "session": {"session_id": "s"}, "long_term_search": {"explain": True}}
     )
-    prompt, _ = await long.rt.recall.assembled(SCOPE, request, explain=True)
+    prompt = await long.rt[RecallService].build_prompt(SCOPE, request, explain=True)
     assert prompt.explanation is not None
     assert prompt.explanation.messages_left_out == len(SAID) - len(await shown(long))
 
 
 @pytest.mark.parametrize("window", [1, 200, 20_000, 10_000_000])
 async def test_reading_a_session_for_a_model_shows_what_fits(long: Rig, window: int) -> None:
-    answer = await long.rt.working.get(SCOPE, "s", context_window_max=window)
+    answer = await long.rt[WorkingMemoryService].get(SCOPE, "s", context_window_max=window)
     assert [message.content for message in answer.session.messages] == await newest_within(long, window)
-    last = await long.rt.working.get(SCOPE, "s", context_window_max=window, recent_messages_limit=5)
+    last = await long.rt[WorkingMemoryService].get(SCOPE, "s", context_window_max=window, recent_messages_limit=5)
     assert [message.content for message in last.session.messages] == (await newest_within(long, window))[-5:]
 
 

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent_memory.llm.openai import OpenAIChat
+from agent_memory.core.settings import load_settings
+from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.rerank import RemoteReranker, rerank_server
-from agent_memory.settings import load_settings
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.usage.log import UsageLog
+from agent_memory.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResultsResponse, SearchRequest
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -19,7 +23,7 @@ NOW = datetime.now(UTC)
 
 
 async def search(rig: Rig, text: str, optimize: bool = False, **wanted: Any) -> MemoryRecordResultsResponse:
-    return await rig.rt.search.search(SCOPE, SearchRequest.model_validate({"text": text, **wanted}), optimize_query=optimize)
+    return await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": text, **wanted}), optimize_query=optimize)
 
 
 async def ids(rig: Rig, text: str, **wanted: Any) -> list[str]:
@@ -88,8 +92,8 @@ async def test_weights_and_half_lives_do_what_they_say(rig: Rig) -> None:
 async def test_a_counted_reading_is_fresh(rig: Rig) -> None:
     text = "The ferry to Elba leaves at noon"
     await rig.remember(dated(text, "a", 60), dated(text, "b", 60), dated(text, "c", 60))
-    await rig.rt.longterm.get(SCOPE, "b")
-    await rig.rt.usage.flush()
+    await rig.rt[LongTermService].get(SCOPE, "b")
+    await rig.rt[UsageLog].flush()
     assert (await ids(rig, "ferry", search_mode="keyword", recency_boost=True))[0] == "b"
 
 
@@ -131,7 +135,7 @@ async def test_a_query_is_put_into_other_words(worded: Rig, lookalike: Lookalike
     await search(worded, QUESTION, optimize=True, search_mode="semantic", offset=1)
     assert lookalike.calls["chat"] == 1, "the same question is not asked twice"
     body = MemoryPromptRequest(query="When do the plum trees need pruning?", long_term_search=True)
-    answer = await worded.rt.recall.prompt(SCOPE, body, optimize_query=True)
+    answer = await worded.rt[RecallService].prompt(SCOPE, body, optimize_query=True)
     assert lookalike.calls["chat"] == 2
     assert answer.notices is None
     # Only meaning is asked for in other words, and only when it is asked for.
@@ -150,7 +154,7 @@ async def test_without_the_model_the_plain_answer_comes_and_says_so(worded: Rig,
     assert found.notices is not None
     assert found.notices[0].startswith("optimize_query: ")
     body = MemoryPromptRequest(query=QUESTION, long_term_search=True)
-    answer = await worded.rt.recall.prompt(SCOPE, body, optimize_query=True)
+    answer = await worded.rt[RecallService].prompt(SCOPE, body, optimize_query=True)
     assert answer.notices is not None
     assert next(one.id for one in answer.long_term_memories or []) == "ferry"
 
@@ -200,7 +204,7 @@ async def test_without_the_reranker_the_plain_answer_comes_and_says_so(reranked:
     found = await search(reranked, "ferry number", limit=8)
     assert len(found.memories) == 8
     assert found.notices == ["the reranking model gave no answer in time: ordered without it"]
-    answer = await reranked.rt.recall.prompt(SCOPE, MemoryPromptRequest(query="ferry number", long_term_search=True))
+    answer = await reranked.rt[RecallService].prompt(SCOPE, MemoryPromptRequest(query="ferry number", long_term_search=True))
     assert answer.long_term_memories
     assert answer.notices == found.notices
 

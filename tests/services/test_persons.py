@@ -14,14 +14,24 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.errors import Forbidden, RedisUnavailable
-from agent_memory.scope import Scope, SessionRef
-from agent_memory.storage.decisions import Origin
-from agent_memory.storage.erasure import Erasure
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import Forbidden, RedisUnavailable
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.commit import DecisionStore, Origin
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.store import SessionStore
+from agent_memory.transfer.export import ExportService
+from agent_memory.transfer.imports import ImportService
+from agent_memory.views.store import ViewStore
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
-from agent_memory_client._parts import Ending
+from agent_memory_client._wire.transfers import ExportEnd
 from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest, UserId
 from agent_memory_worker.erase import erase
@@ -48,7 +58,7 @@ class Face:
         return [line async for line in self.client.export_user(user, namespace)]
 
     async def erase(self, user: str) -> None:
-        mark = await self.rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, user, None))
+        mark = await self.rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, user, None))
         await erase(self.rig.rt, mark.member)
         await self.rig.work(DueKind.DELETION)
 
@@ -102,16 +112,18 @@ async def fill(face: Face, user: str, word: str) -> None:
         fact("f3", f"sold the {word} in May", memory_type=MemoryTypeEnum.EPISODIC, event_date=made, created_at=made + timedelta(days=2)),
         fact("f4", f"rents a {word}", created_at=made, valid_to=made + timedelta(days=3)),
     ]
-    await rig.rt.longterm.store(SCOPE, facts)
+    await rig.rt[LongTermService].store(SCOPE, facts)
     await rig.work()
     await face.ok("PATCH", f"/v1/long-term-memory/{user}-f1", json={"text": f"{word} lessons on Tuesday"})
     # The same words again are evidence and another name, another fact of the slot ends the first.
-    await rig.rt.longterm.store(SCOPE, [fact("f5", f"sold the {word} in May", memory_type=MemoryTypeEnum.EPISODIC, event_date=made)])
-    await rig.rt.longterm.store(SCOPE, [fact("f6", f"lives by the {word} shop", created_at=made + timedelta(days=9), slot="home")])
-    await rig.rt.longterm.store(SCOPE, [fact("f7", f"hums like a {word}")])
-    found = (await rig.rt.memories.find(SCOPE, [f"{user}-f7"]))[0]
+    await rig.rt[LongTermService].store(
+        SCOPE, [fact("f5", f"sold the {word} in May", memory_type=MemoryTypeEnum.EPISODIC, event_date=made)]
+    )
+    await rig.rt[LongTermService].store(SCOPE, [fact("f6", f"lives by the {word} shop", created_at=made + timedelta(days=9), slot="home")])
+    await rig.rt[LongTermService].store(SCOPE, [fact("f7", f"hums like a {word}")])
+    found = (await rig.rt[MemoryStore].find(SCOPE, [f"{user}-f7"]))[0]
     assert found is not None
-    assert await rig.rt.decisions.forget(SCOPE, [found], Origin("test", "for this test"), batch="b1")
+    assert await rig.rt[DecisionStore].forget(SCOPE, [found], Origin("test", "for this test"), batch="b1")
     await face.ok("PUT", "/v1/extraction-rules", params={"user_id": user}, json={"instructions": f"mind the {word}"})
     view = await face.ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})
     await face.ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json={"group": {"user_id": user}})
@@ -213,18 +225,18 @@ async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face)
             await face.ok("PUT", f"/v1/working-memory/{session}", json=said(f"{word} m", user=ANN))
             name = f"{ANN}-{who}"
             # One memory with ever new words, so that all but the last stand in its history.
-            await rig.rt.longterm.store(SCOPE, [record(f"{word} f", name, user_id=ANN)])
+            await rig.rt[LongTermService].store(SCOPE, [record(f"{word} f", name, user_id=ANN)])
             sure.update((f"{word} m", f"{word} f"))
             if len(sure) > 20:
                 enough.set()
             await rig.work(DueKind.SESSION)
-            marks = rig.rt.operations.session_marks(SCOPE, SessionRef(session, None, ANN))[:1]
-            assert await rig.rt.operations.wait(SCOPE, marks, 20), "another writer promotes it"
+            marks = rig.rt[OperationService].session_marks(SCOPE, SessionRef(session, None, ANN))[:1]
+            assert await rig.rt[OperationService].wait(SCOPE, marks, 20), "another writer promotes it"
             await face.http.delete(f"/v1/working-memory/{session}", params={"user_id": ANN})
-            found = (await rig.rt.memories.find(SCOPE, [name]))[0]
+            found = (await rig.rt[MemoryStore].find(SCOPE, [name]))[0]
             if found is not None and n % 3 == 0:
-                await rig.rt.decisions.forget(SCOPE, [found], Origin("test", None), batch=f"b{who}-{n}")
-                change = (await rig.rt.changes.find(SCOPE, {"bt": f"b{who}-{n}"}, 0, 1))[1]
+                await rig.rt[DecisionStore].forget(SCOPE, [found], Origin("test", None), batch=f"b{who}-{n}")
+                change = (await rig.rt[ChangeStore].find(SCOPE, {"bt": f"b{who}-{n}"}, 0, 1))[1]
                 if change:
                     await face.http.post(f"/v1/changes/{change[0]}/undo")
 
@@ -263,24 +275,24 @@ async def test_an_import_goes_where_its_caller_may_and_says_what_it_leaves(face:
     # To another user and namespace, of another tenant.
     rt = face.rig.rt
     tenant = Scope("elsewhere", namespaces=frozenset({"attic"}), users=frozenset({BOB}))
-    report = await rt.imports.run(tenant, "attic", BOB, b"\n".join(lines))
+    report = await rt[ImportService].run(tenant, "attic", BOB, b"\n".join(lines))
     # A user-limited caller makes no views.
     assert {one.kind for one in report.problems} == {"summary"}, report.problems
     mine = Scope("elsewhere")
-    hits = (await rt.search.search(mine, SearchRequest(text=None, user_id=UserId(eq=BOB), limit=50))).memories or []
+    hits = (await rt[SearchService].search(mine, SearchRequest(text=None, user_id=UserId(eq=BOB), limit=50))).memories or []
     found = {one.text: one for one in hits}
     assert {(one.user_id, one.namespace) for one in hits} == {(BOB, "attic")}
     assert [found[text].pinned for text in ("trombone lessons on Tuesday", "sold the trombone in May")] == [True, False]
-    history = await rt.history.history(mine, found["trombone lessons on Tuesday"].id)
+    history = await rt[HistoryService].history(mine, found["trombone lessons on Tuesday"].id)
     assert [one.record.text for one in history.versions] == ["trombone lessons on Tuesday", "trombone lessons on Monday"]
-    state = await rt.sessions.get(mine, SessionRef(f"{ANN}-s1", "attic", BOB))
+    state = await rt[SessionStore].get(mine, SessionRef(f"{ANN}-s1", "attic", BOB))
     assert state is not None
     assert [one.message.content for one in state.messages][-1] == "yes, the trombone of my aunt"
     for outside in (Scope("elsewhere", users=frozenset({ANN})), Scope("elsewhere", users=frozenset({BOB}), may_write=False)):
         with pytest.raises(Forbidden):
-            await rt.imports.run(outside, None, BOB, b"\n".join(lines))
+            await rt[ImportService].run(outside, None, BOB, b"\n".join(lines))
     with pytest.raises(Forbidden):
-        await rt.exports.begin(Scope("elsewhere", users=frozenset({ANN})), None, BOB)
+        await rt[ExportService].begin(Scope("elsewhere", users=frozenset({ANN})), None, BOB)
     # Bob cannot take Ann's ids: by a header that says that the export is his.
     header = bent(lines[0], user_id=BOB)
     taken = await face.client.import_user(BOB, [header, *lines[1:]])
@@ -409,7 +421,7 @@ async def test_lines_that_cannot_be_taken_are_named_and_nothing_else_is_lost(fac
 
 
 async def test_a_vector_of_another_model_or_of_none_is_made_anew(face: Face) -> None:
-    await face.rig.rt.longterm.store(SCOPE, [record("plays chess", "c1", user_id=ANN), record("plays cards", "c2", user_id=ANN)])
+    await face.rig.rt[LongTermService].store(SCOPE, [record("plays chess", "c1", user_id=ANN), record("plays cards", "c2", user_id=ANN)])
     await face.rig.work()
     header, *rest = await face.lines()
     await face.erase(ANN)
@@ -426,10 +438,10 @@ async def test_a_vector_of_another_model_or_of_none_is_made_anew(face: Face) -> 
 
 
 async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
-    await face.rig.rt.longterm.store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
+    await face.rig.rt[LongTermService].store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
     first = json.loads((await face.lines())[0])["operation_id"]
     names: list[str] = []
-    begin = face.rig.rt.exports._exports.begin
+    begin = face.rig.rt[ExportService]._exports.begin
 
     async def noted(scope: Scope) -> str:
         names.append(await begin(scope))
@@ -438,15 +450,15 @@ async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pyt
     async def away(*_: object) -> list[Any]:
         raise RedisUnavailable("away")
 
-    monkeypatch.setattr(face.rig.rt.exports._exports, "begin", noted)
-    monkeypatch.setattr(face.rig.rt.exports, "_summaries", away)
+    monkeypatch.setattr(face.rig.rt[ExportService]._exports, "begin", noted)
+    monkeypatch.setattr(face.rig.rt[ViewStore], "list", away)
     with pytest.raises(RuntimeError):  # over a network the connection is cut
         await face.lines()
     for seen in ([], [b"{}"], [b"{}", b'{"kind":"end","lines":2}'], [b'{"kind":"end","lines":0', b"x"]):
-        ending = Ending()
+        end = ExportEnd()
         for line in seen:
-            ending.saw(line)
+            end.pass_line(line)
         with pytest.raises(MemoryProtocolError):
-            ending.check()
+            end.check()
     ended = await face.ok("GET", f"/v1/operations/{names[-1]}")
     assert (ended["state"], first != names[-1]) == ("dead", True)

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import BadInput
-from agent_memory.services.access import scope_of_work
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.errors import BadInput
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.service import WorkingMemoryService
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest, SearchRequest, UpdateWorkingMemory
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
@@ -18,14 +22,14 @@ ALL = {"the ferry of ann", "the ferry of nobody", "the ferry of ben"}
 async def prompt(rig: Rig, **more: Any) -> set[str]:
     """The texts of the memories of a prompt."""
     body = MemoryPromptRequest.model_validate({"query": "Where is the ferry?", "long_term_search": True, **more})
-    return {one.text for one in (await rig.rt.recall.prompt(SCOPE, body)).long_term_memories or []}
+    return {one.text for one in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or []}
 
 
 async def filled(rig: Rig) -> Rig:
     for user in ("ann", "ben", None):
         await rig.remember(record(f"the ferry of {user or 'nobody'}", user_id=user))
         body = UpdateWorkingMemory.model_validate({"messages": [{"role": "user", "content": "hello"}], "user_id": user})
-        await rig.rt.working.put(SCOPE, f"session of {user or 'nobody'}", body)
+        await rig.rt[WorkingMemoryService].put(SCOPE, f"session of {user or 'nobody'}", body)
     return rig
 
 
@@ -69,7 +73,7 @@ async def test_the_user_of_a_prompt_is_that_of_its_session(ferries: Rig, session
 
 async def test_a_prompt_reads_the_session_of_its_user(ferries: Rig) -> None:
     body = {"query": "q", "user_id": "ann", "session": {"session_id": "session of ann"}}
-    shown = (await ferries.rt.recall.prompt(SCOPE, MemoryPromptRequest.model_validate(body))).messages
+    shown = (await ferries.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))).messages
     assert len(shown) == 2
 
 
@@ -87,7 +91,7 @@ async def test_a_setting_shows_the_memories_of_all(make_rig: MakeRig) -> None:
 
 
 async def test_a_search_without_a_filter_keeps_its_meaning(ferries: Rig) -> None:
-    found = await ferries.rt.search.search(SCOPE, SearchRequest(text="ferry"))
+    found = await ferries.rt[SearchService].search(SCOPE, SearchRequest(text="ferry"))
     assert {one.text for one in found.memories} == ALL
     assert await prompt(ferries) == ALL
 
@@ -95,7 +99,7 @@ async def test_a_search_without_a_filter_keeps_its_meaning(ferries: Rig) -> None
 async def test_who_is_limited_to_a_user_sees_that_users(ferries: Rig) -> None:
     scope = scope_of_work(SCOPE.tenant, users=frozenset({"ann"}))
     body = MemoryPromptRequest.model_validate({"query": "ferry", "session": {"session_id": "a new session"}, "long_term_search": True})
-    found = (await ferries.rt.recall.prompt(scope, body)).long_term_memories or []
+    found = (await ferries.rt[RecallService].prompt(scope, body)).long_term_memories or []
     assert [one.text for one in found] == ["the ferry of ann"]
 
 
@@ -110,7 +114,7 @@ SEARCHES: list[Callable[[Rig], Awaitable[set[str]]]] = [
 
 async def search(rig: Rig, **more: Any) -> set[str]:
     request = SearchRequest.model_validate({"user_id": {"exists": False}, **more})
-    return {one.text for one in (await rig.rt.search.search(SCOPE, request)).memories}
+    return {one.text for one in (await rig.rt[SearchService].search(SCOPE, request)).memories}
 
 
 @pytest.mark.parametrize("ask", SEARCHES)
@@ -119,7 +123,7 @@ async def test_what_has_no_user_can_be_searched_for(ferries: Rig, ask: Callable[
 
 
 async def test_a_memory_that_gets_a_user_is_no_longer_without_one(ferries: Rig) -> None:
-    await ferries.rt.longterm.patch(SCOPE, "the ferry of nobody", EditMemoryRecordRequest(user_id="ann"))
-    await ferries.rt.longterm.patch(SCOPE, "the ferry of ben", EditMemoryRecordRequest(user_id=""))
+    await ferries.rt[LongTermService].patch(SCOPE, "the ferry of nobody", EditMemoryRecordRequest(user_id="ann"))
+    await ferries.rt[LongTermService].patch(SCOPE, "the ferry of ben", EditMemoryRecordRequest(user_id=""))
     await ferries.index()
     assert await prompt(ferries, session={"session_id": "s"}) == {"the ferry of ben"}

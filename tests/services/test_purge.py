@@ -8,12 +8,22 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.scope import Scope, SessionRef
-from agent_memory.services import operations as background
-from agent_memory.storage.decisions import Add, AddEvidence, Merge, Origin, Supersede, Update
-from agent_memory.storage.records import Found
-from agent_memory.tasks import DueKind
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from agent_memory.jobs import operations as background
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.commit import Add, AddEvidence, DecisionStore, Merge, Origin, Supersede, Update
+from agent_memory.memories.records import Found
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.purge import PurgeService
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.transfer.export import ExportService
+from agent_memory.transfer.imports import ImportService
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest, PurgeResponse, SearchRequest, UserId
 from agent_memory_worker import purge as purging
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -29,28 +39,28 @@ def fact(text: str, name: str, **more: Any) -> MemoryRecord:
 
 
 async def found(rig: Rig, name: str) -> Found:
-    (one,) = await rig.rt.memories.find(SCOPE, [name])
+    (one,) = await rig.rt[MemoryStore].find(SCOPE, [name])
     assert one is not None, name
     return one
 
 
 async def there(rig: Rig, *names: str) -> list[str]:
-    return [name for name, one in zip(names, await rig.rt.memories.find(SCOPE, names), strict=True) if one is not None]
+    return [name for name, one in zip(names, await rig.rt[MemoryStore].find(SCOPE, names), strict=True) if one is not None]
 
 
 async def texts(rig: Rig, user: str) -> list[str]:
     """What is remembered of a user."""
     request = SearchRequest(user_id=UserId(eq=user), limit=100)
-    return sorted(memory.text for memory in (await rig.rt.search.search(SCOPE, request)).memories)
+    return sorted(memory.text for memory in (await rig.rt[SearchService].search(SCOPE, request)).memories)
 
 
 async def purge(rig: Rig, source: PurgeRequest, *, dry_run: bool = False, scope: Scope = SCOPE, **where: Any) -> PurgeResponse:
     """Orders a purge, and carries it out as a worker would."""
     given = {"namespace": None, "user_id": None} | where
-    order = await rig.rt.purging.order(scope, source, given["namespace"], given["user_id"], dry_run=dry_run)
+    order = await rig.rt[PurgeService].order(scope, source, given["namespace"], given["user_id"], dry_run=dry_run)
     await rig.work(DueKind.ORDER)
     assert await rig.marks(DueKind.ORDER) == {}
-    return await rig.rt.purging.outcome(order, done=True)
+    return await rig.rt[PurgeService].outcome(order, done=True)
 
 
 async def left(rig: Rig, sign: str) -> list[str]:
@@ -71,7 +81,7 @@ async def fill(rig: Rig) -> None:
     await rig.append("s", "Trains it is", user_id="ana", role="assistant")
     await rig.append("other", f"{POISON} is the best of all shops", user_id="bob", role="tool")
     told = Evidence(session_id="s", message_ids=[f"s-{POISON} is the best shop"], role="user", source="user")
-    await rt.longterm.store(
+    await rt[LongTermService].store(
         SCOPE,
         [
             fact("Ana buys everything at the best shop", "inferred", evidence=[told]),
@@ -88,23 +98,23 @@ async def fill(rig: Rig) -> None:
     )
     tool = {"source_class": "tool", "evidence": TOOL}
     grown = (await found(rig, "grown")).record.model_copy(update={"text": f"Ana lives in Rome above {POISON}", "source_class": "tool"})
-    await rt.decisions.commit(SCOPE, [Update(await found(rig, "grown"), grown, TOOL[0])], BY)
+    await rt[DecisionStore].commit(SCOPE, [Update(await found(rig, "grown"), grown, TOOL[0])], BY)
     new = fact(f"Ana drinks {POISON} cola", "poisoned-drink", slot="drink", **tool)
-    await rt.decisions.commit(SCOPE, [Supersede([await found(rig, "ended")], new)], BY)
+    await rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "ended")], new)], BY)
     repeat = fact(f"Ana has a cat from {POISON}", "poisoned-repeat", **tool)
-    await rt.decisions.commit(SCOPE, [Add(repeat)], BY)
+    await rt[DecisionStore].commit(SCOPE, [Add(repeat)], BY)
     merged = (await found(rig, "stays")).record.model_copy(update={"text": f"Ana has a cat, says {POISON}", "source_class": "tool"})
-    await rt.decisions.commit(SCOPE, [Merge(await found(rig, "stays"), merged, [await found(rig, "poisoned-repeat")])], BY)
+    await rt[DecisionStore].commit(SCOPE, [Merge(await found(rig, "stays"), merged, [await found(rig, "poisoned-repeat")])], BY)
     host = fact(f"Ana reads books of {POISON}", "poisoned-host", **tool)
-    await rt.decisions.commit(SCOPE, [Add(host)], BY)
+    await rt[DecisionStore].commit(SCOPE, [Add(host)], BY)
     swallowed = await found(rig, "merged-into-poison")
-    await rt.decisions.commit(SCOPE, [Merge(await found(rig, "poisoned-host"), host, [swallowed])], BY)
+    await rt[DecisionStore].commit(SCOPE, [Merge(await found(rig, "poisoned-host"), host, [swallowed])], BY)
     said_again = fact("Ana runs", "said-by-tool", **tool)
-    await rt.decisions.commit(SCOPE, [AddEvidence(await found(rig, "of-user"), TOOL[0], said_again)], BY)
+    await rt[DecisionStore].commit(SCOPE, [AddEvidence(await found(rig, "of-user"), TOOL[0], said_again)], BY)
     own = Evidence(source="user", session_id="s2")
-    await rt.decisions.commit(SCOPE, [AddEvidence(await found(rig, "tools-word"), own)], BY)
+    await rt[DecisionStore].commit(SCOPE, [AddEvidence(await found(rig, "tools-word"), own)], BY)
     proposed = fact(f"Ana runs to {POISON}", "proposed", **tool)
-    await rt.decisions.commit(SCOPE, [Supersede([await found(rig, "of-user")], proposed)], BY, review=True)
+    await rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "of-user")], proposed)], BY, review=True)
     await rig.work()
 
 
@@ -141,8 +151,8 @@ async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig
     drink = (await found(rig, "ended")).record
     assert (drink.valid_to, drink.superseded_by) == (None, None)
     assert (await found(rig, "merged-into-poison")).record.id == "merged-into-poison"
-    assert (await rig.rt.history.evidence(SCOPE, "of-user")).evidence[0].source == "user"
-    assert len((await rig.rt.history.evidence(SCOPE, "of-user")).evidence) == 1
+    assert (await rig.rt[HistoryService].evidence(SCOPE, "of-user")).evidence[0].source == "user"
+    assert len((await rig.rt[HistoryService].evidence(SCOPE, "of-user")).evidence) == 1
 
     # Nobody else's; and nothing of it in any key, the proposal and the former versions included.
     assert [one.text for one in await rig.stored() if one.user_id == "bob"] == [f"{POISON} is the best of all shops"]
@@ -151,14 +161,14 @@ async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig
     assert await left(rig, POISON) == []
     settled = await purge(rig, source)
     assert set((settled.counts or {}).values()) == {0}, "a second time finds nothing"
-    receipt = await rig.rt.operations.get(SCOPE, done.operation_id)
+    receipt = await rig.rt[OperationService].get(SCOPE, done.operation_id)
     assert (receipt.state.value, receipt.stages["matched"], receipt.user_id) == ("done", done.counts["matched"], "ana")
 
 
 async def test_a_worker_that_dies_on_the_way_leaves_nothing_behind(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was made of a memory goes before it, so that the next worker still knows why it must go."""
     await fill(rig)
-    order = await rig.rt.purging.order(SCOPE, PurgeRequest(source_class=["tool"]), None, "ana", dry_run=False)
+    order = await rig.rt[PurgeService].order(SCOPE, PurgeRequest(source_class=["tool"]), None, "ana", dry_run=False)
     whole, calls = purging._Run._remove, 0  # pyright: ignore[reportPrivateUsage]
 
     async def dies(self: Any, mids: list[str], tainted: Any) -> None:
@@ -182,7 +192,7 @@ async def test_other_sources_and_whose_they_are(rig: Rig) -> None:
     far = Evidence(source="user", session_id="far")
     await rig.append("far", "I am in Oslo", user_id="ana")
     await rig.append("near", "I am in Bern", user_id="ana")
-    await rig.rt.longterm.store(
+    await rig.rt[LongTermService].store(
         SCOPE,
         [
             fact("Ana is in Oslo", "of-far", evidence=[far]),
@@ -207,11 +217,11 @@ async def test_other_sources_and_whose_they_are(rig: Rig) -> None:
 
 
 async def test_what_was_imported_goes_by_the_name_of_its_import(rig: Rig) -> None:
-    await rig.rt.longterm.store(SCOPE, [fact("Ana likes fog", "a"), fact("Ana likes rain", "b")])
+    await rig.rt[LongTermService].store(SCOPE, [fact("Ana likes fog", "a"), fact("Ana likes rain", "b")])
     await rig.work()
-    lines = b"".join([piece async for piece in (await rig.rt.exports.begin(SCOPE, None, "ana"))[1]])
-    assert (await rig.rt.imports.run(SCOPE, None, "eve", lines, source="friend")).problems == []
-    assert (await rig.rt.imports.run(SCOPE, None, "zoe", lines)).problems == []
+    lines = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, "ana"))[1]])
+    assert (await rig.rt[ImportService].run(SCOPE, None, "eve", lines, source="friend")).problems == []
+    assert (await rig.rt[ImportService].run(SCOPE, None, "zoe", lines)).problems == []
     assert ((await purge(rig, PurgeRequest(import_source="friend"))).counts or {})["matched"] == 2
     assert (await texts(rig, "eve"), await texts(rig, "zoe")) == ([], ["Ana likes fog", "Ana likes rain"])
     await purge(rig, PurgeRequest(import_source="import"), user_id="zoe")
@@ -221,10 +231,10 @@ async def test_what_was_imported_goes_by_the_name_of_its_import(rig: Rig) -> Non
 async def _summarized(rig: Rig, session: str, count: int, summary: str) -> None:
     """The oldest messages give way to a summary, as a worker does it."""
     ref = SessionRef(session, None, "ana")
-    state = await rig.rt.sessions.get(SCOPE, ref)
+    state = await rig.rt[SessionStore].get(SCOPE, ref)
     assert state is not None
-    sid = rig.rt.sessions.sid(SCOPE, ref)
-    assert await rig.rt.sessions.apply_summary(sid, state.fence, count, summary, rig.rt.counter.count(summary))
+    sid = rig.rt[SessionStore].sid(SCOPE, ref)
+    assert await rig.rt[SessionStore].apply_summary(sid, state.fence, count, summary, rig.rt.counter.count(summary))
 
 
 async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_on(rig: Rig) -> None:
@@ -240,7 +250,7 @@ async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_o
     contexts = {"live": "The user likes it.", "told": f"{POISON} sells it.", "clean": "The user likes it."}
 
     async def seen() -> dict[str, tuple[list[str], str | None]]:
-        found = {name: (await rig.rt.working.get(SCOPE, name, user_id="ana")).session for name in contexts}
+        found = {name: (await rig.rt[WorkingMemoryService].get(SCOPE, name, user_id="ana")).session for name in contexts}
         return {name: ([message.content for message in one.messages], one.context) for name, one in found.items()}
 
     before = await seen()
@@ -258,7 +268,7 @@ async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_o
     }
     assert len(await rig.contents("bobs", user_id="bob")) == 4
     for name in contexts:
-        state = await rig.rt.sessions.get(SCOPE, SessionRef(name, None, "ana"))
+        state = await rig.rt[SessionStore].get(SCOPE, SessionRef(name, None, "ana"))
         assert state is not None
         assert state.message_tokens == sum(stored.tokens for stored in state.messages)
     # A client that says the same messages again does not bring them back.
@@ -275,10 +285,10 @@ async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_o
 async def test_what_is_written_while_a_session_is_looked_at_is_not_lost(rig: Rig) -> None:
     await rig.append("s", "one", f"{POISON} says two", user_id="ana", role="tool")
     ref = SessionRef("s", None, "ana")
-    state = await rig.rt.sessions.get(SCOPE, ref)
+    state = await rig.rt[SessionStore].get(SCOPE, ref)
     assert state is not None
     await rig.append("s", "three", user_id="ana")
-    strike = rig.rt.sessions.strike
+    strike = rig.rt[SessionStore].strike
     assert await strike(SCOPE, ref, state.epoch, state.fence, [state.messages[1].seq], drop_context=False)
     assert await rig.contents("s", user_id="ana") == ["one", "three"]
     assert not await strike(SCOPE, ref, state.epoch, state.fence, [state.messages[0].seq], drop_context=False), "it was read before"
@@ -296,7 +306,7 @@ async def http(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> AsyncGener
 
 async def test_over_rest_it_is_an_operation(http: tuple[httpx.AsyncClient, Rig]) -> None:
     client, rig = http
-    await rig.rt.longterm.store(SCOPE, [fact("The page said ten", "p", source_class="tool", evidence=None)])
+    await rig.rt[LongTermService].store(SCOPE, [fact("The page said ten", "p", source_class="tool", evidence=None)])
     view = (await client.post("/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})).json()["id"]
     await client.post(f"/v1/summary-views/{view}/partitions/run", json={"group": {"user_id": "ana"}})
     path = "/v1/long-term-memory/purge"

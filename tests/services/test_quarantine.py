@@ -9,21 +9,27 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.errors import Forbidden
-from agent_memory.prompts.escape import PromptMessage, fence, message_lines
-from agent_memory.prompts.extract import extract_messages
-from agent_memory.prompts.reconcile import Incoming, Kept, reconcile_notes
-from agent_memory.prompts.repeats import find_repeats
-from agent_memory.prompts.rewrite_query import rewrite_query
-from agent_memory.prompts.summarize import summarize_messages
-from agent_memory.prompts.thread import summarize_thread
-from agent_memory.prompts.views import summarize_group
-from agent_memory.provenance import TRUST
-from agent_memory.scope import Scope
-from agent_memory.storage.erasure import Erasure
-from agent_memory.suspicion import rules_for, suspicion
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import Forbidden
+from agent_memory.core.scope import Scope
+from agent_memory.core.work import DueKind
+from agent_memory.extraction.prompts import extract_messages
+from agent_memory.extraction.reconcile_prompts import Incoming, Kept, reconcile_notes
+from agent_memory.extraction.thread_prompts import summarize_thread
+from agent_memory.http.app import create_app
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.memories.duplicates.prompts import find_repeats
+from agent_memory.memories.quarantine.service import QuarantineService
+from agent_memory.memories.search.explain import SearchExplainer
+from agent_memory.memories.search.prompts import rewrite_query
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.trust import TRUST
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.prompts import summarize_messages
+from agent_memory.text.escaping import PromptMessage, fence, message_lines
+from agent_memory.text.injection import rules_for, suspicion
+from agent_memory.transfer.export import ExportService
+from agent_memory.transfer.imports import ImportService
+from agent_memory.views.prompts import summarize_group
 from agent_memory_client.models import MemoryPromptRequest, SearchRequest, UserId
 from agent_memory_worker.erase import erase
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -112,14 +118,14 @@ async def test_what_is_put_aside_is_neither_found_nor_shown_until_it_is_approved
     for asked in ({"search": {"text": "tea"}}, {"prompt": {"query": "tea", "long_term_search": True}}):
         assert (await ok(http, "POST", "/v1/long-term-memory/explain", json={"memory_id": "b", **asked}))["reason"] == "quarantined"
     stranger = Scope(SCOPE.tenant, users=frozenset({"bob"}))
-    assert (await rig.rt.explains.explain(stranger, "b", SearchRequest(text="tea"))).reason == "not_found"
+    assert (await rig.rt[SearchExplainer].explain_search(stranger, "b", SearchRequest(text="tea"))).reason == "not_found"
 
     # Changing it does not free it; approving does, and the same again is the same.
     (other,) = [one["id"] for one in listed["memories"] if one["id"] != "b"]
     await ok(http, "PATCH", f"/v1/long-term-memory/{other}", json={"text": "harmless tea"})
     assert await found(http) == {good["text"]}
     with pytest.raises(Forbidden):
-        await rig.rt.quarantine.approve(Scope(SCOPE.tenant, may_administer=False), "b")
+        await rig.rt[QuarantineService].approve(Scope(SCOPE.tenant, may_administer=False), "b")
     approved = await ok(http, "POST", "/v1/quarantine/b/approve")
     assert "quarantine" not in approved
     assert "slot" not in approved, "the fact that has the slot keeps it"
@@ -147,10 +153,10 @@ async def test_a_memory_prompt_quotes_what_it_shows(make_rig: MakeRig) -> None:
 
 async def _quotes(rig: Rig) -> None:
     for n, text in enumerate(BREAKOUTS):
-        await rig.rt.longterm.store(SCOPE, [record(text.replace("obey", "tea"), f"x{n}\u2028)y", user_id=USER)])
+        await rig.rt[LongTermService].store(SCOPE, [record(text.replace("obey", "tea"), f"x{n}\u2028)y", user_id=USER)])
     await rig.work()
     request = MemoryPromptRequest(query="tea facts answer system", long_term_search=SearchRequest(user_id=UserId(eq=USER), limit=50))
-    answer = await rig.rt.recall.prompt(SCOPE, request)
+    answer = await rig.rt[RecallService].prompt(SCOPE, request)
     (told,) = [one.content.text for one in answer.messages if "## Long term" in one.content.text]
     head, *lines = told.split("\n")
     assert head == "## Long term memories related to the user's query"
@@ -193,17 +199,17 @@ async def test_trust_follows_where_things_come_from(http: httpx.AsyncClient, rig
 
 async def test_it_can_be_switched_off(make_rig: MakeRig) -> None:
     async with make_rig(QUARANTINE="false") as rig:
-        await rig.rt.longterm.store(SCOPE, [record(POISON, "p", user_id=USER, quarantine="x")])
+        await rig.rt[LongTermService].store(SCOPE, [record(POISON, "p", user_id=USER, quarantine="x")])
         assert [one.text for one in await rig.stored()] == [POISON]
 
 
 async def test_an_erasure_takes_what_is_put_aside(rig: Rig) -> None:
-    await rig.rt.longterm.store(SCOPE, [record(POISON, "p", user_id=USER)])
+    await rig.rt[LongTermService].store(SCOPE, [record(POISON, "p", user_id=USER)])
     await rig.append("s", POISON + " Do!", user_id=USER)
     await rig.work()
-    exported = b"".join([piece async for piece in (await rig.rt.exports.begin(SCOPE, None, USER))[1]])
+    exported = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, USER))[1]])
     assert exported.count(b'"quarantine":"override"') == 2
-    mark = await rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, USER, None))
+    mark = await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, USER, None))
     await erase(rig.rt, mark.member)
     await rig.work(DueKind.DELETION)
     left = b""
@@ -213,9 +219,9 @@ async def test_an_erasure_takes_what_is_put_aside(rig: Rig) -> None:
     assert b"Acme" not in left
     assert USER.encode().hex().encode() not in left
     # Brought in again it is still put aside.
-    report = await rig.rt.imports.run(SCOPE, None, USER, exported)
+    report = await rig.rt[ImportService].run(SCOPE, None, USER, exported)
     assert report.problems == []
-    assert (await rig.rt.quarantine.list(SCOPE, None, USER, 0, 10)).total == 2
+    assert (await rig.rt[QuarantineService].list(SCOPE, None, USER, 0, 10)).total == 2
     assert [one for one in await rig.stored() if "Acme" in one.text] == []
 
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.local import LocalEmbedder
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.search.service import SearchService
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, open_rig, record
 
@@ -109,7 +110,7 @@ async def module_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter
 @pytest.mark.parametrize("mode", ["default", "hybrid"])
 async def test_memories_of_the_time_come_first(dinners: Rig, question: str, zone: str, expected: str, mode: str) -> None:
     wanted = {"text": question, "timezone": zone, "reference_time": ASKED} | ({} if mode == "default" else {"search_mode": mode})
-    found = await dinners.rt.search.search(SCOPE, SearchRequest.model_validate(wanted))
+    found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
     names = [memory.id for memory in found.memories]
     assert set(names[: len(expected.split())]) == set(expected.split()), names
 
@@ -117,14 +118,14 @@ async def test_memories_of_the_time_come_first(dinners: Rig, question: str, zone
 async def test_what_is_asked_comes_before_what_is_only_of_the_time(dinners: Rig) -> None:
     """Twenty memories of January 2019 tell nothing of a dinner: they stay behind those that do."""
     wanted = {"text": "Who came to dinner in January 2019?", "reference_time": ASKED, "limit": 10}
-    found = await dinners.rt.search.search(SCOPE, SearchRequest.model_validate(wanted))
+    found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
     assert "dinner" in found.memories[0].text
     assert not any(memory.text.startswith("Bought") for memory in found.memories[:5])
 
 
 async def test_who_asks_for_the_time_alone_gets_all_of_it(dinners: Rig) -> None:
     wanted = {"text": "What happened in January 2019?", "reference_time": ASKED, "limit": 30, "explain": True}
-    found = await dinners.rt.search.search(SCOPE, SearchRequest.model_validate(wanted))
+    found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
     assert all(memory.text.startswith("Bought") for memory in found.memories[:20])
     scores = [memory.score or 0.0 for memory in found.memories]
     assert scores == sorted(scores, reverse=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.storage.indexes import memory_index_name
+from agent_memory.memories.search.service import SearchService
+from agent_memory.storage.search.schemas import memory_index_name
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 
@@ -29,7 +30,7 @@ async def rewritten(rig: Rig) -> AsyncGenerator[Rig]:
 
 
 async def search(rig: Rig, text: str, **wanted: Any) -> Any:
-    return await rig.rt.search.search(SCOPE, SearchRequest.model_validate({"text": text, "limit": 50, **wanted}))
+    return await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": text, "limit": 50, **wanted}))
 
 
 @pytest.mark.parametrize("users", [{}, {"user_id": {"eq": "sailor"}}], ids=["everybody", "one user"])

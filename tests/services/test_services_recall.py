@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import Refused
+from agent_memory.core.errors import Refused
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.service import WorkingMemoryService
 from agent_memory_client.models import MemoryPromptRequest, UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, record
 
 
 async def prompt(rig: Rig, query: str = "Where is the ferry?", **more: Any) -> list[str]:
     """The texts of the memories of a prompt."""
-    answer = await rig.rt.recall.prompt(SCOPE, MemoryPromptRequest.model_validate({"query": query, **more}))
+    answer = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate({"query": query, **more}))
     return [one.text for one in answer.long_term_memories or []]
 
 
@@ -23,7 +25,7 @@ async def two_users(rig: Rig) -> Rig:
         await rig.remember(record(f"the ferry of {user}", user_id=user, namespace="n"))
         messages = [{"role": "user", "content": f"hello from {user}"}]
         body = {"messages": messages, "user_id": user, "namespace": "n"}
-        await rig.rt.working.put(SCOPE, f"session of {user}", UpdateWorkingMemory.model_validate(body))
+        await rig.rt[WorkingMemoryService].put(SCOPE, f"session of {user}", UpdateWorkingMemory.model_validate(body))
     return rig
 
 

@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
-from agent_memory.scope import SessionRef
-from agent_memory.storage.codec import StoredMessage, decode_entry
-from agent_memory.storage.records import message_memory_id
-from agent_memory.tasks import DueKind
-from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.memories.records import message_memory_id
+from agent_memory.memories.usage.log import UsageLog
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.codec import StoredMessage, decode_entry
+from agent_memory.sessions.recent import RecentMessages
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.storage.connection import Reader
+from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult, SearchRequest, UserId
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
 
@@ -19,14 +24,14 @@ _QUERY = "Which ferry goes to Bergen?"
 
 async def says(rig: Rig, session: str, text: str, user: str | None = "ann", namespace: str | None = "n") -> None:
     body = {"messages": [{"role": "user", "content": text, "id": f"{session}-{text}"[:100]}], "user_id": user, "namespace": namespace}
-    await rig.rt.working.append(SCOPE, session, AppendMessagesRequest.model_validate(body))
+    await rig.rt[WorkingMemoryService].append(SCOPE, session, AppendMessagesRequest.model_validate(body))
 
 
 async def prompt(rig: Rig, query: str = _QUERY, search: Any = True, **session: Any) -> list[MemoryRecordResult]:
     body: dict[str, Any] = {"query": query, "long_term_search": search}
     if session:
         body["session"] = session
-    return (await rig.rt.recall.prompt(SCOPE, MemoryPromptRequest.model_validate(body))).long_term_memories or []
+    return (await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))).long_term_memories or []
 
 
 async def test_what_was_said_in_another_session_is_found_at_once_and_is_the_same_memory_later(rig: Rig) -> None:
@@ -71,7 +76,7 @@ async def test_the_session_itself_is_not_quoted_twice_and_a_session_found_by_id_
 
 async def test_what_is_deleted_is_not_found(rig: Rig) -> None:
     await says(rig, "other", "The ferry to Bergen goes at nine")
-    await rig.rt.working.delete(SCOPE, "other", namespace="n", user_id="ann")
+    await rig.rt[WorkingMemoryService].delete(SCOPE, "other", namespace="n", user_id="ann")
     assert await prompt(rig, session_id="this", user_id="ann", namespace="n") == []
     assert not [key for key in await rig.raw_keys() if key.startswith("wt:")]
 
@@ -83,7 +88,7 @@ async def test_the_number_of_sessions_changes_neither_the_round_trips_nor_the_si
         await says(rig, f"s{number}", f"The ferry number {number} to Bergen goes at nine. {'More of it. ' * 50}")
         if number in (0, 149):
             await prompt(rig, session_id="this", user_id="ann", namespace="n")
-            await rig.rt.usage.flush()  # readings are counted after the answer
+            await rig.rt[UsageLog].flush()  # readings are counted after the answer
             sent.clear()
             found = await prompt(rig, session_id="this", user_id="ann", namespace="n")
             trips.append(len(sent))
@@ -100,7 +105,7 @@ async def waits(rig: Rig, count: int, sessions: int = 1, namespace: str = "n") -
         messages = [{"role": "user", "content": text, "id": f"m{n}"} for n, text in enumerate(texts)]
         for start in range(0, each, 1000):
             body = {"messages": messages[start : start + 1000], "user_id": "ann", "namespace": namespace}
-            await rig.rt.working.append(SCOPE, f"old-{number}", AppendMessagesRequest.model_validate(body))
+            await rig.rt[WorkingMemoryService].append(SCOPE, f"old-{number}", AppendMessagesRequest.model_validate(body))
 
 
 @pytest.mark.parametrize("sessions", [1, 500])
@@ -143,11 +148,14 @@ async def test_a_prompt_reads_and_decodes_no_more_before_ten_thousand_messages_t
         decoded.append(raw)
         return decode_entry(raw)
 
-    monkeypatch.setattr("agent_memory.storage.recent.decode_entry", decode)
+    monkeypatch.setattr("agent_memory.sessions.recent.decode_entry", decode)
     await waits(rig, 10_000, sessions)
     assert len(await prompt(rig, session_id="this", user_id="ann", namespace="n")) == 5
     assert len(decoded) == 6
-    (reply,) = await rig.rt.recall._read(lambda pipe: rig.rt.recall._recent.queue(pipe, SCOPE, "ann"))  # pyright: ignore[reportPrivateUsage]
+    recent, search = rig.rt[RecentMessages], SearchRequest(text=_QUERY, user_id=UserId(eq="ann"))
+    wanted = recent.recent_query(SCOPE, search)
+    assert wanted is not None
+    (reply,) = await Reader(rig.rt.client)(lambda pipe: recent.queue_recent(pipe, wanted))
     assert len(reply) <= 16
     entries = [entry for _, _, _, _, _, *some in reply for entry in some]
     assert len(entries) <= 32

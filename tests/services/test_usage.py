@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import RedisUnavailable
-from agent_memory.services.forgetting import parse_policy
-from agent_memory.services.usage import UsageLog
-from agent_memory.storage.survey import Selection
+from agent_memory.core.errors import RedisUnavailable
+from agent_memory.memories.retention.service import ForgettingService, parse_policy
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import Selection
+from agent_memory.memories.usage.log import UsageLog
+from agent_memory.memories.usage.store import UsageStore
+from agent_memory.recall.service import RecallService
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest, MemoryRecord, SearchRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
@@ -25,25 +30,25 @@ async def known(rig: Rig) -> Rig:
 
 async def stored(rig: Rig, memory_id: str) -> MemoryRecord:
     """The memory, without reading it as a user would."""
-    await rig.rt.usage.flush()
-    found = (await rig.rt.memories.get(SCOPE, [memory_id]))[0]
+    await rig.rt[UsageLog].flush()
+    found = (await rig.rt[MemoryStore].get(SCOPE, [memory_id]))[0]
     assert found is not None
     return found
 
 
 async def look(rig: Rig, text: str | None, **more: Any) -> list[str]:
     request = SearchRequest.model_validate({"text": text, "search_mode": "keyword", **more})
-    return [one.id for one in (await rig.rt.search.search(SCOPE, request)).memories]
+    return [one.id for one in (await rig.rt[SearchService].search(SCOPE, request)).memories]
 
 
 async def prompt(rig: Rig, query: str) -> None:
     body = MemoryPromptRequest.model_validate({"query": query, "long_term_search": {"search_mode": "keyword"}})
-    assert (await rig.rt.recall.prompt(SCOPE, body)).long_term_memories
+    assert (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories
 
 
 async def read(rig: Rig, how: str) -> None:
     if how == "get":
-        await rig.rt.longterm.get(SCOPE, "the ferry to Elba")
+        await rig.rt[LongTermService].get(SCOPE, "the ferry to Elba")
     elif how == "search":
         assert await look(rig, "ferry") == ["the ferry to Elba"]
     else:
@@ -59,9 +64,9 @@ async def test_a_reading_is_counted_once_in_a_quarter_of_an_hour(known: Rig, how
     assert datetime.now(UTC) - found.last_accessed < timedelta(minutes=1)
     assert other.last_accessed == LONG_AGO
     # Another process does not know what this one wrote: the limit is Redis' to keep.
-    assert await known.rt.usage_store.note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 0
+    assert await known.rt[UsageStore].note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 0
     await known.rt.client.hset(known.keys.usage, known.keys.mid(SCOPE.tenant, found.id), f"1 {LONG_AGO.timestamp() * 1000:.0f}")
-    assert await known.rt.usage_store.note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 1
+    assert await known.rt[UsageStore].note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 1
     assert (await stored(known, found.id)).access_count == 2
 
 
@@ -83,34 +88,34 @@ async def test_a_request_writes_nothing_that_is_indexed(known: Rig) -> None:
 
 async def test_what_is_changed_keeps_its_count_and_what_is_deleted_loses_it(known: Rig) -> None:
     await read(known, "get")
-    await known.rt.usage.flush()
-    changed = await known.rt.longterm.patch(SCOPE, "the ferry to Elba", EditMemoryRecordRequest(topics=["ships"]))
+    await known.rt[UsageLog].flush()
+    changed = await known.rt[LongTermService].patch(SCOPE, "the ferry to Elba", EditMemoryRecordRequest(topics=["ships"]))
     assert changed.access_count == 1
     assert (await stored(known, changed.id)).access_count == 1
-    await known.rt.longterm.delete(SCOPE, [changed.id])
+    await known.rt[LongTermService].delete(SCOPE, [changed.id])
     assert await known.rt.client.hlen(known.keys.usage) == await known.rt.client.scard(known.keys.usage_unfolded) == 0
     # Read before it was deleted, noted after: it does not come back by that.
-    assert await known.rt.usage_store.note({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
+    assert await known.rt[UsageStore].note({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
 
 
 async def test_forgetting_counts_from_the_last_reading(known: Rig) -> None:
     await read(known, "get")
-    await known.rt.usage.flush()
+    await known.rt[UsageLog].flush()
     policy = parse_policy({"max_inactive_days": 30})
-    answer = await known.rt.forgetting.forget(SCOPE, policy, Selection(), limit=100, dry_run=False)
+    answer = await known.rt[ForgettingService].forget(SCOPE, policy, Selection(), limit=100, dry_run=False)
     assert answer.deleted_ids == ["a train to Porto"]
 
 
 async def test_filters_see_readings_once_they_are_folded_in(known: Rig) -> None:
     await read(known, "get")
-    await known.rt.usage.flush()
+    await known.rt[UsageLog].flush()
     since = {"last_accessed": {"gte": (datetime.now(UTC) - timedelta(days=1)).isoformat()}}
     assert await look(known, None, **since) == []
     await known.rt.client.hset(known.keys.usage, "f" * 32, "3 1700000000000")  # of a memory that is gone
-    assert await known.rt.usage_store.fold() == 1
+    assert await known.rt[UsageStore].fold() == 1
     assert await look(known, None, **since) == ["the ferry to Elba"]
     assert await look(known, "ferry", search_mode="semantic", **since) == ["the ferry to Elba"]
-    assert await known.rt.usage_store.fold() == 0
+    assert await known.rt[UsageStore].fold() == 0
     assert await known.rt.client.hlen(known.keys.usage) == 1
 
 
@@ -118,7 +123,7 @@ async def test_what_waits_is_written_at_the_end_and_an_absent_redis_holds_nobody
     async with make_rig() as rig:
         await rig.remember(record("the ferry to Elba"))
         mid = rig.keys.mid(SCOPE.tenant, "the ferry to Elba")
-        slow = UsageLog(rig.rt.usage_store, delay_seconds=3600)
+        slow = UsageLog(rig.rt[UsageStore], delay_seconds=3600)
         slow.read([(mid, 4)])
         assert await rig.rt.client.hlen(rig.keys.usage) == 0
         await slow.close()

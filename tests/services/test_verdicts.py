@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.api.app import create_app
-from agent_memory.api.limiting import BODY_UNIT
-from agent_memory.api.turnstile import Turnstile
-from agent_memory.errors import TooMany
-from agent_memory.services.limits import RequestLimit
-from agent_memory.settings import LimitSettings
-from agent_memory.storage.limits import LimitStore
+from agent_memory.access.credentials import Authenticator
+from agent_memory.access.limit_store import LimitStore
+from agent_memory.access.limits import RequestLimit
+from agent_memory.core.errors import TooMany
+from agent_memory.core.settings import LimitSettings
+from agent_memory.http.app import create_app
+from agent_memory.http.middleware.rate_limit import BODY_UNIT, RateLimitMiddleware
+from agent_memory.sessions.service import WorkingMemoryService
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig
 
@@ -38,64 +40,78 @@ def _limit(rig: Rig, clock: Clock, burst: int) -> RequestLimit:
     return RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock)
 
 
+async def _seconds_to_wait(limit: RequestLimit, tenant: str, cost: int = 1) -> int:
+    """Asks for so many requests: 0 when they are let in and counted, else what the refusal says."""
+    try:
+        await limit.admit(tenant, cost)
+    except TooMany as refused:
+        return refused.retry_after
+    return 0
+
+
 async def test_a_verdict_is_its_tenants_alone_and_a_second_old_at_most(rig: Rig) -> None:
     clock = Clock()
     limit = _limit(rig, clock, 10)
-    assert limit.known("busy") is None, "nothing is known of it yet"
     for _ in range(10):
         await limit.admit("busy")
-    with pytest.raises(TooMany) as refused:
-        await limit.admit("busy")
-    assert limit.known("busy") == refused.value.retry_after
-    assert [limit.known(other) for other in ("calm", "", "busy2", "Busy")] == [None] * 4
-    await limit.admit("calm")
+    wait = await _seconds_to_wait(limit, "busy")
+    assert wait
+    assert await _seconds_to_wait(limit, "busy") == wait
+    assert [await _seconds_to_wait(limit, other) for other in ("calm", "", "busy2", "Busy")] == [0] * 4
     await rig.rt.client.delete(rig.keys.rate("busy"))  # as if its limit had been raised
-    assert limit.known("busy"), "this process has not asked yet"
+    assert await _seconds_to_wait(limit, "busy"), "this process has not asked yet"
     clock.now += 1.0
-    assert limit.known("busy") is None, "one asks"
-    assert limit.known("busy"), "and the others do not wait for its answer"
-    await limit.admit("busy")
-    assert limit.known("busy") is None, "the next one may ask at once"
-    clock.now += 1.0
-    assert [limit.known("busy") for _ in range(3)] == [None] * 3, "it is a tenant like others again"
+    assert await _seconds_to_wait(limit, "busy") == 0
 
 
-async def test_one_that_asks_and_gets_lost_closes_no_door(rig: Rig) -> None:
+async def test_one_that_asks_and_gets_lost_closes_no_door(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     limit = _limit(rig, clock, 1)
     await limit.admit("busy")
-    with pytest.raises(TooMany):
-        await limit.admit("busy")
+    assert await _seconds_to_wait(limit, "busy")
     clock.now += 1.0
-    assert [limit.known("busy") is None for _ in range(3)] == [True, False, False]
-    clock.now += 1.0
-    assert limit.known("busy") is None
+    take, asked = LimitStore.take, asyncio.Event()
+
+    async def never(*_: Any, **__: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(LimitStore, "take", never)
+    lost = asyncio.create_task(limit.admit("busy"))
+    await asked.wait()
+    assert limit.waiting("busy") == 1
+    lost.cancel()
+    await asyncio.wait({lost})
+    assert limit.waiting("busy") == 0
+    monkeypatch.setattr(LimitStore, "take", take)
+    await rig.rt.client.delete(rig.keys.rate("busy"))
+    assert await _seconds_to_wait(limit, "busy") == 0
 
 
-async def test_what_a_process_has_in_hand_is_given_out_at_the_door(rig: Rig) -> None:
+async def test_what_a_process_has_in_hand_is_given_out_without_redis(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = LimitSettings.model_validate({"requests_per_minute": 6000, "requests_burst": 100})
     limit = RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock := Clock())
     await limit.admit("busy")  # of ten that it took
-    assert [limit.known("busy", 4), limit.known("busy", 4), limit.known("busy", 4)] == [0, 0, None]
-    assert limit.known("busy") == 0
-    assert limit.known("busy") is None
+    sent = commands_of(rig, monkeypatch)
+    for cost in (4, 4, 1):
+        await limit.admit("busy", cost)
+    assert sent == []
     await limit.admit("busy")
+    assert sent, "it had no more in hand"
+    sent.clear()
     clock.now += 1.0
-    assert limit.known("busy") is None, "what was not used in a second is gone"
+    await limit.admit("busy")
+    assert sent, "what was not used in a second is gone"
 
 
 async def test_a_large_request_counts_for_several_and_closes_no_door_to_small_ones(rig: Rig) -> None:
     clock = Clock()
     limit = _limit(rig, clock, 10)
     await limit.admit("busy", 7)
-    with pytest.raises(TooMany) as refused:
-        await limit.admit("busy", 5)
-    assert 61 <= refused.value.retry_after <= 120, "two more flow in in two minutes"
-    assert limit.known("busy", 5)
-    assert limit.known("busy", 9)
-    assert limit.known("busy", 4) is None
+    assert 61 <= await _seconds_to_wait(limit, "busy", 5) <= 120, "two more flow in in two minutes"
+    assert await _seconds_to_wait(limit, "busy", 5)
+    assert await _seconds_to_wait(limit, "busy", 9)
     for _ in range(3):
-        assert limit.known("busy", 1) is None
         await limit.admit("busy", 1)
     with pytest.raises(TooMany):
         await limit.admit("busy", 1)
@@ -117,7 +133,7 @@ async def test_a_refusal_reads_nothing_and_asks_nobody(make_rig: MakeRig, monkey
     own = {"busy": {"requests_per_minute": 1, "requests_burst": 3}}
     async with make_rig(AUTH_MODE="token", AUTH_ADMIN_TOKEN=_ADMIN, LIMIT_TENANTS=own) as rig:
         app = create_app(rig.settings, rig.rt)
-        for clocked in (rig.rt.gate, rig.rt.request_limit):
+        for clocked in (rig.rt[Authenticator].gate, rig.rt[RequestLimit]):
             monkeypatch.setattr(clocked, "_clock", Clock())
         async with _http(app) as http:
             keys = await _tenants(http, "busy", "calm")
@@ -182,7 +198,7 @@ async def test_bodies_are_paid_for_by_their_length_declared_or_not(make_rig: Mak
         assert await append(pieces()) == 200  # and five more
         assert await append(body) == 429
         assert await append(pieces()) == 429, "refused while it is read"
-        assert len((await rig.rt.working.get(SCOPE, "s")).session.messages) == 2, "what was refused left nothing"
+        assert len((await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.messages) == 2, "what was refused left nothing"
 
 
 async def test_who_does_not_listen_waits_for_its_refusals(rig: Rig) -> None:
@@ -205,9 +221,9 @@ async def test_who_does_not_listen_waits_for_its_refusals(rig: Rig) -> None:
     async def receive() -> Any:
         raise AssertionError("the body was asked for")
 
-    door = Turnstile(app, gate=lambda: None, limit=lambda: limit, required=False, pause=pause)
+    middleware = RateLimitMiddleware(app, limit=lambda: limit, required=False, pause=pause)
     for _ in range(40):
-        await door({"type": "http", "path": "/v1/x", "headers": []}, receive, send)
+        await middleware({"type": "http", "path": "/v1/x", "headers": []}, receive, send)
     assert statuses == [429] * 40
     assert 15 <= len(pauses) <= 25
     assert all(0 < seconds < 0.1 for seconds in pauses)

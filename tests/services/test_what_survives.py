@@ -11,14 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ulid import ULID
 
-from agent_memory.errors import Conflict, ModelAnswerInvalid
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.sameness import is_turn, normal_text
-from agent_memory.services.forgetting import Policy
-from agent_memory.storage.decisions import Origin
-from agent_memory.storage.erasure import Erasure
-from agent_memory.storage.survey import Selection
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import Conflict, ModelAnswerInvalid
+from agent_memory.core.work import DueKind
+from agent_memory.extraction.facts import Candidate
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.commit import DecisionStore, Origin
+from agent_memory.memories.retention.service import ForgettingService, Policy
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.reindex import Reindexer
+from agent_memory.memories.upkeep.scan import Selection
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.text.normalization import is_turn, normal_text
 from agent_memory_client.models import (
     AppendMessagesRequest,
     CreateMemoryRecordRequest,
@@ -31,8 +38,7 @@ from agent_memory_client.models import (
     SearchRequest,
     UserId,
 )
-from agent_memory_worker.compact import compact
-from agent_memory_worker.facts import Candidate
+from agent_memory_worker.duplicates import compact
 from agent_memory_worker.reconcile import decide
 from agent_memory_worker.sweep import sweep
 from tests.support.lookalike import Lookalike
@@ -110,7 +116,7 @@ class World:
         return Selection(user_id=UserId(eq=self.user))
 
     async def current(self, memory_id: str) -> MemoryRecord | None:
-        return (await self.rig.rt.memories.get(SCOPE, [memory_id]))[0]
+        return (await self.rig.rt[MemoryStore].get(SCOPE, [memory_id]))[0]
 
     async def picture(self) -> dict[str, Any]:
         """What get and list answer."""
@@ -118,7 +124,7 @@ class World:
         for name in self.said:
             one = await self.current(name)
             answers[name] = None if one is None else one.model_dump(exclude=READ)
-        listed = await self.rig.rt.search.search(SCOPE, SearchRequest(user_id=UserId(eq=self.user), limit=100))
+        listed = await self.rig.rt[SearchService].search(SCOPE, SearchRequest(user_id=UserId(eq=self.user), limit=100))
         shown = {f"listed {one.id}": one.model_dump(exclude=READ) for one in listed.memories}
         return answers | shown | {"all": [one.id for one in listed.memories]}
 
@@ -126,7 +132,7 @@ class World:
 
     async def create(self, given: dict[str, Any], dedupe: bool) -> None:
         record = ExtractedMemoryRecord(id=f"{self.user}-{len(self.said)}", user_id=self.user, **given)
-        await self.rig.rt.longterm.create(SCOPE, CreateMemoryRecordRequest(memories=[record], deduplicate=dedupe))
+        await self.rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=[record], deduplicate=dedupe))
         self.said[record.id] = {"metadata": {}, "pinned": False, "event_date": None, "valid_from": None, **given}
 
     async def patch(self, place: int, edit: dict[str, Any]) -> None:
@@ -134,7 +140,7 @@ class World:
         if not ids or (target := await self.current(ids[place % len(ids)])) is None:
             return
         names = [name for name in ids if (one := await self.current(name)) is not None and one.id == target.id]
-        edited = await self.rig.rt.longterm.patch(SCOPE, target.id, EditMemoryRecordRequest(**edit))
+        edited = await self.rig.rt[LongTermService].patch(SCOPE, target.id, EditMemoryRecordRequest(**edit))
         for name in names:  # All names of a memory name what was made of it.
             self.said[name] |= {key: edit[key] for key in ("metadata", "pinned") if key in edit}
             if "text" in edit or "slot" in edit:
@@ -153,11 +159,11 @@ class World:
             decisions = await decide(self.rig.rt, self.chat, SCOPE, [Candidate(record, piece, True)])
         except ModelAnswerInvalid:
             return
-        await self.rig.rt.decisions.commit(SCOPE, decisions, Origin("extraction"), late=True, review=review)
+        await self.rig.rt[DecisionStore].commit(SCOPE, decisions, Origin("extraction"), late=True, review=review)
 
     async def say(self, text: str, session: str) -> None:
         """The same words as a message: evidence of what is stated, another name of it, or a memory."""
-        await self.rig.rt.working.append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
+        await self.rig.rt[WorkingMemoryService].append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
         await self.rig.work(DueKind.SESSION)
         listed = [one for one in await self.rig.stored() if one.user_id == self.user]
         turns = [normal_text(one.text) for one in listed if is_turn(one)]
@@ -166,7 +172,7 @@ class World:
     async def erase(self, session: str) -> None:
         """What was said in a session goes, and nothing else."""
         before = await self.picture()
-        await self.rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
+        await self.rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
         await self.rig.work(DueKind.DELETION)
         after = await self.picture()
         left = {name for name in before["all"] if before[f"listed {name}"]["session_id"] != session}
@@ -178,7 +184,7 @@ class World:
         await compact(self.rig.rt, SCOPE, self.all)
 
     async def forget(self) -> None:
-        await self._and_undone(lambda: self.rig.rt.forgetting.forget(SCOPE, FORGOTTEN, self.all, limit=9, dry_run=False))
+        await self._and_undone(lambda: self.rig.rt[ForgettingService].forget(SCOPE, FORGOTTEN, self.all, limit=9, dry_run=False))
 
     async def _and_undone(self, act: Any) -> None:
         before = await self.picture()
@@ -186,11 +192,11 @@ class World:
         await act()
         for one in await self._changes():
             if one.id not in known:
-                await self.rig.rt.history.undo(SCOPE, one.id)
+                await self.rig.rt[HistoryService].undo(SCOPE, one.id)
         assert differences(before, await self.picture()) == {}
 
     async def _changes(self) -> list[Any]:
-        found = await self.rig.rt.history.changes(SCOPE, {"u": self.user, "st": "applied"}, None, 0, 100)
+        found = await self.rig.rt[HistoryService].changes(SCOPE, {"u": self.user, "st": "applied"}, None, 0, 100)
         return [one for one in found.changes if one.kind != "undo"]
 
     async def undo(self, place: int) -> None:
@@ -198,7 +204,7 @@ class World:
         changes = [one for one in await self._changes() if one.actor != "client"]
         if place < len(changes):
             try:
-                await self.rig.rt.history.undo(SCOPE, changes[place].id)
+                await self.rig.rt[HistoryService].undo(SCOPE, changes[place].id)
             except Conflict:
                 return
 
@@ -206,13 +212,13 @@ class World:
         ids = list(self.said)
         if ids and await self.current(ids[place % len(ids)]) is not None:
             over = datetime.now(UTC) - timedelta(seconds=1)
-            await self.rig.rt.longterm.patch(SCOPE, ids[place % len(ids)], EditMemoryRecordRequest(expires_at=over))
+            await self.rig.rt[LongTermService].patch(SCOPE, ids[place % len(ids)], EditMemoryRecordRequest(expires_at=over))
             await sweep(self.rig.rt)
 
     async def rewrite(self) -> None:
         """What a change of the layout or of the model does: everything is indexed again."""
         before = await self.picture()
-        await self.rig.rt.reindexer.mark_all()
+        await self.rig.rt[Reindexer].mark_all()
         await self.rig.index()
         assert differences(before, await self.picture()) == {}
 

@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic_core import to_json
 
-from agent_memory.scope import Scope
-from agent_memory.storage.cards import CardReader
+from agent_memory.core.scope import Scope
+from agent_memory.memories.cards import CardReader
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.usage.store import UsageStore
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryRecordResult
 from tests.support.rig import SCOPE, Rig, record
 
@@ -27,7 +29,7 @@ RECORDS = [
 
 async def written(rig: Rig) -> list[str]:
     await rig.remember(*(one.model_copy(deep=True) for one in RECORDS))
-    return [rig.rt.memories.mid(SCOPE, one.id) for one in RECORDS]
+    return [rig.rt[MemoryStore].mid(SCOPE, one.id) for one in RECORDS]
 
 
 def result_of(made: MemoryRecord) -> MemoryRecordResult:
@@ -37,8 +39,8 @@ def result_of(made: MemoryRecord) -> MemoryRecordResult:
 async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
     names = await written(rig)
     # Read once more by somebody, who is counted.
-    await rig.rt.usage_store.note({names[0]: 0, names[3]: 7})
-    cards, records = await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, names), await rig.rt.memories.load(SCOPE, names)
+    await rig.rt[UsageStore].note({names[0]: 0, names[3]: 7})
+    cards, records = await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, names), await rig.rt[MemoryStore].load(SCOPE, names)
     counted: list[int] = []
     for card, found in zip(cards, records, strict=True):
         assert card is not None
@@ -57,7 +59,7 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
 async def test_a_card_says_what_stands_beside_its_record_now(rig: Rig) -> None:
     names, reader = await written(rig), CardReader(rig.rt.client, rig.rt.keys)
     first = (await reader(SCOPE, names))[6]
-    await rig.rt.usage_store.note({names[6]: 0})
+    await rig.rt[UsageStore].note({names[6]: 0})
     again = (await reader(SCOPE, names))[6]
     assert first is not None
     assert again is not None
@@ -73,7 +75,7 @@ async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict
     key = rig.rt.keys.memory(name)
     body = {**json.loads(await rig.rt.client.hget(key, "j") or "{}"), **change}
     await rig.rt.client.hset(key, "j", json.dumps({field: value for field, value in body.items() if field != "created_at" or value}))
-    card, found = (await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, [name]))[0], (await rig.rt.memories.load(SCOPE, [name]))[0]
+    card, found = (await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, [name]))[0], (await rig.rt[MemoryStore].load(SCOPE, [name]))[0]
     assert card is not None
     assert found is not None
     card.place(0.25, 0.75, "hybrid")

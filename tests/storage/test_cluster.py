@@ -11,14 +11,16 @@ import httpx
 import pytest
 from redis.crc import key_slot
 
-from agent_memory.cli import rebuild, tokens
-from agent_memory.errors import StartupError
+from agent_memory.access.principals import scope_of_work
+from agent_memory.cli.commands import rebuild_index, tokens
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import Settings, load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
 from agent_memory.runtime import open_runtime
-from agent_memory.services.access import scope_of_work
-from agent_memory.settings import Settings, load_settings
 from agent_memory.storage.cluster import ensure_buckets
-from agent_memory.storage.keys import Keys, bucket_of
-from agent_memory.tasks import DueKind
+from agent_memory.storage.keyspace import Keys, bucket_of
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from tests.support.cluster import SLOTS, Cluster, redis_cluster
 from tests.support.mcp import over_http
@@ -167,7 +169,7 @@ async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pyte
     assert {key["tenant"] for key in json.loads(capsys.readouterr().out)} == set(chosen())
     for name in ("MODEL_PROVIDER", "EMBEDDING_PROVIDER"):
         monkeypatch.setenv(name, "local")
-    await asyncio.to_thread(lambda: rebuild.rebuild(None, None, embed=False, form="json"))
+    await asyncio.to_thread(lambda: rebuild_index.rebuild(None, None, embed=False, form="json"))
     built = json.loads(capsys.readouterr().out)
     assert built["memories"] == built["vectors"] == len(chosen()) * len(FACTS)
     await clustered.check(chosen()[0])
@@ -235,11 +237,13 @@ async def test_buckets_in_one_redis(make_rig: MakeRig) -> None:
             runtime = rig.rt.of(tenant)
             assert runtime is rig.rt.all[bucket]
             records = [{"id": f"{tenant} {number}", "text": fact} for number, fact in enumerate(FACTS)]
-            await runtime.longterm.create(scope_of_work(tenant), CreateMemoryRecordRequest.model_validate({"memories": records}))
+            await runtime[LongTermService].create(scope_of_work(tenant), CreateMemoryRecordRequest.model_validate({"memories": records}))
             assert {state.pending for kind, state in (await runtime.outbox.backlog()).items() if kind is DueKind.MEMORY} == {len(FACTS)}
         assert (await rig.rt.backlog())[DueKind.MEMORY].pending == 2 * len(FACTS)
         for bucket, tenant in names.items():
-            found = await rig.rt.of(tenant).search.search(scope_of_work(tenant), SearchRequest(text=FACTS[0], search_mode="keyword"))
+            found = await rig.rt.of(tenant)[SearchService].search(
+                scope_of_work(tenant), SearchRequest(text=FACTS[0], search_mode="keyword")
+            )
             assert [memory.id for memory in found.memories] == [f"{tenant} 0"]
             stored = [key async for key in rig.rt.client.scan_iter(match=Keys(rig.keys.prefix, bucket).memory_prefix + "*", count=1000)]
             assert len(stored) == len(FACTS)

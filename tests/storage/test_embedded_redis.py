@@ -17,22 +17,24 @@ import pytest
 import redis.asyncio as redis
 from redis.exceptions import AuthenticationError, ConnectionError
 
-from agent_memory import embedded_engine, embedded_upkeep
-from agent_memory.embedded_engine import Engine, examine_engines, find_engine
-from agent_memory.embedded_redis import embedded_redis
-from agent_memory.embedded_upkeep import Upkeep, collector_seconds
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
+from agent_memory.embedded import engine as embedded_engine
+from agent_memory.embedded import upkeep
+from agent_memory.embedded.engine import Engine, examine_engines, find_engine
+from agent_memory.embedded.server import embedded_redis
+from agent_memory.embedded.upkeep import Upkeep, collector_seconds
 from tests.support.cli import clean_environment
 from tests.support.waiting import wait_for, wait_until
 
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from agent_memory import embedded_engine, embedded_upkeep
-from agent_memory.embedded_redis import embedded_redis
+from agent_memory.embedded import engine
+from agent_memory.embedded import engine as embedded_engine, upkeep as embedded_upkeep
+from agent_memory.embedded.server import embedded_redis
 
 if "leave-orphan" in sys.argv:
-    embedded_engine._parent_death_hook = lambda: None
+    engine._parent_death_hook = lambda: None
 
 async def main():
     async with embedded_redis(Path(sys.argv[1])) as server:
@@ -287,7 +289,7 @@ def test_words_of_the_configuration_are_quoted() -> None:
 
 async def test_the_collector_of_a_large_index_runs_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [collector_seconds(documents) for documents in (0, 9_999, 100_000, 10**9)] == [5, 5, 50, 600]
-    monkeypatch.setattr(embedded_upkeep, "_DOCUMENTS_PER_SECOND", 1)
+    monkeypatch.setattr(upkeep, "_DOCUMENTS_PER_SECOND", 1)
     async with embedded_redis(tmp_path) as server, redis.Redis.from_url(server.url, protocol=2) as client:
         await client.execute_command("FT.CREATE", "ix", "PREFIX", "1", "m:", "SCHEMA", "u", "TAG")
         for number in range(7):

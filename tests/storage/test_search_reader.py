@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 import redis.asyncio
 
-from agent_memory.analysis import query_terms
-from agent_memory.storage import connection, filters
-from agent_memory.storage.connection import Pipe, SearchReader, answers_in_lists, connect, read
-from agent_memory.storage.queries import Hits, parse_hits, parse_listed
+from agent_memory.memories.store import MemoryStore
+from agent_memory.storage import connection
+from agent_memory.storage.connection import Pipe, connect, read
+from agent_memory.storage.search import filters, list_replies
+from agent_memory.storage.search.list_replies import SearchReader, answers_in_lists
+from agent_memory.storage.search.results import Hits, parse_hits, parse_listed
+from agent_memory.text.terms import query_terms
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 
@@ -21,13 +24,13 @@ def of_vectors(rig: Rig, pipe: Pipe, text: str, fields: Sequence[str] = (), *, p
     vector = np.frombuffer(text.ljust(64).encode()[:64], np.uint8).astype(np.float32)
     whole = np.zeros(rig.rt.embedder.dimensions, np.float32)
     whole[: len(vector)] = vector
-    rig.rt.memories.queue_nearest(pipe, filters.where(SCOPE), whole, 5, fields, past=past)
+    rig.rt[MemoryStore].queue_nearest(pipe, filters.where(SCOPE), whole, 5, fields, past=past)
 
 
 async def test_both_protocols_say_the_same(rig: Rig) -> None:
     await rig.remember(*(record(f"Ada has violin {number}", f"m{number}") for number in range(8)))
     await rig.remember(record("Ada has no violin", "m3"))
-    store, clause, terms = rig.rt.memories, filters.where(SCOPE), query_terms("violin")
+    store, clause, terms = rig.rt[MemoryStore], filters.where(SCOPE), query_terms("violin")
 
     def build(pipe: Pipe) -> None:
         for fields in ((), ("c",), ("c", "la")):
@@ -78,7 +81,7 @@ async def test_lists_are_asked_only_where_they_hide_nothing(
 
     async def total(request: SearchRequest) -> int:
         clause = filters.where(SCOPE, request)
-        return parse_hits((await reader(lambda pipe: rig.rt.memories.queue_count(pipe, clause)))[0]).total
+        return parse_hits((await reader(lambda pipe: rig.rt[MemoryStore].queue_count(pipe, clause)))[0]).total
 
     await rig.remember(record("Ada has a violin", topics=["music"]))
     everything = SearchRequest()
@@ -90,7 +93,7 @@ async def test_lists_are_asked_only_where_they_hide_nothing(
     assert await total(begins) == 1
     assert asked == [lists, rig.rt.client]
     # An engine that would answer with what it has found in time is asked again, and from then on, where it says so.
-    monkeypatch.setattr(connection, "_ASK_ON_TIMEOUT", ("FT.CONFIG", "GET", "TIMEOUT"))
+    monkeypatch.setattr(list_replies, "_ASK_ON_TIMEOUT", ("FT.CONFIG", "GET", "TIMEOUT"))
     assert not await answers_in_lists(rig.rt.client)
     asked.clear()
     assert await total(everything) == 1

@@ -9,20 +9,12 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.scope import Scope, SessionRef
-from agent_memory.storage.codec import (
-    Rights,
-    content_mark,
-    decode_entry,
-    decode_memory,
-    decode_own,
-    encode_message,
-    encode_own,
-    iso,
-    message_identity,
-)
-from agent_memory.storage.keys import Keys, digest, tag, untag
-from agent_memory.storage.records import memory_digest
+from agent_memory.core.clock import iso
+from agent_memory.core.scope import Rights, Scope, SessionRef
+from agent_memory.memories.codec import decode_memory
+from agent_memory.memories.records import memory_digest
+from agent_memory.sessions.codec import content_mark, decode_entry, decode_own, encode_message, encode_own, message_identity
+from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory_client.models import ExtractedMemoryRecord, MemoryMessage, MemoryRecord
 
 NAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from redis import exceptions
 
-from agent_memory.errors import BadInput, RedisUnavailable, StartupError
-from agent_memory.scope import SessionRef
+from agent_memory.core.errors import BadInput, RedisUnavailable, StartupError
+from agent_memory.core.scope import SessionRef
+from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
 from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translated
-from agent_memory.storage.working import NewMessage, SessionWrite
 from agent_memory_client.models import MemoryMessage
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
@@ -65,25 +65,27 @@ async def test_a_redis_that_is_not_there_is_one_line() -> None:
 
 async def test_more_readers_than_connections_wait(rig: Rig, make_rig: MakeRig) -> None:
     async with make_rig(REDIS_POOL_SIZE=4) as small:
-        answers = await gathered(small.rt.sessions.get(SCOPE, SessionRef("s")) for _ in range(300))
+        answers = await gathered(small.rt[SessionStore].get(SCOPE, SessionRef("s")) for _ in range(300))
         assert answers == [None] * 300
 
 
 async def test_a_command_is_never_sent_twice_by_the_client(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script whose reply was lost may have run; whether to send it again is decided by who knows that it may."""
     written = SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a", id="1"), 1)])
-    await rig.rt.sessions.write(SCOPE, SessionRef("s"), written)
+    await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)
     assert rig.rt.client.connection_pool.connection_kwargs["retry"]._retries == 0
     sent = commands_of(rig, monkeypatch)
-    await rig.rt.sessions.write(SCOPE, SessionRef("s"), written)
+    await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)
     assert [one.count(b"EVALSHA") for one in sent] == [1]
 
 
 async def test_reads_survive_a_lost_connection(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, SessionRef("s"), SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a"), 1)]))
+    await rig.rt[SessionStore].write(
+        SCOPE, SessionRef("s"), SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a"), 1)])
+    )
     ids = set(await gathered(rig.rt.client.client_id() for _ in range(5)))
     killer = connect(rig.rt.redis_url, pool_size=4, command_timeout=5)
     for number in ids:
         await killer.client_kill_filter(_id=str(number))
     await killer.aclose()
-    assert await rig.rt.sessions.get(SCOPE, SessionRef("s")) is not None
+    assert await rig.rt[SessionStore].get(SCOPE, SessionRef("s")) is not None

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.storage.decisions import Add, AddEvidence, Decision, Forget, Merge, Origin, Outcome, Supersede, Update
-from agent_memory.storage.records import Found
+from agent_memory.memories.commit import Add, AddEvidence, Decision, DecisionStore, Forget, Merge, Origin, Outcome, Supersede, Update
+from agent_memory.memories.records import Found
+from agent_memory.memories.store import MemoryStore
 from agent_memory_client.models import Evidence, MemoryRecord
 from tests.support.rig import SCOPE, Rig, record
 
@@ -16,11 +17,11 @@ MAY, JUNE = datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
 
 
 async def commit(rig: Rig, *decisions: Decision, late: bool = False) -> Outcome:
-    return await rig.rt.decisions.commit(SCOPE, decisions, BY, late=late)
+    return await rig.rt[DecisionStore].commit(SCOPE, decisions, BY, late=late)
 
 
 async def found(rig: Rig, memory_id: str) -> Found:
-    (one,) = await rig.rt.memories.find(SCOPE, [memory_id])
+    (one,) = await rig.rt[MemoryStore].find(SCOPE, [memory_id])
     assert one is not None
     return one
 
@@ -30,7 +31,7 @@ def home(text: str, memory_id: str, since: datetime = MAY, **more: object) -> Me
 
 
 async def versions(rig: Rig, memory_id: str) -> list[str]:
-    mid = rig.rt.memories.mid(SCOPE, memory_id)
+    mid = rig.rt[MemoryStore].mid(SCOPE, memory_id)
     return sorted(key.removeprefix(f"h:{mid}.") for key in await rig.raw_keys() if key.startswith(f"h:{mid}."))
 
 
@@ -51,7 +52,7 @@ async def test_a_superseded_fact_ends_when_the_new_one_begins(rig: Rig) -> None:
 async def test_what_changed_meanwhile_is_decided_again(rig: Rig) -> None:
     await commit(rig, Add(home("Ada lives in Turin", "turin")), Add(record("Ada likes tea", "tea")))
     turin, tea = await found(rig, "turin"), await found(rig, "tea")
-    await rig.rt.memories.write(SCOPE, [record("Ada likes mint tea", "tea")])
+    await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes mint tea", "tea")])
     before = await rig.raw_keys()
     decisions = [Supersede([turin], home("Ada lives in Oslo", "oslo", JUNE)), Update(tea, record("Ada likes green tea", "tea"))]
     assert (await commit(rig, *decisions)).moved
@@ -71,7 +72,7 @@ async def test_said_again_it_gets_evidence_and_another_name(rig: Rig) -> None:
     assert (await commit(rig, again)).states == ["done"]
     assert (await found(rig, "again")).record.id == "tea"
     assert len(await rig.stored()) == 1
-    mid = rig.rt.memories.mid(SCOPE, "tea")
+    mid = rig.rt[MemoryStore].mid(SCOPE, "tea")
     assert await rig.rt.client.hlen(rig.keys.evidence(mid)) == 1
     await commit(rig, again)
     assert await rig.rt.client.hlen(rig.keys.evidence(mid)) == 1, "done twice it is the same evidence"
@@ -86,10 +87,10 @@ async def test_deletion_leaves_no_version_evidence_name_or_change(rig: Rig) -> N
     await commit(rig, Merge(tea, tea.record, [teas]))
     await commit(rig, Supersede([await found(rig, "turin")], home("Ada lives in Oslo", "oslo", JUNE)))
     for name in ("again", "turin", "oslo"):
-        assert await rig.rt.memories.delete(SCOPE, [(await found(rig, name)).record]) == 1
+        assert await rig.rt[MemoryStore].delete(SCOPE, [(await found(rig, name)).record]) == 1
     left = await rig.raw_keys() - before
     assert {key.split(":")[0] for key in left} <= {"mt", "due", "wake", "bare"}, left
-    late = await rig.rt.memories.write(SCOPE, [record("Ada likes teas", "teas")], late=True)
+    late = await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes teas", "teas")], late=True)
     assert late == ["buried"], "a merged memory is deleted with the one that it was merged into"
 
 

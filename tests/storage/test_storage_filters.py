@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent_memory.scope import Scope
-from agent_memory.storage import filters
+from agent_memory.core.scope import Scope
+from agent_memory.memories.store import MemoryStore, parse_hits
 from agent_memory.storage.connection import read
-from agent_memory.storage.memories import parse_hits
-from agent_memory.storage.queries import parse_listed
+from agent_memory.storage.search import filters, syntax
+from agent_memory.storage.search.results import parse_listed
 from agent_memory_client.models import MemoryRecord, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 
@@ -54,15 +54,15 @@ async def found(rig: Rig) -> Callable[..., Any]:
         tags = [] if "," in value or not value.strip() else [value, f"t{place}"]
         more = {"user_id": value, "namespace": value, "session_id": value.replace("/", "_"), "extraction_strategy": value}
         records.append(record(f"text {place}", f"id{place}", topics=tags, entities=tags, **more))
-    await rig.rt.memories.write(SCOPE, records)
-    await rig.rt.memories.write(OTHER, records)
+    await rig.rt[MemoryStore].write(SCOPE, records)
+    await rig.rt[MemoryStore].write(OTHER, records)
 
     async def ids(scope: Scope = SCOPE, **wanted: Any) -> set[str]:
         request = SearchRequest.model_validate(wanted)
         clause = filters.where(scope, request)
-        replies = await read(rig.rt.client, lambda pipe: rig.rt.memories.queue_newest(pipe, clause, 0, 1000))
+        replies = await read(rig.rt.client, lambda pipe: rig.rt[MemoryStore].queue_newest(pipe, clause, 0, 1000))
         hits = parse_listed(replies[0])
-        stored = await rig.rt.memories.fetch(scope, [hit.mid for hit in hits.rows])
+        stored = await rig.rt[MemoryStore].fetch(scope, [hit.mid for hit in hits.rows])
         assert all(one is not None for one in stored)
         assert hits.total == len(hits.rows)
         return {one.id for one in stored if one is not None}
@@ -151,7 +151,7 @@ async def test_a_narrowed_scope_narrows_every_filter(found: Any) -> None:
 
 async def test_kinds_of_memory(rig: Rig, found: Any) -> None:
     kinds = ("semantic", "episodic", "message", "procedural")
-    await rig.rt.memories.write(SCOPE, [record(kind, kind, memory_type=kind, user_id="kinds") for kind in kinds])
+    await rig.rt[MemoryStore].write(SCOPE, [record(kind, kind, memory_type=kind, user_id="kinds") for kind in kinds])
 
     async def of(**wanted: Any) -> set[str]:
         return await found(user_id={"eq": "kinds"}, memory_type=wanted)
@@ -176,10 +176,10 @@ TIMES |= {"epoch": datetime(1970, 1, 1, tzinfo=UTC), "older": datetime(1900, 1, 
 
 @pytest.fixture
 async def timed(rig: Rig, found: Any) -> Callable[..., Any]:
-    await rig.rt.memories.write(
+    await rig.rt[MemoryStore].write(
         SCOPE, [record(name, name, user_id="t", created_at=at, last_accessed=at, event_date=at) for name, at in TIMES.items()]
     )
-    await rig.rt.memories.write(SCOPE, [record("never", "never", user_id="t", created_at=NOON, last_accessed=NOON)])
+    await rig.rt[MemoryStore].write(SCOPE, [record("never", "never", user_id="t", created_at=NOON, last_accessed=NOON)])
 
     async def ids(field: str, **wanted: Any) -> set[str]:
         return await found(user_id={"eq": "t"}, **{field: wanted}) - ({"never"} if field != "event_date" else set())
@@ -226,9 +226,9 @@ async def test_time_bounds_agree_with_one_another(timed: Any) -> None:
 
 async def test_a_thousand_values_and_many_users(rig: Rig, found: Any) -> None:
     users = [f"user-{number:04d}" for number in range(1500)]
-    await rig.rt.memories.write(SCOPE, [record(user, user, user_id=user, namespace="many") for user in users])
+    await rig.rt[MemoryStore].write(SCOPE, [record(user, user, user_id=user, namespace="many") for user in users])
     clause = filters.where(SCOPE, SearchRequest.model_validate({"user_id": {"startswith": "user-"}}))
-    replies = await read(rig.rt.client, lambda pipe: rig.rt.memories.queue_count(pipe, clause))
+    replies = await read(rig.rt.client, lambda pipe: rig.rt[MemoryStore].queue_count(pipe, clause))
     assert parse_hits(replies[0]).total == 1500, "a prefix stands for every value that begins with it"
     assert await found(user_id={"any": users[:1000]}) == set(users[:1000])
     assert not await found(namespace={"eq": "many"}, user_id={"not_in": users[:1000]}) & set(users[:1000])
@@ -237,19 +237,19 @@ async def test_a_thousand_values_and_many_users(rig: Rig, found: Any) -> None:
 async def test_terms_from_elsewhere_are_no_query() -> None:
     for hostile in ("a|b", "*", "a)", "ä", "a b", ""):
         with pytest.raises(AssertionError):
-            filters.having("@t:{00}", [hostile])
+            syntax.having("@t:{00}", [hostile])
     with pytest.raises(AssertionError):
-        filters.having("@t:{00}", [])
+        syntax.having("@t:{00}", [])
 
 
 async def test_a_memory_scores_by_every_term_that_it_has(rig: Rig) -> None:
     """Also by terms that no other memory has: RediSearch's union gives those up where a filter lets it skip."""
     texts = ("The cat sat on the mat", "Walrus penguin", "Who knows", "Something else", "Another thing")
-    await rig.rt.memories.write(SCOPE, [record(text, namespace="a" if place < 3 else "b") for place, text in enumerate(texts)])
+    await rig.rt[MemoryStore].write(SCOPE, [record(text, namespace="a" if place < 3 else "b") for place, text in enumerate(texts)])
     clause = filters.where(SCOPE, SearchRequest.model_validate({"namespace": {"eq": "a"}}))
 
     async def scores(*terms: str) -> list[float]:
-        (reply,) = await read(rig.rt.client, lambda pipe: rig.rt.memories.queue_words(pipe, clause, terms, 10))
+        (reply,) = await read(rig.rt.client, lambda pipe: rig.rt[MemoryStore].queue_words(pipe, clause, terms, 10))
         return [hit.value for hit in parse_hits(reply).hits]
 
     (walrus,), (penguin,), (cat,) = await scores("walrus"), await scores("penguin"), await scores("cat")

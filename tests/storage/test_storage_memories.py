@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from agent_memory.analysis import query_terms
-from agent_memory.scope import Scope, SessionRef
-from agent_memory.storage import filters
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.memories.store import Hits, Indexed, MemoryStore, parse_hits
+from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.storage.connection import read
-from agent_memory.storage.memories import Hits, Indexed, parse_hits
-from agent_memory.tasks import DueKind
+from agent_memory.storage.search import filters
+from agent_memory.text.terms import query_terms
 from agent_memory_client.models import MemoryRecord
 from tests.support.rig import SCOPE, Rig, gathered, record
 
@@ -21,13 +22,13 @@ M = DueKind.MEMORY
 
 
 async def by_words(rig: Rig, text: str, scope: Scope = SCOPE) -> Hits:
-    store = rig.rt.memories
+    store = rig.rt[MemoryStore]
     return parse_hits((await read(rig.rt.client, lambda pipe: store.queue_words(pipe, filters.where(scope), query_terms(text), 1000)))[0])
 
 
 async def by_vector(rig: Rig, text: str, limit: int = 1000) -> Hits:
     vector = (await rig.embedder.embed([text]))[0]
-    store = rig.rt.memories
+    store = rig.rt[MemoryStore]
     return parse_hits((await read(rig.rt.client, lambda pipe: store.queue_nearest(pipe, filters.where(SCOPE), vector, limit)))[0])
 
 
@@ -47,30 +48,30 @@ async def test_a_memory_comes_back_as_it_was(rig: Rig) -> None:
         metadata={"a": [], "b": {}, "big": 2**60, "float": 0.1, "": None},
         extracted_from=["m1"],
     )
-    assert await rig.rt.memories.write(SCOPE, [full]) == ["new"]
-    (back, none) = await rig.rt.memories.get(SCOPE, [full.id, "other"])
+    assert await rig.rt[MemoryStore].write(SCOPE, [full]) == ["new"]
+    (back, none) = await rig.rt[MemoryStore].get(SCOPE, [full.id, "other"])
     # The server says of every memory where it comes from.
     assert back == full.model_copy(update={"source_class": "client", "trust": 1.0})
     assert none is None
-    assert await rig.rt.memories.get(Scope("other"), [full.id]) == [None]
-    assert await rig.rt.memories.get(SCOPE, []) == []
+    assert await rig.rt[MemoryStore].get(Scope("other"), [full.id]) == [None]
+    assert await rig.rt[MemoryStore].get(SCOPE, []) == []
 
 
 async def test_a_repeated_write_changes_nothing(rig: Rig) -> None:
     one = MemoryRecord(id="1", text="said once")
-    assert await rig.rt.memories.write(SCOPE, [one]) == ["new"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one]) == ["new"]
     await rig.index()
-    before = await rig.rt.client.hgetall(rig.keys.memory(rig.rt.memories.mid(SCOPE, "1")))
+    before = await rig.rt.client.hgetall(rig.keys.memory(rig.rt[MemoryStore].mid(SCOPE, "1")))
     # Times that the writer did not give are made anew by every parse; they are no other content.
-    assert await rig.rt.memories.write(SCOPE, [MemoryRecord(id="1", text="said once")]) == ["same"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [MemoryRecord(id="1", text="said once")]) == ["same"]
     assert await rig.marks(M) == {}
-    assert await rig.rt.client.hgetall(rig.keys.memory(rig.rt.memories.mid(SCOPE, "1"))) == before
-    assert await rig.rt.memories.write(SCOPE, [MemoryRecord(id="1", text="said otherwise")]) == ["changed"]
+    assert await rig.rt.client.hgetall(rig.keys.memory(rig.rt[MemoryStore].mid(SCOPE, "1"))) == before
+    assert await rig.rt[MemoryStore].write(SCOPE, [MemoryRecord(id="1", text="said otherwise")]) == ["changed"]
     assert len(await rig.marks(M)) == 1
 
 
 async def test_found_by_words_at_once_and_by_vector_once_indexed(rig: Rig) -> None:
-    await rig.rt.memories.write(SCOPE, [record("The ferry to Elba leaves at noon")])
+    await rig.rt[MemoryStore].write(SCOPE, [record("The ferry to Elba leaves at noon")])
     assert (await by_words(rig, "When does the ferry leave?")).total == 1
     assert (await by_vector(rig, "boat to the island")).total == 0
     await rig.index()
@@ -81,13 +82,13 @@ async def test_found_by_words_at_once_and_by_vector_once_indexed(rig: Rig) -> No
 async def test_a_change_leaves_nothing_of_the_old(rig: Rig) -> None:
     old = record("old ferry", "1", topics=["t"], entities=["e"], namespace="n", user_id="u", session_id="s", event_date=datetime.now(UTC))
     await rig.remember(old)
-    found = await rig.rt.memories.versioned(SCOPE, "1")
+    found = await rig.rt[MemoryStore].versioned(SCOPE, "1")
     assert found is not None
-    assert await rig.rt.memories.replace(SCOPE, found[0], record("new plane", "1"), found[1])
+    assert await rig.rt[MemoryStore].replace(SCOPE, found[0], record("new plane", "1"), found[1])
     await rig.index()
     assert (await by_words(rig, "ferry")).total == 0
     assert (await by_words(rig, "plane")).total == 1
-    key, vector = rig.keys.memory(rig.rt.memories.mid(SCOPE, "1")), rig.keys.vector(rig.rt.memories.mid(SCOPE, "1"))
+    key, vector = rig.keys.memory(rig.rt[MemoryStore].mid(SCOPE, "1")), rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, "1"))
     for name in ("u", "s", "ns", "tp", "en", "e"):
         assert not await rig.rt.client.hexists(key, name)
         assert not await rig.rt.client.hexists(vector, name)
@@ -98,10 +99,10 @@ async def test_a_change_leaves_nothing_of_the_old(rig: Rig) -> None:
 async def test_a_deleted_memory_is_gone_everywhere(rig: Rig) -> None:
     one, two = record("ferry one"), record("ferry two")
     await rig.remember(one, two)
-    assert await rig.rt.memories.delete(SCOPE, [one, one]) == 1
-    assert await rig.rt.memories.delete(SCOPE, [one]) == 0
-    assert await rig.rt.memories.delete(SCOPE, []) == 0
-    assert await rig.rt.memories.get(SCOPE, [one.id]) == [None]
+    assert await rig.rt[MemoryStore].delete(SCOPE, [one, one]) == 1
+    assert await rig.rt[MemoryStore].delete(SCOPE, [one]) == 0
+    assert await rig.rt[MemoryStore].delete(SCOPE, []) == 0
+    assert await rig.rt[MemoryStore].get(SCOPE, [one.id]) == [None]
     assert (await by_words(rig, "ferry")).total == 1
     assert (await by_vector(rig, "ferry")).total == 1
 
@@ -109,72 +110,72 @@ async def test_a_deleted_memory_is_gone_everywhere(rig: Rig) -> None:
 async def test_background_work_cannot_bring_back_what_was_deleted(rig: Rig) -> None:
     one = record("ferry")
     await rig.remember(one)
-    await rig.rt.memories.delete(SCOPE, [one])
-    assert await rig.rt.memories.write(SCOPE, [one], late=True) == ["buried"]
-    assert await rig.rt.memories.write(SCOPE, [record("other words", one.id), record("two")], late=True) == ["buried", "new"]
-    assert await rig.rt.memories.get(SCOPE, [one.id]) == [None]
-    ttl = await rig.rt.client.ttl(rig.keys.tombstone(rig.rt.memories.mid(SCOPE, one.id)))
+    await rig.rt[MemoryStore].delete(SCOPE, [one])
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [record("other words", one.id), record("two")], late=True) == ["buried", "new"]
+    assert await rig.rt[MemoryStore].get(SCOPE, [one.id]) == [None]
+    ttl = await rig.rt.client.ttl(rig.keys.tombstone(rig.rt[MemoryStore].mid(SCOPE, one.id)))
     assert 29 * 86400 < ttl <= 30 * 86400
     # Who writes it again on purpose gets it, and what is late then finds it as it is.
-    assert await rig.rt.memories.write(SCOPE, [one]) == ["new"]
-    assert await rig.rt.memories.write(SCOPE, [one], late=True) == ["same"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one]) == ["new"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["same"]
 
 
 async def test_a_vector_that_comes_after_the_deletion_is_not_written(rig: Rig) -> None:
     one = record("ferry")
-    await rig.rt.memories.write(SCOPE, [one])
+    await rig.rt[MemoryStore].write(SCOPE, [one])
     (claim,) = await rig.claim(M)
-    (job,), _ = await rig.rt.memories.index_jobs([claim.member])
+    (job,), _ = await rig.rt[MemoryStore].index_jobs([claim.member])
     item = Indexed(job.mid, job.version, claim.lease, np.ones(384, np.float32), "late")
-    await rig.rt.memories.delete(SCOPE, [one])
-    assert await rig.rt.memories.write_index([item]) == [False]
+    await rig.rt[MemoryStore].delete(SCOPE, [one])
+    assert await rig.rt[MemoryStore].write_index([item]) == [False]
     assert await rig.raw_keys() <= {"wake", "cfg", f"mt:{job.mid}"}
     # Deleted and written again: the late vector belongs to the former life.
-    await rig.rt.memories.write(SCOPE, [one])
-    assert await rig.rt.memories.write_index([item]) == [False]
+    await rig.rt[MemoryStore].write(SCOPE, [one])
+    assert await rig.rt[MemoryStore].write_index([item]) == [False]
     assert (await by_vector(rig, "ferry")).total == 0
     assert job.mid in await rig.marks(M)
 
 
 async def test_a_vector_of_former_words_is_not_written(rig: Rig) -> None:
-    await rig.rt.memories.write(SCOPE, [record("old", "1")])
+    await rig.rt[MemoryStore].write(SCOPE, [record("old", "1")])
     (claim,) = await rig.claim(M)
-    (job,), _ = await rig.rt.memories.index_jobs([claim.member])
-    await rig.rt.memories.write(SCOPE, [record("new", "1")])
-    assert await rig.rt.memories.write_index([Indexed(job.mid, job.version, claim.lease, np.ones(384, np.float32), "old")]) == [False]
+    (job,), _ = await rig.rt[MemoryStore].index_jobs([claim.member])
+    await rig.rt[MemoryStore].write(SCOPE, [record("new", "1")])
+    assert await rig.rt[MemoryStore].write_index([Indexed(job.mid, job.version, claim.lease, np.ones(384, np.float32), "old")]) == [False]
     assert (await by_words(rig, "old")).total == 0
     assert len(await rig.claim(M)) == 1, "it stays due"
 
 
 async def test_replacing_needs_the_version_that_was_read(rig: Rig) -> None:
     old = record("old", "1")
-    await rig.rt.memories.write(SCOPE, [old])
-    found = await rig.rt.memories.versioned(SCOPE, "1")
+    await rig.rt[MemoryStore].write(SCOPE, [old])
+    found = await rig.rt[MemoryStore].versioned(SCOPE, "1")
     assert found is not None
-    assert await rig.rt.memories.replace(SCOPE, old, record("new", "1"), found[1])
-    assert not await rig.rt.memories.replace(SCOPE, old, record("newer", "1"), found[1])
-    await rig.rt.memories.delete(SCOPE, [old])
-    assert not await rig.rt.memories.replace(SCOPE, old, record("newer", "1"), found[1])
-    assert await rig.rt.memories.versioned(SCOPE, "1") is None
-    assert await rig.rt.memories.versioned(Scope("other"), "1") is None
+    assert await rig.rt[MemoryStore].replace(SCOPE, old, record("new", "1"), found[1])
+    assert not await rig.rt[MemoryStore].replace(SCOPE, old, record("newer", "1"), found[1])
+    await rig.rt[MemoryStore].delete(SCOPE, [old])
+    assert not await rig.rt[MemoryStore].replace(SCOPE, old, record("newer", "1"), found[1])
+    assert await rig.rt[MemoryStore].versioned(SCOPE, "1") is None
+    assert await rig.rt[MemoryStore].versioned(Scope("other"), "1") is None
 
 
 async def test_more_than_a_batch_and_the_same_id_twice(rig: Rig) -> None:
     many = [record(f"memory number {number}", str(number)) for number in range(1001)]
-    assert await rig.rt.memories.write(SCOPE, many) == ["new"] * 1001
-    assert await rig.rt.memories.write(SCOPE, [record("a", "x"), record("b", "x"), record("b", "x")]) == ["new", "changed", "same"]
+    assert await rig.rt[MemoryStore].write(SCOPE, many) == ["new"] * 1001
+    assert await rig.rt[MemoryStore].write(SCOPE, [record("a", "x"), record("b", "x"), record("b", "x")]) == ["new", "changed", "same"]
     assert (await by_words(rig, "memory")).total == 1001
-    assert await rig.rt.memories.delete(SCOPE, many) == 1001
+    assert await rig.rt[MemoryStore].delete(SCOPE, many) == 1001
     assert (await by_words(rig, "memory")).total == 0
 
 
 async def test_the_same_id_of_two_tenants(rig: Rig) -> None:
     other = Scope("other")
-    await rig.rt.memories.write(SCOPE, [record("mine ferry", "1")])
-    await rig.rt.memories.write(other, [record("theirs ferry", "1")])
+    await rig.rt[MemoryStore].write(SCOPE, [record("mine ferry", "1")])
+    await rig.rt[MemoryStore].write(other, [record("theirs ferry", "1")])
     assert (await by_words(rig, "ferry")).total == (await by_words(rig, "ferry", other)).total == 1
-    assert await rig.rt.memories.delete(other, [record("theirs ferry", "1")]) == 1
-    assert (await rig.rt.memories.get(SCOPE, ["1"]))[0] is not None
+    assert await rig.rt[MemoryStore].delete(other, [record("theirs ferry", "1")]) == 1
+    assert (await rig.rt[MemoryStore].get(SCOPE, ["1"]))[0] is not None
 
 
 def said(text: str, session_id: str = "s", **more: object) -> MemoryRecord:
@@ -185,14 +186,14 @@ async def test_a_message_is_found_by_what_stands_around_it(rig: Rig) -> None:
     for text in ("where did you go", "to the harbour", "with whom"):
         await rig.remember(said(text))
     assert (await by_words(rig, "harbour")).total == 3
-    middle = await rig.rt.memories.get(SCOPE, ["s-to the harbour"])
-    jobs, gone = await rig.rt.memories.index_jobs([rig.rt.memories.mid(SCOPE, "s-to the harbour"), "f" * 32])
+    middle = await rig.rt[MemoryStore].get(SCOPE, ["s-to the harbour"])
+    jobs, gone = await rig.rt[MemoryStore].index_jobs([rig.rt[MemoryStore].mid(SCOPE, "s-to the harbour"), "f" * 32])
     assert gone == ["f" * 32]
     assert [r.text for r in jobs[0].before] == ["where did you go"]
     assert [r.text for r in jobs[0].after] == ["with whom"]
     assert middle[0] is not None
     # Gone, it takes its words along.
-    await rig.rt.memories.delete(SCOPE, [middle[0]])
+    await rig.rt[MemoryStore].delete(SCOPE, [middle[0]])
     await rig.index()
     assert (await by_words(rig, "harbour")).total == 0
 
@@ -200,10 +201,10 @@ async def test_a_message_is_found_by_what_stands_around_it(rig: Rig) -> None:
 async def test_a_message_that_moves_takes_its_words_along(rig: Rig) -> None:
     for text in ("where", "harbour", "whom"):
         await rig.remember(said(text))
-    found = await rig.rt.memories.versioned(SCOPE, "s-harbour")
+    found = await rig.rt[MemoryStore].versioned(SCOPE, "s-harbour")
     assert found is not None
     old, version = found
-    assert await rig.rt.memories.replace(SCOPE, old, old.model_copy(update={"user_id": "another"}), version)
+    assert await rig.rt[MemoryStore].replace(SCOPE, old, old.model_copy(update={"user_id": "another"}), version)
     await rig.index()
     assert (await by_words(rig, "harbour")).total == 1
     order = rig.keys.order(rig.sid(SessionRef("s")))
@@ -221,7 +222,7 @@ async def test_writers_and_workers_at_once(rig: Rig) -> None:
 
     async def write(number: int) -> None:
         for turn in range(5):
-            await rig.rt.memories.write(SCOPE, [record(f"turn {turn} of word{number}", str(number))])
+            await rig.rt[MemoryStore].write(SCOPE, [record(f"turn {turn} of word{number}", str(number))])
 
     async def work() -> None:
         for _ in range(10):
@@ -234,7 +235,7 @@ async def test_writers_and_workers_at_once(rig: Rig) -> None:
     for number in range(20):
         (best, *_) = (await by_vector(rig, f"turn 4 of word{number}", 1)).hits
         assert best.value < 0.01
-        assert best.mid == rig.rt.memories.mid(SCOPE, str(number))
+        assert best.mid == rig.rt[MemoryStore].mid(SCOPE, str(number))
 
 
 @pytest.mark.parametrize("vector_type", ["FLOAT16", "FLOAT32"])
@@ -249,12 +250,12 @@ async def test_every_kind_of_index(make_rig, algorithm: str, vector_type: str) -
 
 
 async def test_another_model_has_an_index_of_its_own_and_all_is_embedded_again(make_rig, rig: Rig) -> None:
-    await rig.rt.reindexer.if_model_changed()
+    await rig.rt[Reindexer].if_model_changed()
     await rig.remember(record("ferry"), record("plane"))
     prefix = rig.settings.redis.key_prefix
     async with make_rig(KEY_PREFIX=prefix, VECTOR_TYPE="FLOAT32") as other:
         assert (await by_vector(other, "ferry")).total == 0
-        assert await other.rt.reindexer.if_model_changed() == 2
-        assert await other.rt.reindexer.if_model_changed() == 0
+        assert await other.rt[Reindexer].if_model_changed() == 2
+        assert await other.rt[Reindexer].if_model_changed() == 0
         await other.index()
         assert (await by_vector(other, "ferry")).total == 2

@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from agent_memory.scope import SessionRef
-from agent_memory.storage.lua import Claim
-from agent_memory.storage.working import NewMessage, SessionWrite
-from agent_memory.tasks import DueKind
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
+from agent_memory.storage.scripts import Claim
 from agent_memory_client.models import MemoryMessage
 from tests.support.rig import SCOPE, Rig, gathered
 
@@ -19,7 +19,7 @@ REF = SessionRef("s")
 
 async def write(rig: Rig, text: str, **more: int) -> None:
     new = NewMessage(MemoryMessage(role="user", content=text, id=text), 1)
-    await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", [new], **more))  # pyright: ignore[reportArgumentType]
+    await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [new], **more))  # pyright: ignore[reportArgumentType]
 
 
 _LEASES = count(60)
@@ -27,7 +27,7 @@ _LEASES = count(60)
 
 async def begun(rig: Rig, kind: DueKind = S) -> Claim:
     """The one mark, claimed and begun. Two leases of the same length that begin in the same millisecond would be one lease."""
-    claims = await rig.rt.outbox.begin(kind, await rig.claim(kind), lease_seconds=next(_LEASES))
+    claims = await rig.begin(kind, await rig.claim(kind), lease_seconds=next(_LEASES))
     assert len(claims) == 1
     return claims[0]
 
@@ -39,7 +39,7 @@ async def test_a_mark_is_claimed_once_and_gone_when_done(rig: Rig) -> None:
     claim = next(claims[0] for claims in found if claims)
     assert claim.member == rig.sid(REF)
     assert (await rig.rt.outbox.backlog())[S].pending == 1
-    (claim,) = await rig.rt.outbox.begin(S, [claim], lease_seconds=60)
+    (claim,) = await rig.begin(S, [claim], lease_seconds=60)
     assert await rig.rt.outbox.done(S, claim)
     assert (await rig.rt.outbox.backlog())[S].pending == 0
     assert not {key for key in await rig.raw_keys() if key.startswith(("try:", "why:", "dead:", "due:"))}
@@ -52,28 +52,20 @@ async def test_a_lease_that_ended_is_claimed_again(rig: Rig) -> None:
     await rig.make_due(S)
     second = await begun(rig)
     assert (first.attempt, second.attempt) == (1, 2)
-    # The first worker was only slow: its end must not end the second's claim, nor may it begin again.
+    # The first worker was only slow: its end must not end the second's claim.
     assert not await rig.rt.outbox.done(S, first)
-    assert await rig.rt.outbox.begin(S, [first], lease_seconds=60) == []
-    assert await rig.rt.outbox.renew(S, first, lease_seconds=60) is None
     await rig.rt.outbox.failed(S, first, "late", delay_seconds=0)
     assert await rig.claim(S) == []
-    renewed = await rig.rt.outbox.renew(S, second, lease_seconds=60)
-    assert renewed is not None
-    assert await rig.rt.outbox.done(S, renewed)
+    assert await rig.rt.outbox.done(S, second)
 
 
 async def test_what_a_worker_held_is_due_again_a_lease_after_its_last_sign_at_the_latest(rig: Rig) -> None:
-    """So the work of a worker that was killed begins again within one lease, whatever it was doing: claimed, begun or renewed."""
+    """So the work of a worker that was killed is handed over again within one lease, whether it was claimed or begun."""
     await write(rig, "figs")
     (claim,) = await rig.claim(S, lease_seconds=5)
-    for sign in ("claimed", "begun", "renewed"):
+    for sign in ("claimed", "begun"):
         if sign == "begun":
-            (claim,) = await rig.rt.outbox.begin(S, [claim], lease_seconds=5)
-        elif sign == "renewed":
-            renewed = await rig.rt.outbox.renew(S, claim, lease_seconds=5)
-            assert renewed is not None
-            claim = renewed
+            (claim,) = await rig.begin(S, [claim], lease_seconds=5)
         (due,) = (await rig.marks(S)).values()
         seconds, micros = await rig.rt.client.time()
         assert due == claim.lease, sign
@@ -85,13 +77,44 @@ async def test_a_mark_set_during_the_work_is_due_again_after_it(rig: Rig) -> Non
     claim = await begun(rig)
     await write(rig, "b")
     assert await rig.claim(S) == [], "nobody else works on it meanwhile"
-    renewed = await rig.rt.outbox.renew(S, claim, lease_seconds=90)
-    assert renewed is not None
-    assert renewed.lease > claim.lease
-    assert not await rig.rt.outbox.done(S, renewed)
+    assert not await rig.rt.outbox.done(S, claim)
     again = await begun(rig)
     assert again.attempt == 1
     assert await rig.rt.outbox.done(S, again)
+
+
+async def test_work_that_outlives_its_lease_goes_on_and_is_looked_at_once_more(rig: Rig) -> None:
+    """docket keeps its task alive; a mark that came after the lease was over did not move the mark, so nobody could see it."""
+    await write(rig, "a")
+    claim = await begun(rig)
+    for _ in range(12):
+        await rig.make_due(S)
+        (overdue,) = await rig.claim(S)
+        assert overdue.overdue
+    assert not await rig.rt.outbox.done(S, claim)
+    again = await begun(rig)
+    assert again.attempt == 1, "that it took long is no failure"
+    assert await rig.rt.outbox.done(S, again)
+
+
+async def test_work_that_outlives_its_lease_and_fails_waits_its_delay(rig: Rig) -> None:
+    await write(rig, "a")
+    claim = await begun(rig)
+    await rig.make_due(S)
+    assert len(await rig.claim(S)) == 1
+    await rig.rt.outbox.failed(S, claim, "no", delay_seconds=60)
+    assert await rig.claim(S) == []
+    assert (await rig.rt.outbox.reasons(S)) == {claim.member: "no"}
+
+
+async def test_what_docket_refuses_comes_again_without_a_try(rig: Rig) -> None:
+    await write(rig, "a")
+    await rig.rt.outbox.failed(S, await begun(rig), "no", delay_seconds=0)
+    (claim,) = await rig.claim(S)
+    await rig.rt.outbox.put_back(S, claim, delay_seconds=0)
+    (again,) = await rig.claim(S)
+    assert (again.attempt, again.overdue) == (claim.attempt, False)
+    assert await rig.rt.outbox.reasons(S) == {claim.member: "no"}
 
 
 async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
@@ -121,15 +144,16 @@ async def test_waiting_for_a_worker_is_not_a_try(rig: Rig) -> None:
 
 async def test_work_that_kills_its_workers_is_given_up(rig: Rig) -> None:
     await write(rig, "a")
+    (claim,) = await rig.claim(S, max_attempts=3)
     for attempt in range(1, 4):
-        (claim,) = await rig.claim(S, max_attempts=3)
-        (started,) = await rig.rt.outbox.begin(S, [claim], lease_seconds=60)
+        (started,) = await rig.begin(S, [claim], max_attempts=3)
         assert started.attempt == attempt
-        # The worker dies; docket delivers the same message again, and then the lease ends.
-        assert await rig.rt.outbox.begin(S, [claim], lease_seconds=60) == []
-        await rig.make_due(S)
-    found = await rig.claims(S, max_attempts=3)
-    assert (found.claims, found.given_up) == ([], 1)
+        # The worker dies; docket delivers the same message again, or the lease ends first.
+        if attempt == 2:
+            await rig.make_due(S)
+            (claim,) = await rig.claim(S, max_attempts=3)
+            assert claim.overdue
+    assert await rig.begin(S, [claim], max_attempts=3) == []
     backlog = (await rig.rt.outbox.backlog())[S]
     assert (backlog.pending, backlog.dead) == (0, 1)
     assert "died" in (await rig.rt.outbox.reasons(S))[rig.sid(REF)]
@@ -209,7 +233,7 @@ async def test_marking_by_hand(rig: Rig) -> None:
     await rig.rt.outbox.mark(S, ["a", "b"])
     first = await rig.claim(S)
     assert {claim.member for claim in first} == {"a", "b"}
-    held = await rig.rt.outbox.begin(S, first, lease_seconds=60)
+    held = await rig.begin(S, first, lease_seconds=60)
     await rig.rt.outbox.mark(S, ["a"])
     assert [await rig.rt.outbox.done(S, claim) for claim in sorted(held, key=lambda claim: claim.member)] == [False, True]
     assert [claim.member for claim in await rig.claim(S)] == ["a"]
@@ -235,9 +259,8 @@ async def test_the_age_of_the_oldest(rig: Rig) -> None:
 @pytest.mark.parametrize("kind", list(DueKind))
 async def test_ending_what_is_not_there_is_harmless(rig: Rig, kind: DueKind) -> None:
     ghost = Claim("0" * 32, 12345, 1)
-    assert await rig.rt.outbox.begin(kind, [ghost], lease_seconds=60) == []
+    assert await rig.begin(kind, [ghost], lease_seconds=60) == []
     assert await rig.rt.outbox.done(kind, ghost)
     await rig.rt.outbox.failed(kind, ghost, "x", delay_seconds=1, forgive=True)
-    assert await rig.rt.outbox.renew(kind, ghost, lease_seconds=1) is None
-    assert await rig.rt.outbox.begin(kind, [], lease_seconds=60) == []
+    assert await rig.begin(kind, [], lease_seconds=60) == []
     assert not {key for key in await rig.raw_keys() if key.startswith(("try:", "why:", "dead:", "due:"))}

@@ -8,10 +8,10 @@ import json
 import pytest
 from ulid import ULID
 
-from agent_memory.errors import VersionMismatch
-from agent_memory.scope import Scope, SessionRef
-from agent_memory.storage.working import NewMessage, SessionWrite
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import VersionMismatch
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
 from agent_memory_client.models import MemoryMessage, MemoryRecord
 from tests.support.rig import SCOPE, Rig, gathered
 
@@ -31,7 +31,7 @@ def putting(*texts: str, **more: object) -> SessionWrite:
 
 
 async def texts(rig: Rig, ref: SessionRef = REF) -> list[str]:
-    state = await rig.rt.sessions.get(SCOPE, ref)
+    state = await rig.rt[SessionStore].get(SCOPE, ref)
     assert state is not None
     return [stored.message.content for stored in state.messages]
 
@@ -50,62 +50,62 @@ HOSTILE = [
 @pytest.mark.parametrize("refs", HOSTILE, ids=lambda refs: "/".join(str(ref.session_id) for ref in refs))
 async def test_different_identities_are_different_sessions(rig: Rig, refs: tuple[SessionRef, ...]) -> None:
     for place, ref in enumerate(refs):
-        await rig.rt.sessions.write(SCOPE, ref, appending(f"for {place}"))
+        await rig.rt[SessionStore].write(SCOPE, ref, appending(f"for {place}"))
     for place, ref in enumerate(refs):
         assert await texts(rig, ref) == [f"for {place}"]
-        assert (await rig.rt.sessions.get(SCOPE, ref)).ref == ref  # pyright: ignore[reportOptionalMemberAccess]
-        total, listed = await rig.rt.sessions.list(SCOPE, ref.namespace, ref.user_id, 0, 100)
+        assert (await rig.rt[SessionStore].get(SCOPE, ref)).ref == ref  # pyright: ignore[reportOptionalMemberAccess]
+        total, listed = await rig.rt[SessionStore].list(SCOPE, ref.namespace, ref.user_id, 0, 100)
         assert ref in listed
         assert total == sum(
             (ref.namespace is None or other.namespace == ref.namespace) and (ref.user_id is None or other.user_id == ref.user_id)
             for other in refs
         )
-        found = await rig.rt.sessions.find(SCOPE, ref.session_id, ref.namespace, ref.user_id)
+        found = await rig.rt[SessionStore].find(SCOPE, ref.session_id, ref.namespace, ref.user_id)
         assert ref in found or len(found) == 2
         assert all(other.session_id == ref.session_id for other in found)
 
 
 async def test_tenants_do_not_meet(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, appending("mine"))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("mine"))
     other = Scope("other")
-    assert await rig.rt.sessions.get(other, REF) is None
-    assert await rig.rt.sessions.list(other, None, None, 0, 10) == (0, [])
-    assert await rig.rt.sessions.find(other, "s", None, None) == []
-    assert not await rig.rt.sessions.delete(other, REF)
+    assert await rig.rt[SessionStore].get(other, REF) is None
+    assert await rig.rt[SessionStore].list(other, None, None, 0, 10) == (0, [])
+    assert await rig.rt[SessionStore].find(other, "s", None, None) == []
+    assert not await rig.rt[SessionStore].delete(other, REF)
     assert await texts(rig) == ["mine"]
 
 
 async def test_a_repeated_append_changes_nothing(rig: Rig) -> None:
-    first = await rig.rt.sessions.write(SCOPE, REF, appending("a", "b"))
-    again = await rig.rt.sessions.write(SCOPE, REF, appending("a", "b"))
+    first = await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b"))
+    again = await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b"))
     assert (first.added, again.added) == (2, 0)
     assert (again.version, again.tokens, again.messages, again.epoch) == (first.version, first.tokens, first.messages, first.epoch)
-    partly = await rig.rt.sessions.write(SCOPE, REF, appending("b", "c"))
+    partly = await rig.rt[SessionStore].write(SCOPE, REF, appending("b", "c"))
     assert (partly.added, partly.messages, partly.version) == (1, 3, first.version + 1)
     assert await texts(rig) == ["a", "b", "c"]
 
 
 async def test_the_same_id_with_other_words_is_another_message(rig: Rig) -> None:
     """Two programs may both count their messages from 1; neither may lose one."""
-    await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", [message("first", "1"), message("second", "1")]))
-    await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", [message("third", "1"), message("first", "1")]))
+    await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("first", "1"), message("second", "1")]))
+    await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("third", "1"), message("first", "1")]))
     assert await texts(rig) == ["first", "second", "third"]
 
 
 async def test_a_put_keeps_doubles_and_their_order(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, putting("a", "b", "a"))
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a", "b", "a"))
     assert await texts(rig) == ["a", "b", "a"]
-    await rig.rt.sessions.write(SCOPE, REF, putting("b", "a"))
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("b", "a"))
     assert await texts(rig) == ["b", "a"]
 
 
 async def test_fifty_writers_lose_nothing_and_number_without_gaps(rig: Rig) -> None:
     async def one(writer: int) -> None:
         for turn in range(4):
-            await rig.rt.sessions.write(SCOPE, REF, appending(f"{writer}-{turn}-a", f"{writer}-{turn}-b"))
+            await rig.rt[SessionStore].write(SCOPE, REF, appending(f"{writer}-{turn}-a", f"{writer}-{turn}-b"))
 
     await gathered(one(writer) for writer in range(50))
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
     assert [stored.seq for stored in state.messages] == list(range(1, 401))
     said = [stored.message.content for stored in state.messages]
@@ -114,7 +114,7 @@ async def test_fifty_writers_lose_nothing_and_number_without_gaps(rig: Rig) -> N
         own = [text for text in said if text.startswith(f"{writer}-")]
         assert own == [f"{writer}-{turn}-{part}" for turn in range(4) for part in "ab"]
     assert state.version == 200
-    journal = await rig.rt.sessions.journal(rig.sid(REF), "jp", 1000)
+    journal = await rig.rt[SessionStore].journal(rig.sid(REF), "jp", 1000)
     assert journal is not None
     assert [stored.message.content for stored in journal.waiting] == said
     assert journal.complete
@@ -122,22 +122,22 @@ async def test_fifty_writers_lose_nothing_and_number_without_gaps(rig: Rig) -> N
 
 async def test_a_thousand_messages_and_a_very_long_one(rig: Rig) -> None:
     many = [message(f"m{number}") for number in range(5001)]
-    written = await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", many))
+    written = await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", many))
     assert (written.added, written.messages) == (5001, 5001)
     huge = "long 'quoted' \"text\" é 😀\n" * 100_000
-    await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", [message(huge, "huge")]))
-    state = await rig.rt.sessions.get(SCOPE, REF, 1)
+    await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message(huge, "huge")]))
+    state = await rig.rt[SessionStore].get(SCOPE, REF, 1)
     assert state is not None
     assert state.messages[0].message.content == huge
     assert state.messages[0].seq == 5002
-    replaced = await rig.rt.sessions.write(SCOPE, REF, SessionWrite("put", many[::-1]))
+    replaced = await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("put", many[::-1]))
     assert (replaced.added, replaced.messages) == (0, 5001)
 
 
 async def test_reading_the_last_messages(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, appending(*"abcde"))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending(*"abcde"))
     for last, expected in ((1, "e"), (3, "cde"), (99, "abcde"), (None, "abcde")):
-        state = await rig.rt.sessions.get(SCOPE, REF, last)
+        state = await rig.rt[SessionStore].get(SCOPE, REF, last)
         assert state is not None
         assert "".join(stored.message.content for stored in state.messages) == expected
 
@@ -156,26 +156,26 @@ DATA = {
 
 async def test_data_comes_back_as_it_was(rig: Rig) -> None:
     held = MemoryRecord(id="1", text="a", topics=[])
-    await rig.rt.sessions.write(SCOPE, REF, putting("a", data=DATA, context="ctx", memories=[held]))
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a", data=DATA, context="ctx", memories=[held]))
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
     assert json.dumps(state.data) == json.dumps(DATA)
     assert state.memories == [held.model_dump(mode="json")]
-    await rig.rt.sessions.set_data(SCOPE, REF, {}, None)
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].set_data(SCOPE, REF, {}, None)
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
     assert (state.data, state.context, len(state.messages), state.version) == ({}, "ctx", 1, 2)
 
 
 async def test_a_put_removes_what_it_does_not_name_and_an_append_leaves_it(rig: Rig) -> None:
     full = {"context": "ctx", "context_tokens": 3, "data": {"k": 1}, "client_tokens": 7, "window": 500, "ttl_seconds": 900}
-    await rig.rt.sessions.write(SCOPE, REF, putting("a", **full))
-    await rig.rt.sessions.write(SCOPE, REF, appending("b"))
-    kept = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a", **full))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("b"))
+    kept = await rig.rt[SessionStore].get(SCOPE, REF)
     assert kept is not None
     assert (kept.context, kept.data, kept.client_tokens, kept.window, kept.ttl_seconds) == ("ctx", {"k": 1}, 7, 500, 900)
-    await rig.rt.sessions.write(SCOPE, REF, putting("a"))
-    bare = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a"))
+    bare = await rig.rt[SessionStore].get(SCOPE, REF)
     assert bare is not None
     assert (bare.context, bare.context_tokens, bare.data, bare.client_tokens, bare.window, bare.ttl_seconds) == (
         None,
@@ -193,30 +193,30 @@ async def test_if_match(rig: Rig, mode: str) -> None:
         return SessionWrite(mode, [message(text)], if_match=expected)
 
     with pytest.raises(VersionMismatch) as none:
-        await rig.rt.sessions.write(SCOPE, REF, write("*", "a"))
+        await rig.rt[SessionStore].write(SCOPE, REF, write("*", "a"))
     assert none.value.data["current"] == 0
-    assert await rig.rt.sessions.get(SCOPE, REF) is None
-    await rig.rt.sessions.write(SCOPE, REF, write("0", "a"))
+    assert await rig.rt[SessionStore].get(SCOPE, REF) is None
+    await rig.rt[SessionStore].write(SCOPE, REF, write("0", "a"))
     with pytest.raises(VersionMismatch) as stale:
-        await rig.rt.sessions.write(SCOPE, REF, write("0", "b"))
+        await rig.rt[SessionStore].write(SCOPE, REF, write("0", "b"))
     assert stale.value.data["current"] == 1
-    await rig.rt.sessions.write(SCOPE, REF, write("1", "b"))
-    await rig.rt.sessions.write(SCOPE, REF, write("*", "c"))
+    await rig.rt[SessionStore].write(SCOPE, REF, write("1", "b"))
+    await rig.rt[SessionStore].write(SCOPE, REF, write("*", "c"))
     assert (await texts(rig))[-1] == "c"
     for wrong in ("2", "03", "3.0", "", "W/3", "abc"):
         with pytest.raises(VersionMismatch):
-            await rig.rt.sessions.write(SCOPE, REF, write(wrong, "d"))
+            await rig.rt[SessionStore].write(SCOPE, REF, write(wrong, "d"))
     with pytest.raises(VersionMismatch):
-        await rig.rt.sessions.set_data(SCOPE, REF, {"a": 1}, "2")
-    assert await rig.rt.sessions.set_data(SCOPE, REF, {"a": 1}, "3") == 4
+        await rig.rt[SessionStore].set_data(SCOPE, REF, {"a": 1}, "2")
+    assert await rig.rt[SessionStore].set_data(SCOPE, REF, {"a": 1}, "3") == 4
 
 
 async def test_of_writers_with_the_same_version_one_wins(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, appending("a"))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("a"))
 
     async def one(writer: int) -> bool:
         try:
-            await rig.rt.sessions.write(SCOPE, REF, appending(f"w{writer}", if_match="1"))
+            await rig.rt[SessionStore].write(SCOPE, REF, appending(f"w{writer}", if_match="1"))
         except VersionMismatch:
             return False
         return True
@@ -231,38 +231,38 @@ async def ttls(rig: Rig) -> list[int]:
 
 
 async def test_ttl(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, putting("a", ttl_seconds=500))
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a", ttl_seconds=500))
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
-    await rig.rt.sessions.write(SCOPE, REF, appending("b"))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("b"))
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
-    await rig.rt.sessions.set_data(SCOPE, REF, {"a": 1}, None)
+    await rig.rt[SessionStore].set_data(SCOPE, REF, {"a": 1}, None)
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
-    await rig.rt.sessions.write(SCOPE, REF, putting("a"))
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a"))
     assert await ttls(rig) == [-1, -1, -1, -1]
 
 
 @pytest.mark.parametrize("texts_", [(), ("a",)])
 async def test_a_ttl_of_zero_ends_a_session_at_once(rig: Rig, texts_: tuple[str, ...]) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, putting(*texts_, ttl_seconds=0))
-    assert await rig.rt.sessions.get(SCOPE, REF) is None
-    assert (await rig.rt.sessions.list(SCOPE, None, None, 0, 10))[0] == 0
+    await rig.rt[SessionStore].write(SCOPE, REF, putting(*texts_, ttl_seconds=0))
+    assert await rig.rt[SessionStore].get(SCOPE, REF) is None
+    assert (await rig.rt[SessionStore].list(SCOPE, None, None, 0, 10))[0] == 0
 
 
 async def test_a_deleted_session_leaves_no_key(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, putting("a", data={"a": 1}, extract_after_ms=5, extract_within_ms=50))
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a", data={"a": 1}, extract_after_ms=5, extract_within_ms=50))
     await rig.claim(DueKind.SESSION)
-    assert await rig.rt.sessions.delete(SCOPE, REF)
-    assert not await rig.rt.sessions.delete(SCOPE, REF)
+    assert await rig.rt[SessionStore].delete(SCOPE, REF)
+    assert not await rig.rt[SessionStore].delete(SCOPE, REF)
     assert await rig.raw_keys() <= {"wake", "cfg"}
 
 
 async def test_a_session_made_anew_starts_anew(rig: Rig) -> None:
-    first = await rig.rt.sessions.write(SCOPE, REF, putting("a", data={"a": 1}, context="c", ttl_seconds=100))
-    await rig.rt.sessions.delete(SCOPE, REF)
-    second = await rig.rt.sessions.write(SCOPE, REF, appending("a"))
+    first = await rig.rt[SessionStore].write(SCOPE, REF, putting("a", data={"a": 1}, context="c", ttl_seconds=100))
+    await rig.rt[SessionStore].delete(SCOPE, REF)
+    second = await rig.rt[SessionStore].write(SCOPE, REF, appending("a"))
     assert second.epoch != first.epoch
     assert (second.version, second.added) == (1, 1)
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
     assert (state.data, state.context, state.ttl_seconds) == (None, None, None)
     assert await ttls(rig) == [-1, -1, -1, -1]
@@ -275,31 +275,31 @@ async def expire(rig: Rig) -> None:
 
 
 async def test_numbers_go_on_after_an_expiry_with_waiting_messages(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, appending("a", "b"))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b"))
     await expire(rig)
-    await rig.rt.sessions.write(SCOPE, REF, appending("c"))
-    journal = await rig.rt.sessions.journal(rig.sid(REF), "jp", 10)
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("c"))
+    journal = await rig.rt[SessionStore].journal(rig.sid(REF), "jp", 10)
     assert journal is not None
     assert [(stored.seq, stored.message.content) for stored in journal.waiting] == [(1, "a"), (2, "b"), (3, "c")]
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
     assert [stored.seq for stored in state.messages] == [3]
     assert journal.epoch == state.epoch
 
 
 async def test_the_summary_drops_exactly_its_messages(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, putting(*"abcde", ttl_seconds=500))
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].write(SCOPE, REF, putting(*"abcde", ttl_seconds=500))
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
-    await rig.rt.sessions.write(SCOPE, REF, appending("f"))
-    assert await rig.rt.sessions.apply_summary(rig.sid(REF), state.fence, 3, "a to c", 4)
-    after = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("f"))
+    assert await rig.rt[SessionStore].apply_summary(rig.sid(REF), state.fence, 3, "a to c", 4)
+    after = await rig.rt[SessionStore].get(SCOPE, REF)
     assert after is not None
     assert ([stored.message.content for stored in after.messages], after.context, after.context_tokens) == (["d", "e", "f"], "a to c", 4)
     assert after.message_tokens == sum(stored.tokens for stored in after.messages)
-    assert not await rig.rt.sessions.apply_summary(rig.sid(REF), state.fence, 3, "again", 4)
+    assert not await rig.rt[SessionStore].apply_summary(rig.sid(REF), state.fence, 3, "again", 4)
     assert all(400 < ttl <= 500 for ttl in await ttls(rig))
-    late = await rig.rt.sessions.write(SCOPE, REF, appending("a", "b", "g"))
+    late = await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b", "g"))
     assert late.added == 1, "a late repeat of a summarized message is not a new one"
 
 
@@ -318,24 +318,24 @@ async def test_the_summary_drops_exactly_its_messages(rig: Rig) -> None:
     ids=["longer", "same", "other first", "first gone", "last gone", "other context", "empty", "append"],
 )
 async def test_a_summary_is_refused_when_what_it_tells_changed(rig: Rig, change: SessionWrite, still: bool) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, putting("a", "b", "c"))
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].write(SCOPE, REF, putting("a", "b", "c"))
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
-    await rig.rt.sessions.write(SCOPE, REF, change)
+    await rig.rt[SessionStore].write(SCOPE, REF, change)
     before = await texts(rig)
-    assert await rig.rt.sessions.apply_summary(rig.sid(REF), state.fence, 2, "sum", 1) is still
+    assert await rig.rt[SessionStore].apply_summary(rig.sid(REF), state.fence, 2, "sum", 1) is still
     assert await texts(rig) == (before[2:] if still else before)
 
 
 async def test_a_summary_for_a_former_life_is_refused(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, appending("a", "b"))
-    state = await rig.rt.sessions.get(SCOPE, REF)
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b"))
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
     assert state is not None
-    await rig.rt.sessions.delete(SCOPE, REF)
-    assert not await rig.rt.sessions.apply_summary(rig.sid(REF), state.fence, 1, "sum", 1)
-    assert await rig.rt.sessions.get(SCOPE, REF) is None
-    await rig.rt.sessions.write(SCOPE, REF, appending("a", "b"))
-    assert not await rig.rt.sessions.apply_summary(rig.sid(REF), state.fence, 1, "sum", 1)
+    await rig.rt[SessionStore].delete(SCOPE, REF)
+    assert not await rig.rt[SessionStore].apply_summary(rig.sid(REF), state.fence, 1, "sum", 1)
+    assert await rig.rt[SessionStore].get(SCOPE, REF) is None
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("a", "b"))
+    assert not await rig.rt[SessionStore].apply_summary(rig.sid(REF), state.fence, 1, "sum", 1)
 
 
 async def test_ids_are_not_kept_for_ever(rig: Rig) -> None:
@@ -343,29 +343,29 @@ async def test_ids_are_not_kept_for_ever(rig: Rig) -> None:
     system = message("system prompt", "system")
     for turn in range(60):
         window = [system, *(message(f"m{number}") for number in range(turn * 100, turn * 100 + 150))]
-        await rig.rt.sessions.write(SCOPE, REF, SessionWrite("put", window))
+        await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("put", window))
     assert await rig.rt.client.zcard(rig.keys.session(rig.sid(REF)).ids) < 3000
-    again = await rig.rt.sessions.write(SCOPE, REF, SessionWrite("append", [system, message("m6049"), message("m5900")]))
+    again = await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [system, message("m6049"), message("m5900")]))
     assert again.added == 0
 
 
 async def test_listing_is_ordered_and_pages_do_not_overlap(rig: Rig) -> None:
     names = [f"s{number}" for number in range(25)]
     for name in names:
-        await rig.rt.sessions.write(SCOPE, SessionRef(name, "ns"), appending("a"))
-    await rig.rt.sessions.write(SCOPE, SessionRef("s3", "ns"), appending("b"))
+        await rig.rt[SessionStore].write(SCOPE, SessionRef(name, "ns"), appending("a"))
+    await rig.rt[SessionStore].write(SCOPE, SessionRef("s3", "ns"), appending("b"))
     seen: list[str] = []
     for offset in range(0, 30, 10):
-        total, page = await rig.rt.sessions.list(SCOPE, "ns", None, offset, 10)
+        total, page = await rig.rt[SessionStore].list(SCOPE, "ns", None, offset, 10)
         assert total == 25
         seen += [ref.session_id for ref in page]
     assert seen == names
 
 
 async def test_a_forgotten_script_is_loaded_again(rig: Rig) -> None:
-    await rig.rt.sessions.write(SCOPE, REF, appending("a"))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("a"))
     await rig.rt.client.script_flush()
-    await rig.rt.sessions.write(SCOPE, REF, appending("b"))
+    await rig.rt[SessionStore].write(SCOPE, REF, appending("b"))
     await rig.rt.client.script_flush()
     assert await rig.claim(DueKind.SESSION)
     assert await texts(rig) == ["a", "b"]
@@ -375,15 +375,15 @@ async def test_a_write_during_a_storm_of_deletes(rig: Rig) -> None:
     """Whatever the order, the session is either whole or not there, and its journal belongs to the life that is there."""
 
     async def write(number: int) -> None:
-        await rig.rt.sessions.write(SCOPE, REF, appending(f"m{number}"))
+        await rig.rt[SessionStore].write(SCOPE, REF, appending(f"m{number}"))
 
     async def delete() -> None:
         await asyncio.sleep(0)
-        await rig.rt.sessions.delete(SCOPE, REF)
+        await rig.rt[SessionStore].delete(SCOPE, REF)
 
     await gathered([*(write(number) for number in range(60)), *(delete() for _ in range(20))])
-    state = await rig.rt.sessions.get(SCOPE, REF)
-    journal = await rig.rt.sessions.journal(rig.sid(REF), "jp", 100)
+    state = await rig.rt[SessionStore].get(SCOPE, REF)
+    journal = await rig.rt[SessionStore].journal(rig.sid(REF), "jp", 100)
     if state is None:
         assert journal is None
         assert await rig.raw_keys() <= {"wake", "cfg"}
@@ -400,5 +400,5 @@ async def test_a_write_during_a_storm_of_deletes(rig: Rig) -> None:
 async def test_equal_ids_of_different_sessions_do_not_meet(rig: Rig) -> None:
     shared = str(ULID())
     for ref in (SessionRef("a"), SessionRef("b"), SessionRef("a", "n")):
-        written = await rig.rt.sessions.write(SCOPE, ref, SessionWrite("append", [message("same", shared)]))
+        written = await rig.rt[SessionStore].write(SCOPE, ref, SessionWrite("append", [message("same", shared)]))
         assert written.added == 1

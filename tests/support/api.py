@@ -13,12 +13,20 @@ from typing import Any, cast
 import uvicorn
 from fastapi import FastAPI
 
-from agent_memory.cli.connections import KEEP_ALIVE_SECONDS, bounded
+from agent_memory.core.work import DueKind
+from agent_memory.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.duplicates.service import CompactionService
+from agent_memory.memories.retention.service import ForgettingService
+from agent_memory.memories.search.pages import Page
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.recall.prompt import Prompt
+from agent_memory.recall.service import RecallService
 from agent_memory.runtime import Readiness, Runtime
-from agent_memory.services.pages import Page, Prompt
-from agent_memory.services.working import SessionAnswer
+from agent_memory.sessions.service import SessionAnswer, WorkingMemoryService
 from agent_memory.storage.outbox import Backlog
-from agent_memory.tasks import DueKind
+from agent_memory.views.service import ViewService
 from agent_memory_client.models import (
     AckResponse,
     AppendMessagesResponse,
@@ -52,7 +60,7 @@ async def serving(app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS) -> Asyn
     # The protocol is said explicitly: asyncio switches Nagle's algorithm off (40 ms per answer) only for sockets that name it.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    http = bounded(app.state.settings)
+    http = http_protocol(app.state.settings)
     config = uvicorn.Config(app, http=http, lifespan="on", log_level="warning", access_log=False, timeout_keep_alive=keep_alive)
     server = _Server(config)
     running = asyncio.create_task(server.serve(sockets=[listener]))
@@ -84,10 +92,13 @@ class Recorded:
         """Itself, as what the API takes it for."""
         return cast("Runtime", self)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _SERVICES:
-            return _Recorder(self, name)
-        raise AttributeError(name)
+    @property
+    def services(self) -> Recorded:
+        """Itself, as what the routes take it for."""
+        return self
+
+    def __getitem__(self, kind: type[Any]) -> Any:
+        return _Recorder(self, _SERVICES[kind])
 
     async def ready(self) -> Readiness:
         """What `Runtime.ready` answers."""
@@ -132,7 +143,16 @@ class _Recorder:
         return call
 
 
-_SERVICES = frozenset({"working", "longterm", "search", "recall", "outbox", "forgetting", "compaction", "views", "operations"})
+_SERVICES: dict[type[Any], str] = {
+    WorkingMemoryService: "working",
+    LongTermService: "longterm",
+    SearchService: "search",
+    RecallService: "recall",
+    ForgettingService: "forgetting",
+    CompactionService: "compaction",
+    ViewService: "views",
+    OperationService: "operations",
+}
 
 
 def session_answer(*, missing_timestamps: bool = False) -> SessionAnswer:
@@ -153,8 +173,8 @@ _ANSWERS: dict[str, Callable[[], Any]] = {
     "longterm.patch": lambda: MemoryRecord(id="m1", text="a fact"),
     "search.search": lambda: MemoryRecordResultsResponse(memories=[], total=0),
     "recall.prompt": lambda: MemoryPromptResponse(messages=[]),
-    "search.answer": lambda: Page([], 0, None, [], None),
-    "recall.answer": lambda: Prompt([], [], [], None),
+    "search.search_page": lambda: Page([], 0, None, [], None),
+    "recall.build_prompt": lambda: Prompt([], [], [], None),
     "outbox.backlog": lambda: {kind: Backlog(2, 1, 1.5) for kind in DueKind},
     "ready": lambda: Readiness(True, {"redis": "ok"}),
 }

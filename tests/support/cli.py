@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agent_memory.settings import variables
+from agent_memory.core.settings import variables
 from tests.support.warm import WarmProcess
 
 COMMAND = [sys.executable, "-m", "agent_memory.cli.app"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from redis.asyncio.connection import AbstractConnection
 
-from agent_memory.storage.wire import Command, LeanConnection, packed
 from tests.support.rig import Rig
 
 
@@ -29,14 +27,5 @@ def commands_under(prefix: str, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             sent.append(whole)
         await send(self, command, **more)
 
-    exchanged = LeanConnection.exchanged
-
-    async def noted_at_once(self: LeanConnection, commands: Sequence[Command]) -> list[Any]:
-        whole = b"".join(map(packed, commands))
-        if own in whole:
-            sent.append(whole)
-        return await exchanged(self, commands)
-
     monkeypatch.setattr(AbstractConnection, "send_packed_command", noted)
-    monkeypatch.setattr(LeanConnection, "exchanged", noted_at_once)
     return sent

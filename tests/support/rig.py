@@ -12,22 +12,24 @@ from unittest.mock import patch
 from ulid import ULID
 
 from agent_memory import runtime as runtime_module
-from agent_memory.errors import ModelUnavailable
-from agent_memory.llm.around import EmbedderAround
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.errors import ModelUnavailable
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.settings import Settings, load_settings
+from agent_memory.core.work import DueKind
 from agent_memory.llm.base import ChatModel, Embedder, Reranker, Vectors
-from agent_memory.llm.counting import TokenCounter
 from agent_memory.llm.providers import Models
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.llm.wrappers.base import EmbedderAround
+from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.scope import Scope, SessionRef
-from agent_memory.services.access import scope_of_work
-from agent_memory.settings import Settings, load_settings
+from agent_memory.sessions.service import WorkingMemoryService
 from agent_memory.storage.connection import connect
-from agent_memory.storage.keys import Keys
-from agent_memory.storage.lua import Claim, Claims
-from agent_memory.tasks import DueKind
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.scripts import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
-from agent_memory_worker.dispatch import TASK_OF
-from agent_memory_worker.index import index_memories
+from agent_memory_worker.indexing import index_memories
+from agent_memory_worker.relay import TASK_OF
 from agent_memory_worker.tasks import Tasks
 
 SCOPE: Scope = scope_of_work("default")
@@ -68,17 +70,23 @@ class Rig:
     async def append(self, session_id: str, *texts: str, role: str = "user", namespace: str | None = None, **more: Any) -> Any:
         """Appends messages whose ids are "<session>-<text>"."""
         messages = [MemoryMessage(role=role, content=text, id=f"{session_id}-{text}"[:100]) for text in texts]
-        return await self.rt.working.append(SCOPE, session_id, AppendMessagesRequest(messages=messages, namespace=namespace, **more))
+        return await self.rt[WorkingMemoryService].append(
+            SCOPE, session_id, AppendMessagesRequest(messages=messages, namespace=namespace, **more)
+        )
 
     async def contents(self, session_id: str, **scope: Any) -> list[str]:
         """What the messages of a session say, in order."""
-        return [message.content for message in (await self.rt.working.get(SCOPE, session_id, **scope)).session.messages]
+        return [message.content for message in (await self.rt[WorkingMemoryService].get(SCOPE, session_id, **scope)).session.messages]
 
     async def claim(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> list[Claim]:
         return (await self.claims(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)).claims
 
     async def claims(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> Claims:
         return await self.rt.outbox.claim(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)
+
+    async def begin(self, kind: DueKind, claims: Sequence[Claim], *, lease_seconds: float = 60, max_attempts: int = 8) -> list[Claim]:
+        members = [claim.member for claim in claims]
+        return await self.rt.outbox.begin(kind, members, lease_seconds=lease_seconds, max_attempts=max_attempts)
 
     async def work(self, *kinds: DueKind) -> None:
         """Does what is due now as a worker would, without docket and without waiting for what is due later."""
@@ -88,10 +96,11 @@ class Rig:
             for kind in kinds or (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY):
                 claims = await self.claim(kind)
                 some = some or bool(claims)
+                task = getattr(tasks, TASK_OF[kind].value)
                 if kind is DueKind.MEMORY and claims:
-                    await tasks.index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
+                    await task([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
                 for claim in claims if kind is not DueKind.MEMORY else ():
-                    await getattr(tasks, TASK_OF[kind].value)(claim.member, claim.lease, claim.attempt)
+                    await task(claim.member, claim.lease, claim.attempt)
             if not some:
                 return
         raise AssertionError("the work does not end")
@@ -99,22 +108,22 @@ class Rig:
     async def index(self) -> None:
         """Embeds every memory that is due; raises what the worker's task would record."""
         while claims := await self.claim(DueKind.MEMORY):
-            await index_memories(self.rt, claims)
+            await index_memories(self.rt, await self.begin(DueKind.MEMORY, claims))
 
     async def remember(self, *records: MemoryRecord) -> None:
         """Stores and indexes memories."""
-        await self.rt.memories.write(SCOPE, records)
+        await self.rt[MemoryStore].write(SCOPE, records)
         await self.index()
 
     async def stored(self) -> list[MemoryRecord]:
         """Every memory, by the keys alone."""
         mids = [key.decode().rsplit(":", 1)[-1] async for key in self.rt.client.scan_iter(match=self.keys.memory_prefix + "*", count=1000)]
-        return [record for record in await self.rt.memories.fetch(SCOPE, mids) if record is not None]
+        return [record for record in await self.rt[MemoryStore].fetch(SCOPE, mids) if record is not None]
 
     async def raw_keys(self) -> set[str]:
-        """The keys of this runtime without their common prefix; docket's own are left out, and vectors of queries, which come by and by."""
+        """The keys of this runtime without their common prefix; docket's own are left out."""
         found = [key.decode() async for key in self.rt.client.scan_iter(match=self.keys.root + "*", count=1000)]
-        return {key.removeprefix(self.keys.root) for key in found if not key.startswith(f"{self.keys.root}qv:")}
+        return {key.removeprefix(self.keys.root) for key in found}
 
     async def marks(self, kind: DueKind) -> dict[str, float]:
         """The marks of a kind and the times (ms) they are due."""

@@ -1,4 +1,8 @@
-"""The fixtures of the tests below the API; the conftest files of those folders take them over."""
+"""The fixtures of the tests below the API; the conftest files of those folders take them over.
+
+What is opened once a process (`local`, `counter`, `running_lookalike`) is a fixture of tests/conftest.py: a session fixture that several
+conftest files import is one fixture, and one model in memory, for each of them.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from agent_memory.core.settings import load_settings, variables
 from agent_memory.llm.base import Reranker
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.local import LocalEmbedder
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.settings import load_settings, variables
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig, Rig, open_rig
 
-__all__ = ["chat", "counter", "local", "lookalike", "make_chat", "make_rig", "no_settings_around", "rig", "running_lookalike"]
+__all__ = ["chat", "lookalike", "make_chat", "make_rig", "no_settings_around", "rig"]
 
 
 @pytest.fixture(autouse=True)
@@ -25,19 +29,6 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in variables():
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NEIGHBOURS_AFTER_SECONDS", "0")  # see tests/conftest.py
-
-
-@pytest.fixture(scope="session")
-async def counter() -> TokenCounter:
-    return await TokenCounter.open()
-
-
-@pytest.fixture(scope="session")
-async def local() -> AsyncGenerator[LocalEmbedder]:
-    """The real local model."""
-    embedder = await LocalEmbedder.open(load_settings())
-    yield embedder
-    await embedder.close()
 
 
 @pytest.fixture
@@ -55,13 +46,6 @@ async def rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
     """A runtime without a language model."""
     async with make_rig() as one:
         yield one
-
-
-@pytest.fixture(scope="session")
-def running_lookalike() -> Generator[Lookalike]:
-    server = Lookalike().start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

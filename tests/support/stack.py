@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from agent_memory.api.app import create_app
+from agent_memory.core.settings import Settings
+from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.settings import Settings
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving
 

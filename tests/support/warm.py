@@ -11,7 +11,7 @@ from multiprocessing import reduction
 from pathlib import Path
 from typing import Any
 
-_IMPORTED = ["agent_memory.cli.run", "agent_memory.cli.doctor", "agent_memory.cli.evaluate", "agent_memory_worker.main"]
+_IMPORTED = ["agent_memory.cli.run", "agent_memory.cli.commands.doctor", "agent_memory.cli.commands.evaluate", "agent_memory_worker.main"]
 
 
 class _Fd:

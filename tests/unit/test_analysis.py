@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.analysis import carries_information, fold, query_terms, terms, without, words
-from agent_memory.storage.filters import having
+from agent_memory.storage.search.syntax import having
+from agent_memory.text.terms import carries_information, fold, query_terms, terms, without, words
 
 ANY_TEXT = st.text(max_size=200)
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent_memory.blocklist import Blocklist
+from agent_memory.text.blocked_phrases import Blocklist
 
 PHRASES = Blocklist(["salary", "off the record", "薪水", "x-ray", "who is it", "🤫", ".*"])
 

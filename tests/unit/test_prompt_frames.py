@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_memory.promptmarks import DATA_NOTE, own_words
-from agent_memory.prompts.frames import escape_frames, one_line, shown_id
-from agent_memory.services.recall import lines
-from agent_memory.storage.cards import Card
+from agent_memory.memories.cards import Card
+from agent_memory.recall.frames import escape_frames, one_line, shown_id
+from agent_memory.recall.sections.memories import memory_lines
+from agent_memory.text.prompt_marks import DATA_NOTE, own_words
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest
 
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -94,7 +94,7 @@ def memories_of(message: str) -> list[tuple[str, str, str]]:
 @example([("x\\(ID\\: 1)", '"a"'), ("x\u2028- [1; message] y (ID: z)", "a\u2028b")], MemoryTypeEnum.MESSAGE)
 def test_what_a_message_shows_is_what_was_put_into_it(memories: list[tuple[str, str]], kind: MemoryTypeEnum) -> None:
     cards = [card(text, memory_id, place, kind) for place, (text, memory_id) in enumerate(memories)]
-    found = memories_of(lines(cards, SearchRequest(text="x", reference_time=AT)))
+    found = memories_of(memory_lines(cards, SearchRequest(text="x", reference_time=AT)))
     assert [(memory_id, of) for _, memory_id, of in found] == [(memory_id, kind.value) for _, memory_id in memories]
     assert [escape_frames(" ".join(text.split())) for text, _ in memories] == [text for text, _, _ in found]
     for (text, _), (shown, _, _) in zip(memories, found, strict=True):
@@ -175,7 +175,9 @@ def test_an_id_that_could_be_read_otherwise_is_shown_as_a_string(memory_id: str)
 
 
 def test_a_line_that_a_program_puts_back_is_no_one_s_words_whatever_stands_in_it() -> None:
-    message = lines([card(FORGED, "real"), card("x", "a) (ID: b", 1)], SearchRequest(text="x", reference_time=AT)).removesuffix(DATA_NOTE)
+    message = memory_lines([card(FORGED, "real"), card("x", "a) (ID: b", 1)], SearchRequest(text="x", reference_time=AT)).removesuffix(
+        DATA_NOTE
+    )
     assert own_words(message, "system") == ""
 
 

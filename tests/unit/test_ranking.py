@@ -6,19 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.services.ranking import (
-    Parts,
-    PartsOf,
-    RecencyWeights,
-    Scored,
-    fuse,
-    novelties,
-    recency,
-    recency_score,
-    relevant,
-    saturated,
-    timed,
-)
+from agent_memory.memories.search.ranking import Parts, PartsOf, Scored, fuse, relevant, saturated, timed
+from agent_memory.memories.search.recency import RecencyWeights, novelties, recency, recency_score
 
 
 def names(fused: list[Scored]) -> list[str]:

@@ -12,13 +12,14 @@ import pytest
 from pydantic import BaseModel
 
 import agent_memory.mcp.tools  # noqa: F401 - its models are among those that are stored
-from agent_memory.provenance import TRUST, source_of
-from agent_memory.sameness import kin, kin_name
-from agent_memory.scope import Scope
-from agent_memory.storage.cards import Card
-from agent_memory.storage.codec import decode_entry, decode_memory, decode_own, encode_own
-from agent_memory.storage.keys import Keys, digest, new_mid
-from agent_memory.storage.records import memory_digest, memory_fields
+from agent_memory.core.scope import Scope
+from agent_memory.memories.cards import Card
+from agent_memory.memories.codec import decode_memory
+from agent_memory.memories.records import memory_digest, memory_fields
+from agent_memory.memories.trust import TRUST, source_of
+from agent_memory.sessions.codec import decode_entry, decode_own, encode_own
+from agent_memory.storage.keyspace import Keys, digest, new_mid
+from agent_memory.text.normalization import kin, kin_name
 from agent_memory_client.models import ANSWER, Evidence, ExtractedMemoryRecord, MemoryRecord, MemoryTypeEnum
 
 _AT = datetime(2026, 5, 1, 12, 30, 0, 250_000, tzinfo=UTC)

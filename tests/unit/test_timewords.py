@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory import timewords
-from agent_memory.timewords import ago, beside, named_time, zone_of
+from agent_memory.text import time_expressions
+from agent_memory.text.time_expressions import ago, beside, named_time, zone_of
 
 # A Thursday, half an hour before midnight in UTC.
 NOW = datetime(2023, 6, 15, 23, 30, tzinfo=UTC)
@@ -159,5 +159,5 @@ def test_what_no_hint_is_in_names_no_time(monkeypatch: pytest.MonkeyPatch) -> No
     moment = datetime(2026, 3, 4, tzinfo=UTC)
     found = [named_time(text, moment) for text in texts]
     assert 500 < sum(span is not None for span in found) < 2500
-    monkeypatch.setattr(timewords, "_HINTS", Every())
+    monkeypatch.setattr(time_expressions, "_HINTS", Every())
     assert found == [named_time(text, moment) for text in texts]

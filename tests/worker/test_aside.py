@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.errors import NotFound
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.scope import SessionRef
-from agent_memory.storage.erasure import Erasure
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import NotFound
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, OperationKind, OperationState, UpdateWorkingMemory
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
@@ -20,7 +23,7 @@ OFF = {"EXTRACTION_DEBOUNCE_SECONDS": "0"}
 
 async def says(rig: Rig, text: str) -> None:
     body = AppendMessagesRequest(messages=[MemoryMessage(role="user", content=text, id=text)], namespace="n", user_id="ann")
-    await rig.rt.working.append(SCOPE, "s", body)
+    await rig.rt[WorkingMemoryService].append(SCOPE, "s", body)
 
 
 async def facts(rig: Rig) -> list[str]:
@@ -36,7 +39,7 @@ async def given_up(rig: Rig, lookalike: Lookalike) -> str:
         await rig.make_due(X)
         await rig.work(X)
     lookalike.set_fault(None)
-    listed = await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+    listed = await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
     (dead,) = listed.operations
     assert (dead.session_id, dead.user_id, dead.namespace) == ("s", "ann", "n")
     assert dead.reason is not None
@@ -62,20 +65,20 @@ async def test_later_messages_are_extracted_and_a_replay_does_the_batch_alone_on
         await says(rig, "Ben lives in Rome")
         await rig.work()
         assert await facts(rig) == ["User said: Ben lives in Rome", "User said: Greetings from the harbour of Bergen"]
-        await rig.rt.operations.replay(SCOPE, operation)
+        await rig.rt[OperationService].replay(SCOPE, operation)
         await rig.work()
         assert "User said: Anna lives in Oslo" in await facts(rig)
         assert len(await facts(rig)) == 3
-        await rig.rt.working.delete(SCOPE, "s", namespace="n", user_id="ann")
+        await rig.rt[WorkingMemoryService].delete(SCOPE, "s", namespace="n", user_id="ann")
         assert await left(rig) == []
         with pytest.raises(NotFound):
-            await rig.rt.operations.replay(SCOPE, operation)
+            await rig.rt[OperationService].replay(SCOPE, operation)
 
 
 async def test_a_batch_may_be_dropped(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         operation = await given_up(rig, lookalike)
-        await rig.rt.operations.drop(SCOPE, operation)
+        await rig.rt[OperationService].drop(SCOPE, operation)
         await says(rig, "Ben lives in Rome")
         await rig.work()
         assert await facts(rig) == ["User said: Ben lives in Rome"]
@@ -85,14 +88,14 @@ async def test_a_batch_may_be_dropped(make_rig: MakeRig, chat: OpenAIChat, looka
 async def test_a_batch_that_fails_again_stays_a_dead_letter(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         operation = await given_up(rig, lookalike)
-        await rig.rt.operations.replay(SCOPE, operation)
+        await rig.rt[OperationService].replay(SCOPE, operation)
         lookalike.set_fault("garbage")
         for _ in range(10):
             await rig.make_due(X)
             await rig.work(X)
-        assert (await rig.rt.operations.get(SCOPE, operation)).state is OperationState.DEAD
+        assert (await rig.rt[OperationService].get(SCOPE, operation)).state is OperationState.DEAD
         lookalike.set_fault(None)
-        await rig.rt.operations.replay(SCOPE, operation)
+        await rig.rt[OperationService].replay(SCOPE, operation)
         await rig.work()
         assert await facts(rig) == ["User said: Anna lives in Oslo"]
 
@@ -103,12 +106,12 @@ async def test_a_batch_goes_with_its_session_and_its_user(make_rig: MakeRig, cha
     async with make_rig(chat, **OFF) as rig:
         await given_up(rig, lookalike)
         if how == "session":
-            await rig.rt.working.delete(SCOPE, "s", namespace="n", user_id="ann")
+            await rig.rt[WorkingMemoryService].delete(SCOPE, "s", namespace="n", user_id="ann")
             await rig.work()
         else:
             k = rig.keys.session(rig.sid(REF))
             await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
-            await rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, "n", "ann", "s" if how == "memories" else None))
+            await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, "n", "ann", "s" if how == "memories" else None))
             await rig.work(DueKind.DELETION)
             assert await rig.stored() == []
         assert await left(rig) == []
@@ -118,10 +121,10 @@ async def test_erasing_a_user_reaches_what_waits_of_sessions_that_came_to_their_
     async with make_rig() as rig:
         for session, user, namespace in (("s", "ann", "n"), ("t", "ann", "o"), ("u", "ben", "n")):
             body = {"messages": [{"role": "user", "content": f"{session} figs"}], "user_id": user, "namespace": namespace}
-            await rig.rt.working.put(SCOPE, session, UpdateWorkingMemory.model_validate(body))
+            await rig.rt[WorkingMemoryService].put(SCOPE, session, UpdateWorkingMemory.model_validate(body))
             k = rig.keys.session(rig.sid(SessionRef(session, namespace, user)))
             await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
-        await rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, "n", "ann", None))
+        await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, "n", "ann", None))
         await rig.work(DueKind.DELETION)
         await rig.work()
         assert sorted(one.text for one in await rig.stored()) == ["t figs", "u figs"]
@@ -137,18 +140,18 @@ async def test_setting_aside_and_settling_twice_has_the_effect_of_once(
         await says(rig, "Anna lives in Oslo")
         await rig.work(DueKind.SESSION)
         sid = rig.sid(REF)
-        journal = await rig.rt.sessions.journal(sid, "je", 10)
+        journal = await rig.rt[SessionStore].journal(sid, "je", 10)
         assert journal is not None
         if not live:
             k = rig.keys.session(sid)
             await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
-        assert [await rig.rt.sessions.set_aside(sid, journal, 1) for _ in range(3)] == [True, False, False]
+        assert [await rig.rt[SessionStore].set_aside(sid, journal, 1) for _ in range(3)] == [True, False, False]
         await rig.work()
         assert (await rig.rt.outbox.backlog())[X].dead == 1
-        await rig.rt.operations.replay(SCOPE, f"extraction-{sid}.0")
+        await rig.rt[OperationService].replay(SCOPE, f"extraction-{sid}.0")
         await rig.work()
         assert await facts(rig) == ["User said: Anna lives in Oslo"]
         for _ in range(2):
-            await rig.rt.sessions.settle(sid, SCOPE.tenant, "ann", batch=f"{sid}.0")
+            await rig.rt[SessionStore].settle(sid, SCOPE.tenant, "ann", batch=f"{sid}.0")
         assert bool([key for key in await left(rig) if key.startswith("j:")]) is live
         assert not [key for key in await left(rig) if not key.startswith("j:")]

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.scope import SessionRef
-from agent_memory.services.longterm import fact_memory_id
-from agent_memory.storage.survey import Found, Selection
-from agent_memory.tasks import DueKind
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.duplicates.repeats import comparable, made_here, normal_text, plan
+from agent_memory.memories.duplicates.store import MergeStore
+from agent_memory.memories.service import fact_memory_id
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import Found, Selection, Survey
 from agent_memory_client.models import MemoryRecord
-from agent_memory_worker.compact import compact, compact_changed
-from agent_memory_worker.duplicates import comparable, made_here, normal_text, plan
+from agent_memory_worker.duplicates import compact, compact_changed
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
@@ -57,7 +59,7 @@ async def test_three_groups_of_four_copies_lose_nine(rig: Rig) -> None:
 
 async def test_more_than_a_thousand_memories_are_compared(rig: Rig) -> None:
     records = [record(f"Fact number {n % 700} of Ada", f"m{n}", created_at=WHEN + timedelta(seconds=n)) for n in range(1400)]
-    await rig.rt.memories.write(SCOPE, records)
+    await rig.rt[MemoryStore].write(SCOPE, records)
     assert await compact(rig.rt, SCOPE, Selection()) == 700
     assert set(await everything(rig)) == {f"m{n}" for n in range(700)}, "the oldest of each stays"
 
@@ -73,7 +75,7 @@ async def test_evidence_tags_and_counts_are_united(rig: Rig) -> None:
     assert (one.id, one.text, one.session_id, one.created_at) == (first.id, "Ada likes tea", "s1", first.created_at)
     assert (one.extracted_from, one.topics, one.entities) == (["m1", "m2"], ["tea", "drinks"], ["Ada"])
     assert (one.access_count, one.last_accessed, one.metadata) == (5, read, {"a": 1, "b": 3})
-    hits = await rig.rt.survey.newest(SCOPE, Selection(), 10)
+    hits = await rig.rt[Survey].newest(SCOPE, Selection(), 10)
     assert [hit.record.id for hit in hits[1]] == [first.id]
 
 
@@ -119,18 +121,18 @@ async def test_nothing_is_embedded_again(make_rig: MakeRig) -> None:
         rig.embedder.away = True
         assert await compact(rig.rt, SCOPE, Selection()) == 4
         assert await rig.marks(DueKind.MEMORY) == {}
-        vectors = await rig.rt.survey.vectors(
-            [one.mid for page in [(await rig.rt.survey.newest(SCOPE, Selection(), 9))[1]] for one in page]
+        vectors = await rig.rt[Survey].vectors(
+            [one.mid for page in [(await rig.rt[Survey].newest(SCOPE, Selection(), 9))[1]] for one in page]
         )
         assert len(vectors) == 2, "what stays keeps its vector, what goes loses it"
 
 
 async def test_a_memory_that_changes_meanwhile_is_left_alone(rig: Rig) -> None:
     await rig.remember(record("Ada likes tea", "a", created_at=WHEN), record("Ada likes tea", "b"))
-    _, both = await rig.rt.survey.newest(SCOPE, Selection(), 10)
+    _, both = await rig.rt[Survey].newest(SCOPE, Selection(), 10)
     (merge,) = plan(both)
-    await rig.rt.memories.write(SCOPE, [record("Ada likes tea", "b", pinned=True)])
-    assert not await rig.rt.merges.merge(SCOPE, merge.stays, merge.merged, merge.repeats)
+    await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes tea", "b", pinned=True)])
+    assert not await rig.rt[MergeStore].merge(SCOPE, merge.stays, merge.merged, merge.repeats)
     assert set(await everything(rig)) == {"a", "b"}
 
 
@@ -138,20 +140,20 @@ async def test_what_went_does_not_come_back_with_the_next_extraction(rig: Rig) -
     second = fact("Ada likes tea", "s2", day=1)
     await rig.remember(fact("Ada likes tea"), second)
     await compact(rig.rt, SCOPE, Selection())
-    assert await rig.rt.memories.write(SCOPE, [second], late=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [second], late=True) == ["buried"]
 
 
 async def test_the_periodic_pass_looks_at_changes_only(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.remember(*(record(f"Fact {n} of Ada", f"m{n}") for n in range(20)), record("Ada likes tea", "old"))
     assert await compact_changed(rig.rt) == 0
     looked: list[str] = []
-    load = rig.rt.survey.load
+    load = rig.rt[Survey].load
 
     async def watched(scope: Any, mids: Any) -> Any:
         looked.extend(mids)
         return await load(scope, mids)
 
-    monkeypatch.setattr(type(rig.rt.survey), "load", lambda _, scope, mids: watched(scope, mids))
+    monkeypatch.setattr(type(rig.rt[Survey]), "load", lambda _, scope, mids: watched(scope, mids))
     assert await compact_changed(rig.rt) == 0
     assert looked == []
     await rig.remember(record("Ada likes tea", "new"))

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import ContextExceeded
+from agent_memory.core.errors import ContextExceeded
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.base import ChatMessage
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.tasks import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.sessions.service import WorkingMemoryService
 from agent_memory_client.models import (
     AppendMessagesRequest,
     MemoryMessage,
@@ -24,6 +26,8 @@ from agent_memory_client.models import (
 from tests.support.lookalike import Lookalike
 from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
 from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+pytestmark = pytest.mark.slow
 
 X = DueKind.EXTRACTION
 OFF = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_SECONDS": "0"}
@@ -38,7 +42,7 @@ async def facts(rig: Rig) -> list[str]:
 async def aside(rig: Rig) -> list[OperationRecord]:
     """The batches that extraction gave up."""
     kind = OperationKind.EXTRACTION
-    return (await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
+    return (await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
 
 
 def sent_twice(lookalike: Lookalike) -> list[dict[str, Any]]:
@@ -152,7 +156,7 @@ async def test_a_message_that_is_too_long_by_itself_is_shown_by_its_beginning_an
     long = "Anna lives in Oslo. " + "The weather was fine and we walked along the harbour. " * 2000 + "Ben lives in Rome."
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", SAID[0])
-        await rig.rt.working.append(SCOPE, "s", _message(long))
+        await rig.rt[WorkingMemoryService].append(SCOPE, "s", _message(long))
         await rig.append("s", SAID[1])
         await rig.work()
         found = await facts(rig)
@@ -178,7 +182,7 @@ async def test_a_model_without_room_for_the_instructions_is_not_asked_for_ever(
         calls = lookalike.calls["chat"]
         assert calls <= 8
         dead = (
-            await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+            await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
         ).operations
         assert dead
         assert all(one.reason is not None and "ContextExceeded" in one.reason for one in dead)
@@ -192,7 +196,7 @@ async def test_a_model_without_room_for_the_instructions_is_not_asked_for_ever(
         await rig.work()
         assert "User said: Anna lives in Oslo" in await facts(rig)
         for one in dead:
-            await rig.rt.operations.replay(SCOPE, one.id)
+            await rig.rt[OperationService].replay(SCOPE, one.id)
         await rig.work()
         assert len(await facts(rig)) == len(SAID) + 1
 
@@ -203,15 +207,15 @@ async def test_a_batch_that_is_replayed_in_vain_costs_no_call(make_rig: MakeRig,
         await rig.append("s", *SAID[:5], namespace="n")
         await rig.work()
         (dead,) = (
-            await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+            await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
         ).operations
         calls = lookalike.calls["chat"]
-        await rig.rt.operations.replay(SCOPE, dead.id)
+        await rig.rt[OperationService].replay(SCOPE, dead.id)
         for _ in range(10):
             await rig.make_due(X)
             await rig.work(X)
         assert lookalike.calls["chat"] == calls
-        assert (await rig.rt.operations.get(SCOPE, dead.id)).state is OperationState.DEAD
+        assert (await rig.rt[OperationService].get(SCOPE, dead.id)).state is OperationState.DEAD
 
 
 @pytest.mark.parametrize("wording", ["llama.cpp", "vllm", "groq"])
@@ -234,7 +238,7 @@ async def test_a_summary_that_has_no_room_is_made_of_sentences_at_once(make_rig:
         await rig.append("s", *SAID, context_window_max=1000)
         await rig.work(DueKind.SESSION)
         assert len(await rig.contents("s")) < len(SAID)
-        context = (await rig.rt.working.get(SCOPE, "s")).session.context
+        context = (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.context
         assert context
         assert "violins" in context
         assert lookalike.calls["chat"] <= 4
@@ -248,7 +252,7 @@ async def test_the_summary_of_a_thread_takes_in_every_message(
     async with make_rig(chat, **OFF) as rig:
         strategy = MemoryStrategyConfig(strategy="summary", config={"max_summary_length": 400})
         messages = [MemoryMessage(role="user", content=text) for text in SAID]
-        await rig.rt.working.put(SCOPE, "s", UpdateWorkingMemory(messages=messages, long_term_memory_strategy=strategy))
+        await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(messages=messages, long_term_memory_strategy=strategy))
         await rig.work()
         shown = "\n".join(json.dumps(body) for body in lookalike.bodies("chat") if body not in lookalike.context.refused)
         assert [text for text in SAID if text not in shown] == []

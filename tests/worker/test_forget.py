@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.services import forgetting
-from agent_memory.services.access import scope_of_work
-from agent_memory.tasks import DueKind
-from agent_memory_worker import forget
+from agent_memory.access.principals import scope_of_work
+from agent_memory.memories.retention import service
+from agent_memory.memories.store import MemoryStore
+from agent_memory_worker import retention
+from agent_memory_worker.schedule import run_job
 from tests.support.rig import SCOPE, MakeRig, record
 
 
@@ -20,26 +21,24 @@ def days_ago(days: float) -> datetime:
 async def test_the_settings_policy_is_applied_to_everyone(make_rig: MakeRig) -> None:
     async with make_rig(FORGETTING_ENABLED=True, FORGETTING_MAX_AGE_DAYS=30) as rig:
         for scope in (SCOPE, scope_of_work("another tenant")):
-            await rig.rt.memories.write(
+            await rig.rt[MemoryStore].write(
                 scope, [record("old", created_at=days_ago(40)), record("kept", created_at=days_ago(40), pinned=True)]
             )
-        await rig.rt.timetable.ensure({"forget": 60})
-        await rig.make_due(DueKind.PERIODIC)
-        await rig.work(DueKind.PERIODIC)
+        assert await run_job(rig.rt, "forget", 60) == 60
         for scope in (SCOPE, scope_of_work("another tenant")):
-            assert [one and one.id for one in await rig.rt.memories.get(scope, ["old", "kept"])] == [None, "kept"]
+            assert [one and one.id for one in await rig.rt[MemoryStore].get(scope, ["old", "kept"])] == [None, "kept"]
 
 
 async def test_more_goes_than_one_call_may_delete(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forget, "MAX_DELETIONS", 100)
-    monkeypatch.setattr(forgetting, "MAX_DELETIONS", 100)
+    monkeypatch.setattr(retention, "MAX_DELETIONS", 100)
+    monkeypatch.setattr(service, "MAX_DELETIONS", 100)
     async with make_rig(FORGETTING_ENABLED=True, FORGETTING_BUDGET_KEEP_TOP_N=10) as rig:
-        await rig.rt.memories.write(SCOPE, [record(f"m{n}", created_at=days_ago(n), last_accessed=days_ago(n)) for n in range(330)])
-        assert await forget.forget_by_settings(rig.rt) == 320
+        await rig.rt[MemoryStore].write(SCOPE, [record(f"m{n}", created_at=days_ago(n), last_accessed=days_ago(n)) for n in range(330)])
+        assert await retention.forget_by_settings(rig.rt) == 320
         assert {one.id for one in await rig.stored()} == {f"m{n}" for n in range(10)}
 
 
 async def test_nothing_is_forgotten_by_default(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
-        await rig.rt.memories.write(SCOPE, [record("old", created_at=days_ago(4000))])
-        assert await forget.forget_by_settings(rig.rt) == 0
+        await rig.rt[MemoryStore].write(SCOPE, [record("old", created_at=days_ago(4000))])
+        assert await retention.forget_by_settings(rig.rt) == 0

@@ -12,9 +12,10 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from agent_memory.tasks import TaskName
+from agent_memory.core.work import TaskName
+from agent_memory.storage.dead_messages import CarrierGuard
 from agent_memory_worker.main import run_worker
-from agent_memory_worker.plain import loads
+from agent_memory_worker.plain_serializer import loads
 from tests.support.rig import MakeRig
 from tests.support.waiting import wait_until
 
@@ -78,7 +79,7 @@ async def test_a_worker_sets_such_messages_aside_and_goes_on(make_rig: MakeRig, 
 
         # What was read together with them may be set aside, too: its mark brings it back.
         async def over() -> bool:
-            return await rig.rt.carriers.dead() >= 2 and len(await rig.stored()) == 1
+            return await rig.rt[CarrierGuard].dead() >= 2 and len(await rig.stored()) == 1
 
         try:
             await wait_until(over, "both messages to be set aside and the session to be promoted", 60)

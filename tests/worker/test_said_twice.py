@@ -5,9 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory.services.access import scope_of_work
-from agent_memory.storage.erasure import Erasure
-from agent_memory.tasks import DueKind
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.transfer.export import ExportService
+from agent_memory.transfer.imports import ImportService
 from agent_memory_client.models import (
     AppendMessagesRequest,
     CreateMemoryRecordRequest,
@@ -28,28 +35,28 @@ async def say(rig: Rig, session: str, *texts: str, on: int = 1, role: str = "use
     """Messages of a day of March, whose ids are "<session>-<place>"."""
     when = datetime(2024, 3, on, 12, tzinfo=UTC)
     messages = [MemoryMessage(role=role, content=text, id=f"{session}-{n}", created_at=when) for n, text in enumerate(texts)]
-    await rig.rt.working.append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id=user, **more))
+    await rig.rt[WorkingMemoryService].append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id=user, **more))
     await rig.work()
 
 
 async def state(rig: Rig, name: str, text: str = BOAT, user: str | None = "ada", **more: Any) -> None:
     record = ExtractedMemoryRecord(id=name, text=text, user_id=user, memory_type="semantic", **more)
-    await rig.rt.longterm.create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+    await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
     await rig.work()
 
 
 async def erase(rig: Rig, session: str) -> None:
-    await rig.rt.longterm.erase(SCOPE, Erasure(SCOPE.tenant, None, "ada", session))
+    await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, "ada", session))
     await rig.work(DueKind.DELETION, DueKind.MEMORY)
 
 
 async def boats(rig: Rig, **request: Any) -> list[MemoryRecord]:
-    found = await rig.rt.search.search(SCOPE, SearchRequest(text="boat Bergen", search_mode="keyword", **request))
+    found = await rig.rt[SearchService].search(SCOPE, SearchRequest(text="boat Bergen", search_mode="keyword", **request))
     return [one for one in found.memories if one.text == BOAT]
 
 
 async def sources(rig: Rig, name: str) -> list[tuple[str, str | None]]:
-    pieces = (await rig.rt.history.evidence(SCOPE, name)).evidence
+    pieces = (await rig.rt[HistoryService].evidence(SCOPE, name)).evidence
     return sorted((piece.session_id or "", piece.role) for piece in pieces)
 
 
@@ -63,7 +70,7 @@ async def test_said_in_two_sessions_it_is_one_memory_that_each_of_them_has(rig: 
     (one,) = await boats(rig)
     assert (one.session_id, one.created_at.day) == ("first", 1)
     assert await sources(rig, one.id) == [("first", "user"), ("second", "user")]
-    pieces = (await rig.rt.history.evidence(SCOPE, one.id)).evidence
+    pieces = (await rig.rt[HistoryService].evidence(SCOPE, one.id)).evidence
     assert [(m.content, m.id, m.created_at.day) for piece in pieces for m in piece.messages] == [
         (BOAT, "first-1", 1),
         (BOAT, "second-1", 2),
@@ -106,11 +113,11 @@ async def test_a_statement_takes_messages_of_its_words_over_with_what_was_said_a
     await state(rig, "stated", created_at=datetime(2024, 3, 5, tzinfo=UTC))
     (one,) = await boats(rig)
     assert (one.id, one.memory_type) == ("stated", "semantic")
-    assert (await rig.rt.longterm.get(SCOPE, turn.id)).text == BOAT, "the message's id stays valid"
+    assert (await rig.rt[LongTermService].get(SCOPE, turn.id)).text == BOAT, "the message's id stays valid"
     assert await sources(rig, "stated") == [("", None), ("chat", "user"), ("other", "user")]
     assert {"storm", "sail"} <= await terms(rig, one)
     assert [found.id for found in await boats(rig, session_id=SessionId(eq="chat"))] == ["stated"]
-    await rig.rt.longterm.patch(SCOPE, "stated", EditMemoryRecordRequest(metadata={"seen": True}))
+    await rig.rt[LongTermService].patch(SCOPE, "stated", EditMemoryRecordRequest(metadata={"seen": True}))
     await rig.index()
     (one,) = await boats(rig, session_id=SessionId(eq="other"))
     assert {"storm", "sail"} <= await terms(rig, one)
@@ -120,7 +127,7 @@ async def test_a_statement_takes_messages_of_its_words_over_with_what_was_said_a
     assert await sources(rig, "stated") == [("", None), ("other", "user")]
     await erase(rig, "other")
     assert await sources(rig, "stated") == [("", None)]
-    await rig.rt.longterm.delete(SCOPE, ["stated"])
+    await rig.rt[LongTermService].delete(SCOPE, ["stated"])
     assert await rig.stored() == []
 
 
@@ -132,9 +139,9 @@ async def test_a_message_in_the_words_of_a_statement_is_its_evidence_and_goes_wi
     assert one.id == "stated"
     assert await sources(rig, "stated") == [("", None), ("chat", "user"), ("chat again", "assistant")], "and it is told who said it"
     assert "storm" in await terms(rig, one)
-    await rig.rt.longterm.delete(SCOPE, ["stated"])
+    await rig.rt[LongTermService].delete(SCOPE, ["stated"])
     messages = [MemoryMessage(role="user", content=BOAT, id="chat-1", created_at=datetime(2024, 3, 1, 12, tzinfo=UTC))]
-    await rig.rt.working.put(SCOPE, "chat", UpdateWorkingMemory(messages=messages, user_id="ada"))
+    await rig.rt[WorkingMemoryService].put(SCOPE, "chat", UpdateWorkingMemory(messages=messages, user_id="ada"))
     await rig.work()
     assert await boats(rig) == [], "what was deleted is not remembered again for a message that was known"
 
@@ -142,7 +149,7 @@ async def test_a_message_in_the_words_of_a_statement_is_its_evidence_and_goes_wi
 async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: Rig) -> None:
     """The other client's statement first: it is a statement still, and the message its evidence."""
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
-    await rig.rt.working.put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
+    await rig.rt[WorkingMemoryService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()
     await say(rig, "chat", BOAT)
     await state(rig, "stated")
@@ -160,11 +167,11 @@ async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: 
 
 async def test_what_was_said_stays_what_it_was_when_the_memory_is_corrected(rig: Rig) -> None:
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
-    await rig.rt.working.put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
+    await rig.rt[WorkingMemoryService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()
     await say(rig, "chat", BOAT.upper())
-    await rig.rt.longterm.patch(SCOPE, "held", EditMemoryRecordRequest(text="The boat lies in Oslo"))
-    pieces = (await rig.rt.history.evidence(SCOPE, "held")).evidence
+    await rig.rt[LongTermService].patch(SCOPE, "held", EditMemoryRecordRequest(text="The boat lies in Oslo"))
+    pieces = (await rig.rt[HistoryService].evidence(SCOPE, "held")).evidence
     assert [message.content for piece in pieces for message in piece.messages] == [BOAT.upper()]
     await erase(rig, "tools")
     assert [one.text for one in await rig.stored()] == [BOAT.upper()]
@@ -182,7 +189,7 @@ async def test_other_words_under_the_id_of_a_message_are_no_evidence_any_more(ri
     await say(rig, "second", BOAT)
     (one,) = await boats(rig)
     messages = [MemoryMessage(role="user", content="The boat lies in Oslo", id="second-0", created_at=datetime(2024, 3, 1, 12, tzinfo=UTC))]
-    await rig.rt.working.put(SCOPE, "second", UpdateWorkingMemory(messages=messages, user_id="ada"))
+    await rig.rt[WorkingMemoryService].put(SCOPE, "second", UpdateWorkingMemory(messages=messages, user_id="ada"))
     await rig.work()
     assert await sources(rig, one.id) == [("first", "user")]
     assert sorted(found.text for found in await rig.stored()) == [BOAT, "The boat lies in Oslo"]
@@ -195,10 +202,10 @@ async def test_nobody_shares_with_another(rig: Rig) -> None:
     await state(rig, "bob's", user="bob")
     await state(rig, "n's", namespace="n")
     record = ExtractedMemoryRecord(id="theirs", text=BOAT, user_id="ada")
-    await rig.rt.longterm.create(scope_of_work("others"), CreateMemoryRecordRequest(memories=[record]))
+    await rig.rt[LongTermService].create(scope_of_work("others"), CreateMemoryRecordRequest(memories=[record]))
     found = {(one.user_id, one.namespace, one.memory_type.value) for one in await rig.stored() if one.text == BOAT}
     assert found == {("ada", None, "message"), ("bob", None, "semantic"), ("ada", "n", "semantic")}
-    (theirs,) = await rig.rt.memories.get(scope_of_work("others"), ["theirs"])
+    (theirs,) = await rig.rt[MemoryStore].get(scope_of_work("others"), ["theirs"])
     assert theirs is not None
     assert theirs.text == BOAT
 
@@ -213,20 +220,20 @@ async def test_imports_settle_with_what_is_there_and_bring_their_evidence_along(
         there = scope_of_work(name)
         if before == "stated":
             record = ExtractedMemoryRecord(id="here", text=BOAT, user_id="ada", memory_type="semantic")
-            await rig.rt.longterm.create(there, CreateMemoryRecordRequest(memories=[record]))
+            await rig.rt[LongTermService].create(there, CreateMemoryRecordRequest(memories=[record]))
         elif before == "said":
             said = MemoryMessage(role="user", content=BOAT, id="here", created_at=datetime(2024, 3, 9, tzinfo=UTC))
-            await rig.rt.working.append(there, "other", AppendMessagesRequest(messages=[said], user_id="ada"))
+            await rig.rt[WorkingMemoryService].append(there, "other", AppendMessagesRequest(messages=[said], user_id="ada"))
             await rig.work()
         seen: list[Any] = []
         for _ in range(2):
-            report = await rig.rt.imports.run(there, None, "ada", lines)
+            report = await rig.rt[ImportService].run(there, None, "ada", lines)
             assert report.complete
             assert report.problems == []
             await rig.work()
-            listed = (await rig.rt.search.search(there, SearchRequest(text="boat Bergen", search_mode="keyword"))).memories
+            listed = (await rig.rt[SearchService].search(there, SearchRequest(text="boat Bergen", search_mode="keyword"))).memories
             (one,) = [found for found in listed if found.text == BOAT]
-            pieces = (await rig.rt.history.evidence(there, one.id)).evidence
+            pieces = (await rig.rt[HistoryService].evidence(there, one.id)).evidence
             seen.append((one.id, sorted((piece.session_id or "", *piece.message_ids) for piece in pieces)))
         assert seen[0] == seen[1], "a second time changes nothing"
         stated = [("",)] if name != "four" else []
@@ -235,5 +242,5 @@ async def test_imports_settle_with_what_is_there_and_bring_their_evidence_along(
 
 
 async def exported(rig: Rig) -> bytes:
-    _, lines = await rig.rt.exports.begin(SCOPE, None, "ada")
+    _, lines = await rig.rt[ExportService].begin(SCOPE, None, "ada")
     return b"".join([line async for line in lines])

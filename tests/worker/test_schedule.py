@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from docket import Docket
 
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.features import FEATURES
+from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime
-from agent_memory.settings import load_settings
-from agent_memory.tasks import DueKind
 from agent_memory_worker import schedule
 from agent_memory_worker.main import run_worker
-from agent_memory_worker.schedule import periods
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.schedule import periods, run_job
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 
-P = DueKind.PERIODIC
+
+@asynccontextmanager
+async def working(rig: Rig) -> AsyncGenerator[None]:
+    """A worker in this process."""
+    stop = asyncio.Event()
+    worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await worker
+
+
+async def scheduled(docket: Docket, number: int) -> dict[str, float]:
+    """The jobs and the times (s) of their next runs, once so many have one."""
+
+    async def times() -> dict[str, float]:
+        async with docket.redis() as redis:
+            found = {name.decode(): at for name, at in await redis.zrange(docket.queue_key, 0, -1, withscores=True)}
+        return found if len(found) == number else {}
+
+    return await wait_until(times, "the times of the jobs")
 
 
 @pytest.fixture
@@ -25,14 +50,15 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replaces every job by one that only says that it ran."""
     seen: list[str] = []
 
-    def job(name: str) -> Any:
+    def seeing(name: str) -> Any:
         async def run(_: Runtime) -> int:
             seen.append(name)
             return 0
 
         return run
 
-    monkeypatch.setattr(schedule, "_JOBS", {name: job(name) for name in ("compact", "forget", "usage", "views")})
+    jobs = {job.run: seeing(name) for feature in FEATURES for name, job in feature.schedule.items()}
+    monkeypatch.setattr(schedule, "imported", jobs.__getitem__)
     return seen
 
 
@@ -45,80 +71,77 @@ def test_which_jobs_run_and_how_often() -> None:
     assert periods(forgets)["forget"] == 300.0
 
 
-async def test_workers_that_start_do_not_put_a_job_off(rig: Rig) -> None:
-    await rig.rt.timetable.ensure({"compact": 600})
-    first = (await rig.marks(P))["compact"]
-    await rig.rt.timetable.ensure({"compact": 900, "views": 100})
-    marks = await rig.marks(P)
-    assert marks["compact"] == first
-    assert set(marks) == {"compact", "views"}
-    await rig.rt.timetable.ensure({"compact": 60})
-    assert (await rig.marks(P))["compact"] < first, "a shorter period counts at once"
+async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Rig, runs: list[str]) -> None:
+    async with working(rig), rig.rt.docket() as docket:
+        times = await scheduled(docket, 3)
+        seconds, _ = await rig.rt.client.time()
+        assert {name: round((at - seconds) / 10) for name, at in times.items()} == {"compact": 60, "usage": 90, "views": 360}
+        async with working(rig):
+            assert await scheduled(docket, 3) == times, "workers that start do not put a job off"
+    assert runs == []
 
 
-async def test_a_job_runs_once_and_is_marked_for_its_next_time(rig: Rig, runs: list[str]) -> None:
-    await rig.rt.timetable.ensure(periods(rig.settings))
-    await rig.work(P)
-    assert runs == [], "not due yet"
-    await rig.make_due(P)
-    await rig.work(P)
-    assert sorted(runs) == ["compact", "usage", "views"]
-    seconds, _ = await rig.rt.client.time()
-    marks = await rig.marks(P)
-    assert {name: round((at / 1000 - seconds) / 10) for name, at in marks.items()} == {"compact": 60, "usage": 90, "views": 360}
-    assert await rig.rt.client.exists(rig.keys.tries(P)) == 0
+async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: list[str]) -> None:
+    async with working(rig), working(rig), rig.rt.docket() as docket:
+        await scheduled(docket, 3)
+        await rig.rt.client.zadd(docket.queue_key, {"compact": 1})
 
+        async def again() -> bool:
+            return (await rig.rt.client.zscore(docket.queue_key, "compact") or 0) > 1
 
-async def test_of_two_workers_one_does_it(rig: Rig, runs: list[str]) -> None:
-    await rig.rt.timetable.ensure({"compact": 600})
-    await rig.make_due(P)
-    claims = [claim for _ in range(2) for claim in await rig.claim(P)]
-    await asyncio.gather(*(Tasks(rig.rt).run_periodic(c.member, c.lease, c.attempt) for c in claims * 2))
+        await wait_until(again, "its next time")
+        seconds, _ = await rig.rt.client.time()
+        assert round(((await scheduled(docket, 3))["compact"] - seconds) / 10) == 60
     assert runs == ["compact"]
 
 
-async def test_a_worker_that_dies_leaves_the_job_to_the_next(rig: Rig, runs: list[str]) -> None:
-    await rig.rt.timetable.ensure({"compact": 600})
-    await rig.make_due(P)
-    await rig.rt.outbox.begin(P, await rig.claim(P), lease_seconds=60)
-    assert await rig.claim(P) == []
-    await rig.make_due(P)
-    await rig.work(P)
-    assert runs == ["compact"]
-    assert set(await rig.marks(P)) == {"compact"}
+async def test_a_job_that_fails_has_its_next_try_soon_and_is_never_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = 0
 
-
-async def test_a_job_that_fails_has_its_next_try_and_is_never_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(_: Runtime) -> int:
+        nonlocal tries
+        tries += 1
         raise ValueError("a defect")
 
-    monkeypatch.setattr(schedule, "_JOBS", {"views": broken})
+    monkeypatch.setattr(schedule, "imported", lambda _: broken)
     for _ in range(20):
-        await rig.rt.timetable.ensure({"views": 3600})
-        await rig.make_due(P)
-        await rig.work(P)
-    seconds, _ = await rig.rt.client.time()
-    assert (await rig.marks(P))["views"] / 1000 - seconds < 301, "soon, not in an hour"
-    assert (await rig.rt.outbox.backlog())[P].dead == 0
+        assert await run_job(rig.rt, "views", 3600) == 300, "soon, not in an hour"
+        assert await run_job(rig.rt, "views", 60) == 60
+    assert tries == 40
 
 
-async def test_a_job_that_is_switched_off_is_not_marked_again(make_rig: MakeRig, runs: list[str]) -> None:
-    async with make_rig(COMPACTION_EVERY_MINUTES=0) as rig:
-        await rig.rt.timetable.ensure({"compact": 600})
-        await rig.make_due(P)
-        await rig.work(P)
-        assert (runs, await rig.marks(P)) == ([], {})
+async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docket delivers it again each time its worker dies."""
+    deaths = 0
+
+    async def deadly(_: Runtime) -> int:
+        nonlocal deaths
+        deaths += 1
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(schedule, "imported", lambda _: deadly)
+    for _ in range(8):
+        with pytest.raises(asyncio.CancelledError):
+            await run_job(rig.rt, "views", 3600)
+    assert await run_job(rig.rt, "views", 3600) == 3600
+    assert deaths == 8
+    with pytest.raises(asyncio.CancelledError):
+        await run_job(rig.rt, "views", 3600)
+    assert deaths == 9, "the next period is a new try"
 
 
-async def test_a_job_that_killed_its_workers_has_a_new_try_at_the_next_start(rig: Rig) -> None:
-    await rig.rt.client.zadd(rig.keys.dead(P), {"compact": 1})
-    await rig.rt.timetable.ensure({"compact": 600})
-    assert (await rig.rt.outbox.backlog())[P].dead == 0
+async def test_a_job_that_is_switched_off_is_not_run(make_rig: MakeRig, runs: list[str]) -> None:
+    async with make_rig(COMPACTION_EVERY_MINUTES=0) as rig, working(rig), rig.rt.docket() as docket:
+        assert set(await scheduled(docket, 2)) == {"usage", "views"}
+    assert runs == []
 
 
 async def test_what_recurs_is_no_work_that_waits(rig: Rig) -> None:
-    await rig.rt.timetable.ensure({"compact": 600})
-    assert "periodic" not in (await rig.rt.ready()).checks["work"]
+    async with working(rig), rig.rt.docket() as docket:
+        await scheduled(docket, 3)
+        work = (await rig.rt.ready()).checks["work"]
+        assert set(work) == set(DueKind)
+        assert {state["pending"] for state in work.values()} == {0}
 
 
 async def test_two_real_workers_share_the_periods(make_rig: MakeRig) -> None:
@@ -126,7 +149,7 @@ async def test_two_real_workers_share_the_periods(make_rig: MakeRig) -> None:
         stop = asyncio.Event()
         workers = [asyncio.create_task(run_worker(rig.rt, rig.settings, stop)) for _ in range(2)]
         try:
-            await rig.rt.memories.write(SCOPE, [record("Ada likes tea", f"m{n}") for n in range(4)])
+            await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes tea", f"m{n}") for n in range(4)])
 
             async def merged() -> bool:
                 return len(await rig.stored()) == 1

@@ -10,19 +10,21 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.errors import ContextExceeded
+from agent_memory.core.errors import ContextExceeded
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.base import ChatMessage
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.scope import SessionRef
-from agent_memory.settings import load_settings
-from agent_memory.tasks import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import OperationKind, OperationState
 from tests.support.rig import SCOPE, MakeRig
 from tests.support.small_model import small_model
 
 # On a machine that does other things as well a call of a second or two takes its time; a model that is away would be asked again.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 MODEL = "smollm2"
 # What a batch cannot be asked about steps aside after one try, so that any request that comes again is one too many.
 _SETTINGS: dict[str, Any] = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "WORKER_MAX_ATTEMPTS": "1"}
@@ -46,17 +48,17 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Every request that goes to the model's server, with the status of its answer."""
     seen: list[tuple[str, int]] = []
-    from agent_memory.llm.wire import PlainClient
+    from agent_memory.llm.openai.http11 import PlainTransport
 
-    send = PlainClient.send
+    send = PlainTransport.handle_async_request
 
-    async def watched(self: PlainClient, request: Any, **more: Any) -> Any:
-        answer = await send(self, request, **more)
+    async def watched(self: PlainTransport, request: Any) -> Any:
+        answer = await send(self, request)
         if request.method == "POST":
             seen.append((json.dumps(json.loads(request.content)["messages"]), answer.status_code))
         return answer
 
-    monkeypatch.setattr(PlainClient, "send", watched)
+    monkeypatch.setattr(PlainTransport, "handle_async_request", watched)
     return seen
 
 
@@ -78,10 +80,10 @@ async def test_a_session_comes_to_its_end(
         stored = await rig.stored()
         # Each is a memory, or the evidence of a fact in its very words: what a real model answers decides which.
         assert {one.text.strip() for one in stored} >= {text.strip() for text in said}
-        state = await rig.rt.sessions.get(SCOPE, SessionRef("s"))
+        state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s"))
         assert state is not None
         assert state.extracted_to == len(said), "what was not taken stands aside"
-        dead = await rig.rt.operations.list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+        dead = await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
         assert all(one.reason for one in dead.operations)
         assert (chat.context.limit.tokens, chat.context.limit.source) == (context, "told")
         assert requests

@@ -1,4 +1,4 @@
-"""The whole worker: outbox, dispatcher, docket and tasks, over the real Redis."""
+"""The whole worker: outbox, relay, docket and tasks, over the real Redis."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import ModelAnswerInvalid
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.scope import SessionRef
-from agent_memory.storage.lua import Claims
-from agent_memory.tasks import DueKind, TaskName
+from agent_memory.core.errors import ModelAnswerInvalid
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind, TaskName
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.store import SessionStore
+from agent_memory.storage.scripts import Claims
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from agent_memory_worker import tasks as tasks_module
-from agent_memory_worker.dispatch import round_seconds
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.tasks import Tasks, backoff
 from tests.support.lookalike import Lookalike
@@ -61,11 +64,11 @@ async def rest(rig: Rig) -> None:
 
 async def create(rig: Rig, *texts: str) -> None:
     body = CreateMemoryRecordRequest.model_validate({"memories": [{"id": text, "text": text} for text in texts]})
-    await rig.rt.longterm.create(SCOPE, body)
+    await rig.rt[LongTermService].create(SCOPE, body)
 
 
 async def found(rig: Rig, text: str, mode: str = "semantic") -> list[str]:
-    answer = await rig.rt.search.search(SCOPE, SearchRequest.model_validate({"text": text, "search_mode": mode, "limit": 100}))
+    answer = await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": text, "search_mode": mode, "limit": 100}))
     return [one.text for one in answer.memories]
 
 
@@ -87,14 +90,14 @@ async def test_everything_is_done_once(make_rig: MakeRig, chat: OpenAIChat, work
 async def test_a_bad_memory_holds_up_no_other(make_rig: MakeRig) -> None:
     async with make_rig(**QUICK) as rig:
         await create(rig, *(f"plum {number}" for number in range(10)))
-        mid = rig.rt.memories.mid(SCOPE, "plum 3")
+        mid = rig.rt[MemoryStore].mid(SCOPE, "plum 3")
         await rig.rt.client.hset(rig.keys.memory(mid), "j", "{ this is no JSON")
         async with working(rig):
             await rest(rig)
         backlog = (await rig.rt.outbox.backlog())[DueKind.MEMORY]
         assert (backlog.pending, backlog.dead) == (0, 1)
         assert mid in await rig.rt.outbox.reasons(DueKind.MEMORY)
-        assert await rig.rt.client.exists(*(rig.keys.vector(rig.rt.memories.mid(SCOPE, f"plum {n}")) for n in range(10))) == 9
+        assert await rig.rt.client.exists(*(rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, f"plum {n}")) for n in range(10))) == 9
 
 
 async def test_a_kind_that_cannot_be_claimed_holds_up_no_other(make_rig: MakeRig) -> None:
@@ -116,12 +119,6 @@ async def test_a_kind_that_cannot_be_claimed_holds_up_no_other(make_rig: MakeRig
             await eventually(rig, indexed, "the vector")
             await rig.rt.client.delete(broken)
         assert len(claims.claims) == 1
-
-
-def test_rounds_get_longer_with_the_work_but_not_while_more_is_left_than_they_may_take() -> None:
-    idle, some, much, most = (round_seconds(claims, full=False) for claims in (0, 30, 40, 4000))
-    assert idle < some < much == most
-    assert round_seconds(4000, full=True) == idle
 
 
 async def test_the_embedder_comes_back(make_rig: MakeRig) -> None:
@@ -156,7 +153,7 @@ async def test_a_busy_session_with_a_slow_model(make_rig: MakeRig, chat: OpenAIC
         await rest(rig)
         assert {one.dead for one in (await rig.rt.outbox.backlog()).values()} == {0}
         assert len([one for one in await rig.stored() if one.memory_type == "message"]) == 100
-        state = await rig.rt.sessions.get(SCOPE, SessionRef("s"))
+        state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s"))
         assert state is not None
         assert state.promoted_to == state.extracted_to == 100
         assert state.messages[-1].message.content == "quick 39"
@@ -182,7 +179,7 @@ async def test_work_that_a_dead_worker_had_is_done_by_another(make_rig: MakeRig)
     async with make_rig(**QUICK, WORKER_LEASE_SECONDS=1) as rig:
         await rig.append("s", "Anna lives in Oslo")
         (claim,) = await rig.claim(DueKind.SESSION, lease_seconds=1)
-        await rig.rt.outbox.begin(DueKind.SESSION, [claim], lease_seconds=1)
+        await rig.begin(DueKind.SESSION, [claim], lease_seconds=1)
         async with working(rig):
             await rest(rig)
         assert [one.text for one in await rig.stored()] == ["Anna lives in Oslo"]
@@ -247,7 +244,7 @@ async def test_a_failure_is_recorded_with_its_reason_and_its_kind(make_rig: Make
 async def test_the_cursor_of_an_index_task_that_failed_in_part(make_rig: MakeRig) -> None:
     """After a batch failed each memory goes alone, and all good ones are found."""
     async with make_rig(**QUICK) as rig:
-        await rig.rt.memories.write(SCOPE, [record(f"plum {number}") for number in range(5)])
+        await rig.rt[MemoryStore].write(SCOPE, [record(f"plum {number}") for number in range(5)])
         claims = await rig.claim(DueKind.MEMORY)
         rig.embedder.away = True
         await Tasks(rig.rt).index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])

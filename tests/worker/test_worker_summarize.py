@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.prompts.summarize import SummaryAnswer
-from agent_memory.scope import SessionRef
-from agent_memory.storage.codec import SessionState, StoredMessage
-from agent_memory.tasks import DueKind
+from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.sessions.codec import SessionState, StoredMessage
+from agent_memory.sessions.prompts import SummaryAnswer
+from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import MemoryMessage
 from agent_memory_worker.batches import LINE_TOKENS
 from agent_memory_worker.summarize import chunks, summarize_session
@@ -36,7 +38,7 @@ async def talk(rig: Rig, count: int, start: int = 0, **more: Any) -> list[str]:
 
 
 async def state(rig: Rig) -> SessionState:
-    found = await rig.rt.sessions.get(SCOPE, REF)
+    found = await rig.rt[SessionStore].get(SCOPE, REF)
     assert found is not None
     return found
 
@@ -146,7 +148,7 @@ async def test_an_answer_that_is_no_summary_changes_nothing(
     make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     async def structured(*_: Any, **__: Any) -> Any:
-        from agent_memory.prompts.summarize import SummaryAnswer
+        from agent_memory.sessions.prompts import SummaryAnswer
 
         return SummaryAnswer(summary=answer)
 
@@ -217,7 +219,9 @@ async def test_a_put_during_the_summary_wins(make_rig: MakeRig, chat: OpenAIChat
             await lookalike.wait_for_call("chat")
             from agent_memory_client.models import UpdateWorkingMemory
 
-            await rig.rt.working.put(SCOPE, "s", UpdateWorkingMemory(context="mine", messages=[MemoryMessage(role="user", content="new")]))
+            await rig.rt[WorkingMemoryService].put(
+                SCOPE, "s", UpdateWorkingMemory(context="mine", messages=[MemoryMessage(role="user", content="new")])
+            )
             assert not await running
         finally:
             lookalike.latency_seconds = 0.0
@@ -237,7 +241,7 @@ async def test_an_append_during_the_summary_is_kept_and_a_delete_is_final(
                 running = asyncio.create_task(summarize(rig))
                 await lookalike.wait_for_call("chat")
                 if delete:
-                    await rig.rt.working.delete(SCOPE, "s")
+                    await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
                 else:
                     await rig.append("s", "said meanwhile")
                 assert await running is not delete
@@ -245,8 +249,8 @@ async def test_an_append_during_the_summary_is_kept_and_a_delete_is_final(
                 lookalike.latency_seconds = 0.0
             if not delete:
                 assert (await state(rig)).messages[-1].message.content == "said meanwhile"
-                await rig.rt.working.delete(SCOPE, "s")
-        assert await rig.rt.sessions.get(SCOPE, REF) is None
+                await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
+        assert await rig.rt[SessionStore].get(SCOPE, REF) is None
 
 
 async def test_without_a_model_a_long_summary_of_a_model_is_not_thrown_away(make_rig: MakeRig) -> None:
@@ -255,7 +259,7 @@ async def test_without_a_model_a_long_summary_of_a_model_is_not_thrown_away(make
         await talk(rig, 40)
         found = await state(rig)
         old = " ".join(f"Anna planted fig tree number {number} in the garden of her aunt." for number in range(30))
-        assert await rig.rt.sessions.apply_summary(rig.sid(REF), found.fence, 1, old, rig.rt.counter.count(old))
+        assert await rig.rt[SessionStore].apply_summary(rig.sid(REF), found.fence, 1, old, rig.rt.counter.count(old))
         assert await summarize(rig)
         context = (await state(rig)).context or ""
         assert "Anna planted" in context

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from agent_memory.llm.base import ChatMessage, ChatModel
-from agent_memory.storage.codec import StoredMessage
+from agent_memory.sessions.codec import StoredMessage
 
 BATCH = 60
 # What a prompt adds to each message: its number, its time, its role and the JSON around them.

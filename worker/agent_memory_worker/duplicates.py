@@ -1,130 +1,181 @@
-"""Which memories repeat each other, and what is left of them (pure).
+"""Compaction: repeats are merged, found by their words and, where a model can judge it, by their stored vectors. Nothing is embedded.
 
-What may go is what nobody outside knows: the id of a fact that a worker took out of a session, as long as nobody edited it. An id that a
-caller gave stays valid, with one exception: memories that agree in everything but their ids and times, which is what a client's repeated
-create makes. A message is never a repeat: its place among its neighbours is part of it.
+A pass looks at memories in the order of their last change and compares each with everything of its scope, so a pass over what changed
+since the last one finds what a pass over everything would.
 """
 
 from __future__ import annotations
 
-import re
+import logging
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from dataclasses import replace
 
-from agent_memory.sameness import kin, normal_text
-from agent_memory.scope import SessionRef
-from agent_memory.services.longterm import fact_memory_id
-from agent_memory.storage.survey import Found
-from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+from agent_memory.access.principals import scope_of_work
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.scope import Scope
+from agent_memory.jobs.job_store import Order
+from agent_memory.llm.base import ChatModel
+from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats
+from agent_memory.memories.duplicates.repeats import comparable, merged, plan, precedence
+from agent_memory.memories.duplicates.store import MergeStore
+from agent_memory.memories.upkeep.scan import Found, Selection, Survey
+from agent_memory.runtime import Runtime
+from agent_memory.storage.schedule import Timetable
+from agent_memory.text.normalization import Kin, kin
+from agent_memory.text.terms import terms
+from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
-_NUMBER = re.compile(r"\d+")
-_NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
-# Between the two times that a worker writes into a new fact.
-_MOMENT = timedelta(seconds=60)
-_MOST_TAGS = 64
-_INCIDENTAL = {
-    "id",
-    "text",
-    "topics",
-    "entities",
-    "created_at",
-    "updated_at",
-    "last_accessed",
-    "persisted_at",
-    "access_count",
-    "extracted_from",
-    "memory_hash",
-    "discrete_memory_extracted",
-}
+log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """What stays, as it is and as it will be, and the repeats that go."""
-
-    stays: Found
-    merged: MemoryRecord
-    repeats: list[Found]
+_JOB = "compact"
+# What was changed shortly before the last pass is compared by vectors again: its own may have come after that pass.
+_OVERLAP_MICROS = 600_000_000
+_QUERIES = 100
+_MOST_TWINS = 1000
+_MOST_NEAR = 16
+_PAIRS_PER_CALL = 20
+# What a prompt adds to a pair, and the answer about it.
+_PAIR_TOKENS = 24
 
 
-def made_here(record: MemoryRecord) -> bool:
-    """Whether a memory's id was made by a worker for a fact, and nobody edited it since."""
-    ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
-    ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
-    if record.session_id is None or record.persisted_at is None or record.id not in ids:
-        return False
-    return abs(record.updated_at - record.persisted_at) < _MOMENT
+async def compact_changed(runtime: Runtime) -> int:
+    """Merges the repeats of what changed since this last ended well, for all tenants; returns how many memories went."""
+    began = await runtime[Survey].now()
+    since = await runtime[Timetable].seen(_JOB)
+    gone = 0
+    for tenant in await runtime[Survey].tenants():
+        gone += await compact(runtime, scope_of_work(tenant), Selection(), since=since)
+    await runtime[Timetable].looked(_JOB, began)
+    return gone
 
 
-def identical(one: MemoryRecord, other: MemoryRecord) -> bool:
-    """Whether two memories agree in everything but their ids, times and counts."""
-    return _essence(one) == _essence(other)
+async def run_compaction(runtime: Runtime, order: Order) -> None:
+    """Carries out an order to merge repeats."""
+    scope = scope_of_work(order.tenant, order.namespaces, order.users)
+    # An order that an older server wrote names no session.
+    arguments = order.arguments
+    await compact(runtime, scope, Selection.of(arguments["namespace"], arguments["user_id"], arguments.get("session_id")))
 
 
-def _essence(record: MemoryRecord) -> dict[str, Any]:
-    tags = {name: sorted(getattr(record, name) or ()) for name in ("topics", "entities")}
-    return {**record.model_dump(exclude=_INCIDENTAL), **tags, "text": normal_text(record.text)}
+async def compact(runtime: Runtime, scope: Scope, selection: Selection, *, since: int = 0) -> int:
+    """Merges the repeats of the memories that are meant and were changed since (µs); returns how many memories went."""
+    wanted = replace(selection, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
+    judged = runtime.chat is not None and runtime.settings.compaction.semantic
+    gone = 0
+    async for page in runtime[Survey].walk(scope, wanted, by="changed", since=max(since - _OVERLAP_MICROS, 0) if judged else since):
+        gone += await _merge_repeats(runtime, scope, [memory for memory in page if memory.version >= since])
+        if judged:
+            gone += await _merge_similar(runtime, scope, await runtime[Survey].load(scope, [memory.mid for memory in page]))
+    return gone
 
 
-def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
-    """Whether a repeat may go when `stays` stays."""
-    return not record.pinned and (made_here(record) or identical(record, stays))
+def _whose(record: MemoryRecord) -> Selection:
+    """The memories of the same namespace, user and type. A namespace or user that is missing cannot be asked for: see `kin`."""
+    return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
 
-def precedence(found: Found) -> tuple[bool, bool, datetime, str]:
-    """The order in which repeats stay: pinned ones first, then those that a caller knows, then the oldest."""
-    record = found.record
-    return not record.pinned, made_here(record), record.created_at, record.id
+async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> int:
+    """Merges what says the same in the same words: among the page, and between the page and everything else."""
+    families: dict[Kin, dict[str, Found]] = defaultdict(dict)
+    for memory in page:
+        families[kin(memory.record)][memory.mid] = memory
+    asked = [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
+    names: dict[str, None] = {}
+    for start in range(0, len(asked), _QUERIES):
+        for twins in await runtime[Survey].twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
+            names.update(dict.fromkeys(twins))
+    for memory in page:
+        names.pop(memory.mid, None)
+    for memory in await _loaded(runtime, scope, list(names)):
+        if (family := families.get(kin(memory.record))) is not None:
+            family[memory.mid] = memory
+    gone = 0
+    for merge in (merge for family in families.values() if len(family) > 1 for merge in plan(list(family.values()))):
+        if await runtime[MergeStore].merge(scope, merge.stays, merge.merged, merge.repeats):
+            gone += len(merge.repeats)
+    return gone
 
 
-def plan(group: Sequence[Found]) -> list[Merge]:
-    """What to merge of memories of one kin."""
-    staying: list[tuple[Found, list[Found]]] = []
-    for found in sorted(group, key=precedence):
-        place = next((repeats for first, repeats in staying if may_go(found.record, first.record)), None)
-        if place is None:
-            staying.append((found, []))
-        else:
-            place.append(found)
-    return [Merge(first, merged(first.record, [r.record for r in repeats]), repeats) for first, repeats in staying if repeats]
+def _first(family: dict[str, Found]) -> Found:
+    return next(iter(family.values()))
 
 
-def merged(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """What stays, with the evidence, tags, counts and unknown metadata of its repeats; its words, id, dates and pin are its own."""
-    everyone = [stays, *repeats]
-    return stays.model_copy(
-        update={
-            "extracted_from": _union(record.extracted_from for record in everyone),
-            "topics": _union((record.topics for record in everyone), _MOST_TAGS),
-            "entities": _union((record.entities for record in everyone), _MOST_TAGS),
-            "access_count": sum(record.access_count for record in everyone),
-            "last_accessed": max(record.last_accessed for record in everyone),
-            "metadata": {name: value for record in reversed(everyone) for name, value in record.metadata.items()},
-        }
-    )
+async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[Found]:
+    loaded: list[Found] = []
+    for start in range(0, len(mids), _QUERIES):
+        loaded += await runtime[Survey].load(scope, mids[start : start + _QUERIES])
+    return loaded
 
 
-def _union(lists: Any, most: int | None = None) -> list[str] | None:
-    given = [one for one in lists if one is not None]
-    return list(dict.fromkeys(item for one in given for item in one))[:most] if given else None
+async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> int:
+    """Merges what a model judges to say the same among memories with similar vectors; a model that is away is asked another time."""
+    gone = 0
+    pairs = await _similar(runtime, scope, page)
+    known = await runtime[MergeStore].told_apart(pairs)
+    asked = [pair for pair, apart in zip(pairs, known, strict=True) if not apart]
+    most = _PAIRS_PER_CALL
+    while asked and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
+        await runtime[ContextLimits].refresh(chat)
+        batch = _fitting(runtime, chat, asked[:most])
+        try:
+            same = await _judged(chat, batch)
+        except ContextExceeded as error:
+            await runtime[ContextLimits].keep(chat)
+            if len(batch) > 1:
+                most = len(batch) // 2
+                continue
+            # What cannot be read whole cannot be judged: both stay.
+            log.warning("two similar memories are not compared: %s", error)
+            asked = asked[1:]
+            continue
+        except (ModelUnavailable, ModelAnswerInvalid) as error:
+            log.warning("similar memories are not compared now: %s", error)
+            break
+        for number, (stays, other) in enumerate(batch, start=1):
+            if number in same:
+                # One that has just been merged is no longer what was judged; the next pass asks again.
+                gone += int(await runtime[MergeStore].merge(scope, stays, merged(stays.record, [other.record]), [other]))
+        await runtime[MergeStore].keep_apart([pair for number, pair in enumerate(batch, start=1) if number not in same])
+        asked = asked[len(batch) :]
+    return gone
 
 
-def comparable(stays: MemoryRecord, other: MemoryRecord) -> bool:
-    """Whether it makes sense to ask if two memories with similar vectors say the same, so that `other` could go.
-
-    Numbers and negations that differ are what vectors do not see; events are only the same if their dates are.
-    """
-    if not made_here(other) or other.pinned or MemoryTypeEnum.MESSAGE in (stays.memory_type, other.memory_type):
-        return False
-    if kin(stays)[1:5] != kin(other)[1:5]:
-        return False
-    dates = {stays.event_date, other.event_date}
-    if len(dates) > 1 and (None not in dates or stays.memory_type is MemoryTypeEnum.EPISODIC):
-        return False
-    return _details(stays.text) == _details(other.text)
+def _fitting(runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[Found, Found]]) -> Sequence[tuple[Found, Found]]:
+    """The first pairs that have room in one call; one in any case."""
+    room = chat.room(find_repeats([]), RepeatsAnswer)
+    for number, pair in enumerate(pairs):
+        room -= sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS
+        if number and room < 0:
+            return pairs[:number]
+    return pairs
 
 
-def _details(text: str) -> tuple[list[str], bool]:
-    return sorted(_NUMBER.findall(text)), bool(_NEGATION.search(text))
+async def _similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> list[tuple[Found, Found]]:
+    """Pairs (what would stay, what would go) with similar vectors, each once, nearest first for every memory of the page."""
+    candidates = [memory for memory in page if not memory.record.pinned]
+    vectors = await runtime[Survey].vectors([memory.mid for memory in candidates])
+    seen = {memory.mid: memory for memory in page}
+    pairs: dict[tuple[str, str], tuple[Found, Found]] = {}
+    with_vector = [memory for memory in candidates if memory.mid in vectors]
+    radius = 1.0 - runtime.settings.compaction.similarity
+    for start in range(0, len(with_vector), _QUERIES):
+        batch = with_vector[start : start + _QUERIES]
+        asked = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
+        around = await runtime[Survey].near(scope, asked, radius, _MOST_NEAR)
+        missing = {near.mid for neighbours in around for near in neighbours} - seen.keys()
+        seen |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
+        for memory, nears in zip(batch, around, strict=True):
+            for other in (seen[near.mid] for near in nears if near.mid in seen and near.mid != memory.mid):
+                stays, goes = sorted((memory, other), key=precedence)
+                if comparable(stays.record, goes.record):
+                    pairs.setdefault((stays.mid, goes.mid), (stays, goes))
+    return list(pairs.values())
+
+
+async def _judged(chat: ChatModel, pairs: Sequence[tuple[Found, Found]]) -> set[int]:
+    """The places (from 1) of the pairs that say the same. Raises ModelUnavailable, ModelAnswerInvalid."""
+    answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
+    return {number for number in answer.same if 1 <= number <= len(pairs)}

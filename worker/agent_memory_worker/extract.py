@@ -7,27 +7,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from agent_memory.errors import Conflict, ContextExceeded
+from agent_memory.access.limits import MemoryLimit
+from agent_memory.access.principals import scope_of_work
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.errors import Conflict, ContextExceeded
+from agent_memory.core.scope import Scope
+from agent_memory.extraction.facts import Candidate, Told, candidates
+from agent_memory.extraction.prompts import VERSION, ExtractionAnswer, Wanted, extract_messages
+from agent_memory.extraction.rules import ExtractionRulesService, Rules
+from agent_memory.extraction.thread_prompts import VERSION as THREAD_VERSION
+from agent_memory.extraction.thread_prompts import ThreadSummary
 from agent_memory.llm.base import ChatModel
-from agent_memory.prompts.escape import PromptMessage
-from agent_memory.prompts.extract import VERSION, ExtractionAnswer, Wanted, extract_messages
-from agent_memory.prompts.thread import VERSION as THREAD_VERSION
-from agent_memory.prompts.thread import ThreadSummary
+from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.memories.commit import Decision, DecisionStore, Origin, Outcome
+from agent_memory.memories.quarantine.service import screened
+from agent_memory.memories.steps import Fence
+from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime
-from agent_memory.scope import Scope
-from agent_memory.services.access import scope_of_work
-from agent_memory.services.extraction_rules import Rules
-from agent_memory.services.quarantine import screened
-from agent_memory.storage.codec import StoredMessage
-from agent_memory.storage.decisions import Decision, Origin, Outcome
-from agent_memory.storage.steps import Fence
-from agent_memory.storage.working import JOURNAL_CONTEXT, Journal
-from agent_memory.suspicion import suspicion
+from agent_memory.sessions.codec import StoredMessage
+from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
+from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.injection import suspicion
+from agent_memory.text.statements import Hearing, worth_asking
 from agent_memory_worker.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, Shares, less, size, within
-from agent_memory_worker.facts import Candidate, Told, candidates
-from agent_memory_worker.heard import Hearing, worth_asking
 from agent_memory_worker.reconcile import decide
-from agent_memory_worker.thread import summarize, thread_prompt
+from agent_memory_worker.thread_strategy import summarize, thread_prompt
 
 log = logging.getLogger(__name__)
 
@@ -47,18 +51,18 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     then stays where it is, nothing is stored.
     """
     made, failed = 0, None
-    while runtime.chat is not None and (journal := await runtime.sessions.journal(sid, "je", BATCH)) is not None and journal.waiting:
-        chat = runtime.chat_of(journal.tenant)
+    while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
+        chat = runtime[TenantModels].chat(journal.tenant)
         assert chat is not None
         # Facts that there is no room for wait; what was promised to the messages' sender is kept in their journal.
-        await runtime.memory_limit.room_for(journal.tenant, 1)
-        await runtime.context_limits.refresh(chat)
+        await runtime[MemoryLimit].room_for(journal.tenant, 1)
+        await runtime[ContextLimits].refresh(chat)
         scope = scope_of_work(journal.tenant)
-        rules = await runtime.extraction_rules.of_session(scope, journal.ref, journal.strategy)
+        rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
         most = runtime.settings.longterm.extraction_batch_tokens
         shares = _shares(chat, journal, rules)
         if shares is None:
-            await _set_aside(runtime, sid, journal, len(within(journal.waiting, most)), chat.context.no_room())
+            await _park_batch(runtime, sid, journal, len(within(journal.waiting, most)), chat.context.no_room())
             continue
         if failed is not None:
             shares = replace(shares, messages=less(shares.messages, failed))
@@ -67,10 +71,10 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         try:
             outcome = await _extract(runtime, chat, scope, journal, rules, batch, fence, shares)
         except ContextExceeded as error:
-            await runtime.context_limits.keep(chat)
+            await runtime[ContextLimits].keep(chat)
             failed = min(shares.messages, size(batch))
             if failed < 2 * LEAST_TOKENS:
-                await _set_aside(runtime, sid, journal, len(batch), error)
+                await _park_batch(runtime, sid, journal, len(batch), error)
                 failed = None
             continue
         failed = None
@@ -79,12 +83,12 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     return made
 
 
-async def _set_aside(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
+async def _park_batch(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
     """Takes what the model has no room for out of the way of later messages. Raises `error` again for what is set aside already."""
     if "." in sid:
         raise error
     log.error("the model has no room for %d messages of the session %s, which step aside: %s", count, journal.ref.session_id, error)
-    await runtime.sessions.set_aside(sid, journal, count, f"{type(error).__name__}: {error}")
+    await runtime[SessionStore].set_aside(sid, journal, count, f"{type(error).__name__}: {error}")
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> Shares | None:
@@ -106,46 +110,48 @@ async def _extract(
     shares: Shares,
 ) -> Outcome:
     hearing = Hearing(rules.blocklist, runtime.settings.longterm.redact_secrets)
-    told = [Told(stored, text) for stored in batch if stored.promote and (text := hearing.said(stored.message))]
+    messages = [Told(stored, text) for stored in batch if stored.promote and (text := hearing.said(stored.message))]
     before = [Told(stored, text) for stored in journal.before if stored.seq < batch[0].seq and (text := hearing.said(stored.message))]
     summary = rules.strategy == "summary"
     origin = Origin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
-    if not _worth_it(told, before):
-        return await runtime.decisions.commit(scope, [], origin, fence=fence, late=True)
+    if not _worth_it(messages, before):
+        return await runtime[DecisionStore].commit(scope, [], origin, fence=fence, late=True)
 
     # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
-    new = _numbered(told, 1, lambda one: runtime.counter.shorten(one.text, most if one.states else min(most, _CONTEXT_TOKENS)))
-    found: list[Candidate] | None = None
+    new = _numbered(
+        messages, 1, lambda message: runtime.counter.shorten(message.text, most if message.states else min(most, _CONTEXT_TOKENS))
+    )
+    facts: list[Candidate] | None = None
     for _ in range(_ATTEMPTS):
         if summary:
             decisions: list[Decision] = await summarize(
-                runtime, chat, scope, journal.ref, rules, told, new, shares=shares, clean=hearing.clean
+                runtime, chat, scope, journal.ref, rules, messages, new, shares=shares, clean=hearing.clean
             )
         else:
-            if found is None:
+            if facts is None:
                 context = _context(runtime, before, shares.before)
-                wanted = _wanted(rules, journal, told[-1].said, chat.model)
+                wanted = _wanted(rules, journal, messages[-1].said, chat.model)
                 answer = await chat.structured(extract_messages(new, context=context, wanted=wanted), ExtractionAnswer)
-                found = candidates(journal.ref, rules, answer.memories, told, model=chat.model, clean=hearing.clean)
-                found = _screened(runtime, found, told)
-            found = await _under_free_ids(runtime, scope, found)
-            decisions = await decide(runtime, chat, scope, found)
+                facts = candidates(journal.ref, rules, answer.memories, messages, model=chat.model, clean=hearing.clean)
+                facts = _screened(runtime, facts, messages)
+            facts = await _under_free_ids(runtime, scope, facts)
+            decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
-        outcome = await runtime.decisions.commit(scope, decisions, origin, fence=fence, late=True, review=review)
+        outcome = await runtime[DecisionStore].commit(scope, decisions, origin, fence=fence, late=True, review=review)
         if not outcome.moved:
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")
     raise Conflict("the memories that new facts are compared with are being changed all the time")
 
 
-async def _under_free_ids(runtime: Runtime, scope: Scope, found: Sequence[Candidate]) -> list[Candidate]:
+async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
     """The facts, those under other ids whose own one belongs to somebody else: who knows a message can compute it, and come first."""
-    taken = set(await runtime.memories.taken(scope, [one.record for one in found]))
+    taken = set(await runtime[MemoryStore].taken(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken}
     return [
-        replace(one, record=one.record.model_copy(update={"id": others[one.record.id]})) if one.record.id in others else one
-        for one in found
+        replace(fact, record=fact.record.model_copy(update={"id": others[fact.record.id]})) if fact.record.id in others else fact
+        for fact in facts
     ]
 
 
@@ -153,30 +159,32 @@ def _context(runtime: Runtime, before: Sequence[Told], tokens: int) -> list[Prom
     """The last of the messages before the new ones, as many and as much of each as have room."""
     shown = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(shown), 1) - LINE_TOKENS)
-    return _numbered(shown, -len(shown), lambda one: runtime.counter.truncate(one.text, each))
+    return _numbered(shown, -len(shown), lambda message: runtime.counter.truncate(message.text, each))
 
 
-def _screened(runtime: Runtime, found: Sequence[Candidate], told: Sequence[Told]) -> list[Candidate]:
+def _screened(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Told]) -> list[Candidate]:
     """The facts with those in quarantine that read like instructions, or come from a message that does."""
     settings = runtime.settings
     if not settings.longterm.quarantine:
-        return list(found)
-    doubtful = {one.id for one in told if suspicion(one.text, of_user=one.role == "user")}
-    return [replace(one, record=screened(settings, one.record, derived=not doubtful.isdisjoint(one.evidence.message_ids))) for one in found]
+        return list(facts)
+    doubtful = {message.id for message in messages if suspicion(message.text, of_user=message.role == "user")}
+    return [
+        replace(fact, record=screened(settings, fact.record, derived=not doubtful.isdisjoint(fact.evidence.message_ids))) for fact in facts
+    ]
 
 
-def _worth_it(told: Sequence[Told], before: Sequence[Told]) -> bool:
+def _worth_it(messages: Sequence[Told], before: Sequence[Told]) -> bool:
     """The gate: whether the messages could hold a fact at all. Assent is one when it answers a question."""
-    spoken = [one for one in told if one.states]
-    if any(worth_asking(one.text) for one in spoken):
+    spoken = [message for message in messages if message.states]
+    if any(worth_asking(message.text) for message in spoken):
         return True
-    asked = [one for one in before if one.states][-1:]
+    asked = [message for message in before if message.states][-1:]
     return bool(spoken and asked and asked[0].role == "assistant" and asked[0].text.rstrip().endswith(("?", "？")))
 
 
 def _numbered(messages: Sequence[Told], first: int, cut: Callable[[Told], str]) -> list[PromptMessage]:
     """Messages as the prompt shows them; answers cite them by small numbers, which cannot be invented ids."""
-    return [PromptMessage(number, one.role, cut(one), one.said) for number, one in enumerate(messages, start=first)]
+    return [PromptMessage(number, message.role, cut(message), message.said) for number, message in enumerate(messages, start=first)]
 
 
 def _wanted(rules: Rules, journal: Journal, said: datetime, model: str) -> Wanted:

@@ -1,4 +1,4 @@
-"""A worker: docket's loop for the tasks, the dispatcher that feeds it, and an orderly end."""
+"""A worker: docket's loop for the tasks, the relay that feeds it, and an orderly end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from datetime import timedelta
 from docket import Docket, Worker
 from ulid import ULID
 
-from agent_memory.errors import RedisUnavailable
+from agent_memory.core.errors import RedisUnavailable
+from agent_memory.core.settings import Settings
+from agent_memory.memories.upkeep.identity_repair import IdentityRepair
+from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.runtime import Runtime
-from agent_memory.settings import Settings
-from agent_memory.storage.carrier import Carrier
 from agent_memory.storage.connection import redis_errors
-from agent_memory_worker.dispatch import Dispatcher
-from agent_memory_worker.plain import only_plain_data
-from agent_memory_worker.schedule import periods
+from agent_memory.storage.dead_messages import Carrier, CarrierGuard
+from agent_memory_worker.plain_serializer import only_plain_data
+from agent_memory_worker.relay import Relay
 from agent_memory_worker.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -25,15 +26,17 @@ log = logging.getLogger(__name__)
 # A message with this many deliveries that is still not acknowledged has ended as many task loops.
 _DELIVERIES = 3
 _RESTART_SECONDS = 1.0
+# docket delivers a task again this part of its redelivery timeout later than its last sign of life, at most.
+_REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     """Works until `stop` is set, then finishes the tasks that run; what is left after the grace time is done by another worker.
 
-    Each bucket of the store has a task loop and a dispatcher of its own.
+    Each bucket of the store has a task loop and a relay of its own.
     """
     only_plain_data()
-    await asyncio.gather(*(_run(one, settings, stop) for one in runtime.all))
+    await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
 
 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
@@ -54,27 +57,26 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
     """Works until it is time to stop, or to go where the bucket is now. Raises RedisUnavailable and redis-py's errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
-    dispatcher = Dispatcher(runtime, docket, stop)
+    relay = Relay(runtime, docket, stop)
     while not (stop.is_set() or moved.is_set()):
         try:
             async with _worker(docket, tasks, settings) as worker:
-                await _work(worker, dispatcher, (stop, moved), settings.server.shutdown_grace_seconds)
+                await _work(worker, relay, (stop, moved), settings.server.shutdown_grace_seconds)
         except Exception:
             # A message that cannot be read ends docket's loop, in every worker that gets it. Its work stands in the outbox.
             log.exception("the task loop ended; it starts again")
-            aside = await runtime.carriers.set_aside(Carrier(docket.stream_key, docket.worker_group_name), _DELIVERIES)
-            if aside:
-                log.error("%d messages that no worker could read were set aside", aside)
+            carrier = Carrier(docket.stream_key, docket.worker_group_name)
+            if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
+                log.error("%d messages that no worker could read are kept with the dead messages", dead)
             await _pause(stop, _RESTART_SECONDS)
 
 
 async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Notes what has to be done once and in periods; a Redis that is slow or away for a moment is waited for."""
+    """Notes what has to be done once; a Redis that is slow or away for a moment is waited for."""
     while not stop.is_set():
         try:
-            await runtime.identities.until_clean()
-            await runtime.reindexer.if_model_changed()
-            await runtime.timetable.ensure(periods(settings))
+            await runtime[IdentityRepair].until_clean()
+            await runtime[Reindexer].if_model_changed()
         except RedisUnavailable as error:
             log.warning("the worker waits for Redis: %s", error)
             await _pause(stop, _RESTART_SECONDS)
@@ -89,11 +91,11 @@ def _worker(docket: Docket, tasks: Tasks, settings: Settings) -> Worker:
         # The default, host#pid, collides when two workers share a process.
         name=f"worker-{ULID()}",
         concurrency=options.concurrency,
-        redelivery_timeout=timedelta(seconds=options.redelivery_timeout_seconds),
+        # So that another worker begins a lease later at the latest.
+        redelivery_timeout=timedelta(seconds=min(options.redelivery_timeout_seconds, options.lease_seconds / _REDELIVERY_LATE)),
         minimum_check_interval=timedelta(milliseconds=10),
         scheduling_resolution=timedelta(milliseconds=100),
         reconnection_delay=timedelta(seconds=1),
-        schedule_automatic_tasks=False,
         # docket's own drops the task and calls it done.
         fallback_task=tasks.unknown,
     )
@@ -106,9 +108,9 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
         return
 
 
-async def _work(worker: Worker, dispatcher: Dispatcher, ends: Sequence[asyncio.Event], grace: float) -> None:
+async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], grace: float) -> None:
     running = asyncio.create_task(worker.run_forever())
-    feeding = asyncio.create_task(dispatcher.run())
+    feeding = asyncio.create_task(relay.run())
     ending = [asyncio.create_task(event.wait()) for event in ends]
     log.info("worker ready")
     try:
@@ -122,8 +124,8 @@ async def _work(worker: Worker, dispatcher: Dispatcher, ends: Sequence[asyncio.E
         feeding.cancel()
         # Cancelled, docket's loop takes no new task and waits for those that run.
         running.cancel()
-        done, late = await asyncio.wait({running, feeding}, timeout=grace)
-        if late:
+        done, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
+        if unfinished:
             log.warning("some tasks did not end within %.0f s; their marks stay due", grace)
         log.info("worker stopped")
         del done

@@ -7,28 +7,30 @@ What goes, goes in the reverse order in which it was found: what was made of a m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 
-from agent_memory.errors import Conflict
+from agent_memory.access import audit
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.errors import Conflict
+from agent_memory.core.feature import Group
+from agent_memory.core.scope import Scope
+from agent_memory.jobs.job_store import Order, OrderStore
+from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import Selection
+from agent_memory.privacy.lineage import Kept, LineageStore
+from agent_memory.privacy.purge import request_of
+from agent_memory.privacy.purge_policy import Verdict, judge, made_of
 from agent_memory.runtime import Runtime
-from agent_memory.scope import Scope
-from agent_memory.services import audit
-from agent_memory.services.access import scope_of_work
-from agent_memory.services.purging import request_of
-from agent_memory.storage.lineage import Kept
-from agent_memory.storage.orders import Order
-from agent_memory.storage.survey import Selection
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
-from agent_memory_worker.lineage import Verdict, judge, made_of
-from agent_memory_worker.strike import Said, strike
+from agent_memory_worker.purge_sessions import Said, strike
 
 _MOST_ROUNDS = 20
 _BATCH = 100
 _MOST_PROPOSALS = 10_000
 _MOST_NAMED = 100
 _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summaries", "messages", "contexts")
-_GROUPED = ("namespace", "user_id", "session_id", "memory_type")
 
 
 async def purge(runtime: Runtime, order: Order) -> None:
@@ -38,7 +40,7 @@ async def purge(runtime: Runtime, order: Order) -> None:
     selection = Selection.of(order.arguments["namespace"], order.arguments["user_id"])
     counts: Counter[str] = Counter()
     named: list[str] = []
-    touched: set[tuple[str | None, ...]] = set()
+    touched: set[Group] = set()
     said = Said(wanted)
     dry = order.arguments.get("dry_run") is not None
     for _ in range(_MOST_ROUNDS):
@@ -49,11 +51,12 @@ async def purge(runtime: Runtime, order: Order) -> None:
         named += run.named[: _MOST_NAMED - len(named)]
         if dry or not done:
             break
-    counts["summaries"] = await _forget_summaries(runtime, scope, touched, dry=dry)
+    for purger in runtime.services.purgers:
+        counts += await purger.purge_groups(scope, touched, dry_run=dry)
     place = (order.arguments["namespace"], order.arguments["user_id"])
     counts += await strike(runtime, scope, wanted, place, said, dry=dry)
     receipt = {name: counts[name] for name in _COUNTED}
-    await runtime.orders.finished(order, receipt, named if dry else ())
+    await runtime[OrderStore].finished(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
         ids = {"operation_id": f"order-{order.name}"} | {
             name: value for name in ("namespace", "user_id") if (value := order.arguments[name])
@@ -80,7 +83,7 @@ class _Run:
         self._dry = dry
         self._said = said
         self.counts: Counter[str] = Counter()
-        self.touched: set[tuple[str | None, ...]] = set()
+        self.touched: set[Group] = set()
         self.named: list[str] = []
 
     async def carry_out(self) -> bool:
@@ -115,18 +118,18 @@ class _Run:
             tainted.update(fresh)
 
     async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[Verdict]:
-        async for page in self._runtime.lineage.pages(self._scope, self._selection):
+        async for page in self._runtime[LineageStore].pages(self._scope, self._selection):
             for verdict in await self._judged(page, tainted):
                 yield verdict
 
     async def _judged(self, page: list[Kept], tainted: Collection[str]) -> list[Verdict]:
         names = list(dict.fromkeys(change for kept in page for change in kept.changes))
-        loaded = dict(zip(names, await self._runtime.changes.load(self._scope, names), strict=True))
+        loaded = dict(zip(names, await self._runtime[ChangeStore].load(self._scope, names), strict=True))
         changes = {kept.mid: [one for name in kept.changes if (one := loaded[name]) is not None] for kept in page}
         return [judge(self._source, kept, tainted, changes[kept.mid], self._sources) for kept in page]
 
     def _sources(self, about: MemoryRecord, piece: Evidence) -> list[str]:
-        return self._runtime.lineage.sources(self._scope, about, piece)
+        return self._runtime[LineageStore].sources(self._scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
         """Ends proposals that hold what comes from the source."""
@@ -134,8 +137,8 @@ class _Run:
         where |= {
             name: wanted.eq for name, wanted in (("ns", self._selection.namespace), ("u", self._selection.user_id)) if wanted and wanted.eq
         }
-        _, names = await self._runtime.changes.find(self._scope, where, 0, _MOST_PROPOSALS)
-        for change in await self._runtime.changes.load(self._scope, names):
+        _, names = await self._runtime[ChangeStore].find(self._scope, where, 0, _MOST_PROPOSALS)
+        for change in await self._runtime[ChangeStore].load(self._scope, names):
             if change is None or change.proposal is None:
                 continue
             record = MemoryRecord.model_validate(change.proposal["record"], context=ANSWER)
@@ -143,11 +146,11 @@ class _Run:
                 self.counts["proposals"] += 1
                 if not self._dry:
                     with suppress(Conflict):  # Somebody has just decided about it; the next look finds what came of that.
-                        await self._runtime.changes.reject(self._scope, change)
+                        await self._runtime[ChangeStore].reject(self._scope, change)
 
     async def _mend(self, verdict: Verdict) -> bool:
         """Takes from a memory that stays what comes from the source; False when somebody changed it meanwhile, and nothing was done."""
-        kept, lineage, scope = verdict.kept, self._runtime.lineage, self._scope
+        kept, lineage, scope = verdict.kept, self._runtime[LineageStore], self._scope
         self._note(verdict)
         if self._dry:
             self._count(verdict)
@@ -156,7 +159,7 @@ class _Run:
             return True  # The next look sees it as it is now.
         versions = list(verdict.versions)
         if verdict.record is not None and kept.now is not None:
-            if await self._runtime.memories.release(scope, kept.now.record, verdict.record, kept.now.version) != "changed":
+            if await self._runtime[MemoryStore].release(scope, kept.now.record, verdict.record, kept.now.version) != "changed":
                 return True
             versions.append(kept.now.version)
         if verdict.fields:
@@ -168,7 +171,7 @@ class _Run:
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
         """Deletes those of the memories that still are what they were found to be."""
-        found = await self._judged(await self._runtime.lineage.read(self._scope, mids), tainted)
+        found = await self._judged(await self._runtime[LineageStore].read(self._scope, mids), tainted)
         verdicts = [one for one in found if one.goes]
         for one in verdicts:
             self._note(one)
@@ -176,8 +179,8 @@ class _Run:
         gone = [True] * len(verdicts)
         if not self._dry:
             items = [(one.kept.versions[-1].record, None if one.kept.now is None else one.kept.now.version) for one in verdicts]
-            await self._runtime.lineage.forget_names(self._scope, [one.kept for one in verdicts])
-            dropped = await self._runtime.memories.drop(self._scope, items)
+            await self._runtime[LineageStore].forget_names(self._scope, [one.kept for one in verdicts])
+            dropped = await self._runtime[MemoryStore].drop(self._scope, items)
             gone = [ok or one.kept.now is None for ok, one in zip(dropped, verdicts, strict=True)]
         for one in (one for one, ok in zip(verdicts, gone, strict=True) if ok):
             self.counts["matched" if one.matched else "inferred"] += 1
@@ -190,20 +193,5 @@ class _Run:
         """Whose summaries may hold something of it."""
         for one in verdict.kept.versions:
             self._said.note(one.record)
-            self.touched.add(tuple(str(value) if (value := getattr(one.record, name)) is not None else None for name in _GROUPED))
-
-
-async def _forget_summaries(runtime: Runtime, scope: Scope, touched: Collection[tuple[str | None, ...]], *, dry: bool) -> int:
-    """Drops the partitions of summary views that may have been made of what went; views kept up to date make them anew."""
-    count = 0
-    for view in await runtime.view_store.list(scope) if touched else ():
-        stored = await runtime.view_store.partitions(scope, view.id)
-        names = [name for name, one in stored.items() if any(_may_hold(one.result.group, whose) for whose in touched)]
-        count += len(names)
-        if not dry:
-            await runtime.view_store.drop(scope, view.id, names)
-    return count
-
-
-def _may_hold(group: Mapping[str, str], whose: tuple[str | None, ...]) -> bool:
-    return all(group.get(name, value) == value for name, value in zip(_GROUPED, whose, strict=True))
+            record = one.record
+            self.touched.add(Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)))

@@ -11,19 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from agent_memory.analysis import stems
-from agent_memory.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.core.scope import Scope
+from agent_memory.extraction.facts import Candidate
+from agent_memory.extraction.reconcile_prompts import DecisionAnswer, Incoming, Kept, ReconcileAnswer, reconcile_notes
 from agent_memory.llm.base import ChatModel
-from agent_memory.prompts.reconcile import DecisionAnswer, Incoming, Kept, ReconcileAnswer, reconcile_notes
-from agent_memory.provenance import together
+from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.memories.commit import Add, AddEvidence, Decision, Supersede, Update
+from agent_memory.memories.neighbours import Around, NeighbourStore
+from agent_memory.memories.records import Found
+from agent_memory.memories.trust import together
 from agent_memory.runtime import Runtime
-from agent_memory.sameness import begins_at
-from agent_memory.scope import Scope
-from agent_memory.storage.decisions import Add, AddEvidence, Decision, Supersede, Update
-from agent_memory.storage.neighbours import Around
-from agent_memory.storage.records import Found
+from agent_memory.text.normalization import begins_at
+from agent_memory.text.terms import stems
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
-from agent_memory_worker.facts import Candidate
 
 # Below this cosine two facts have nothing to do with each other: of paraphrases and of opposites it is about 0.6 and more.
 _LEAST = 0.4
@@ -47,60 +49,60 @@ class _Open:
     near: list[int]
 
 
-async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, found: Sequence[Candidate]) -> list[Decision]:
+async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
     """What is to be done with the facts of a batch. Embeds their texts in one call, asks the model once at most.
 
     Raises ModelUnavailable and ModelAnswerInvalid; nothing has been changed then.
     """
     # What is in quarantine decides nothing about what is remembered.
-    aside: list[Decision] = [Add(one.record, dedupe=False) for one in found if one.record.quarantine is not None]
-    found = [one for one in found if one.record.quarantine is None]
-    if not found:
-        return aside
-    records = [one.record for one in found]
-    vectors = await runtime.embedder_of(scope.tenant).embed([record.text for record in records])
-    around = await runtime.neighbours.around(scope, records, vectors)
-    decisions: list[Decision] = aside
+    quarantined: list[Decision] = [Add(fact.record, dedupe=False) for fact in facts if fact.record.quarantine is not None]
+    facts = [fact for fact in facts if fact.record.quarantine is None]
+    if not facts:
+        return quarantined
+    records = [fact.record for fact in facts]
+    vectors = await runtime[TenantModels].embedder(scope.tenant).embed([record.text for record in records])
+    around = await runtime[NeighbourStore].around(scope, records, vectors)
+    decisions: list[Decision] = quarantined
     shown: dict[str, tuple[int, Found]] = {}
     asked: list[_Open] = []
     fresh: list[MemoryRecord] = []
     holders: dict[str, str] = {}
     apart: set[str] = set()
-    for candidate, place in zip(found, around, strict=True):
-        if place.known is not None:
+    for candidate, around_fact in zip(facts, around, strict=True):
+        if around_fact.known is not None:
             continue  # The same fact of the same message was stored before, and may have ended since: an old message is no news.
-        same = _same(candidate.record, place)
+        same = _same(candidate.record, around_fact)
         if same is not None:
             decisions += _evidence(candidate, same)
             continue
-        if place.twin is not None:
+        if around_fact.twin is not None:
             apart.add(candidate.record.id)
-        near = _comparable(candidate.record, place)
+        near = _comparable(candidate.record, around_fact)
         if not near:
             fresh.append(candidate.record)
             continue
-        if place.holder is not None:
-            holders[candidate.record.id] = place.holder.mid
-        for one in near:
-            shown.setdefault(one.mid, (len(shown) + 1, one))
-        asked.append(_Open(candidate, [shown[one.mid][0] for one in near]))
+        if around_fact.holder is not None:
+            holders[candidate.record.id] = around_fact.holder.mid
+        for memory in near:
+            shown.setdefault(memory.mid, (len(shown) + 1, memory))
+        asked.append(_Open(candidate, [shown[memory.mid][0] for memory in near]))
     if asked:
-        kept = [one for _, one in shown.values()]
-        answers = await _judged(runtime, chat, kept, asked)
-        judged, added = _carried_out(kept, asked, answers, holders)
+        memories = [memory for _, memory in shown.values()]
+        answers = await _judged(runtime, chat, memories, asked)
+        judged, added = _carried_out(memories, asked, answers, holders)
         decisions += judged
         fresh += added
     settled = _one_per_slot(decisions, fresh, holders)
-    return [Add(one.record, apart=one.record.id in apart) if isinstance(one, Add) else one for one in settled]
+    return [Add(decision.record, apart=decision.record.id in apart) if isinstance(decision, Add) else decision for decision in settled]
 
 
 def _same(record: MemoryRecord, around: Around) -> Found | None:
     """What says the same in the same words, give or take their small ones."""
     twin = around.twin
-    if twin is not None and len({one.event_date.date() for one in (record, twin.record) if one.event_date is not None}) < 2:
+    if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
     mine = _wording(record)
-    return next((found for found, _ in around.near if mine[0] and _wording(found.record) == mine), None)
+    return next((memory for memory, _ in around.near if mine[0] and _wording(memory.record) == mine), None)
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
@@ -124,35 +126,35 @@ def _evidence(candidate: Candidate, same: Found) -> list[Decision]:
 
 def _comparable(record: MemoryRecord, around: Around) -> list[Found]:
     """The kept memories that a fact could repeat, refine or end, the likeliest first."""
-    mine = set(stems(record.text))
+    words = set(stems(record.text))
     scored: dict[str, tuple[float, Found]] = {}
-    for found, similarity in around.near:
-        if found.record.extraction_strategy == "summary":
+    for memory, similarity in around.near:
+        if memory.record.extraction_strategy == "summary":
             continue
-        theirs = set(stems(found.record.text))
-        share = len(mine & theirs) / max(min(len(mine), len(theirs)), 1)
+        other_words = set(stems(memory.record.text))
+        share = len(words & other_words) / max(min(len(words), len(other_words)), 1)
         score = max(similarity or 0.0, share if share >= _SHARE else 0.0)
         if score >= _LEAST:
-            scored[found.mid] = (score, found)
+            scored[memory.mid] = (score, memory)
     if around.holder is not None:
         scored[around.holder.mid] = (2.0, around.holder)
-    ordered = sorted(scored.values(), key=lambda one: (-one[0], one[1].record.id))
-    return [found for _, found in ordered[:_MOST_NEAR]]
+    ordered = sorted(scored.values(), key=lambda entry: (-entry[0], entry[1].record.id))
+    return [memory for _, memory in ordered[:_MOST_NEAR]]
 
 
-async def _judged(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], asked: Sequence[_Open]) -> list[DecisionAnswer]:
+async def _judged(runtime: Runtime, chat: ChatModel, memories: Sequence[Found], asked: Sequence[_Open]) -> list[DecisionAnswer]:
     """One valid decision for each, in order, asked for in one call, or in several when the model's context has no room for all.
 
     Raises ModelAnswerInvalid for an answer that leaves one out, or names what was not shown.
     """
     decided: list[DecisionAnswer] = []
-    most, tokens = len(asked), min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(kept) + len(asked))), _LEAST_NOTE_TOKENS))
+    most, tokens = len(asked), min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(asked))), _LEAST_NOTE_TOKENS))
     while len(decided) < len(asked):
-        group = _fitting(runtime, chat, kept, asked[len(decided) : len(decided) + most], tokens)
+        group = _fitting(runtime, chat, memories, asked[len(decided) : len(decided) + most], tokens)
         try:
-            decided += await _decisions(runtime, chat, kept, group, tokens)
+            decided += await _decisions(runtime, chat, memories, group, tokens)
         except ContextExceeded:
-            await runtime.context_limits.keep(chat)
+            await runtime[ContextLimits].keep(chat)
             if len(group) > 1:
                 most = len(group) // 2
             elif tokens > _LEAST_NOTE_TOKENS:
@@ -162,41 +164,45 @@ async def _judged(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], aske
     return decided
 
 
-def _fitting(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], asked: Sequence[_Open], tokens: int) -> Sequence[_Open]:
+def _fitting(runtime: Runtime, chat: ChatModel, memories: Sequence[Found], asked: Sequence[_Open], tokens: int) -> Sequence[_Open]:
     """The first of the facts that have room in one call with what they are near; one in any case."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown: set[int] = set()
-    for place, open_ in enumerate(asked):
+    for number, open_ in enumerate(asked):
         new = set(open_.near) - shown
-        texts = [open_.candidate.record.text, *(kept[k - 1].record.text for k in new)]
+        texts = [open_.candidate.record.text, *(memories[k - 1].record.text for k in new)]
         room -= sum(min(runtime.counter.count(text), tokens) + _NOTE_LINE_TOKENS for text in texts) + _DECISION_TOKENS
-        if place and room < 0:
-            return asked[:place]
+        if number and room < 0:
+            return asked[:number]
         shown |= new
     return asked
 
 
-async def _decisions(runtime: Runtime, chat: ChatModel, kept: Sequence[Found], asked: Sequence[_Open], tokens: int) -> list[DecisionAnswer]:
+async def _decisions(
+    runtime: Runtime, chat: ChatModel, memories: Sequence[Found], asked: Sequence[_Open], tokens: int
+) -> list[DecisionAnswer]:
     """The answer about some of the facts, with the places of `kept`. Raises as `_judged`, and ContextExceeded."""
-    places = sorted({k for open_ in asked for k in open_.near})
-    shown = {k: number for number, k in enumerate(places, start=1)}
+    numbers = sorted({k for open_ in asked for k in open_.near})
+    shown = {k: number for number, k in enumerate(numbers, start=1)}
 
     def cut(text: str) -> str:
         return runtime.counter.truncate(text, tokens)
 
-    notes = [Kept(cut(one.text), one.memory_type.value, _when(one), one.slot) for one in (kept[k - 1].record for k in places)]
+    notes = [
+        Kept(cut(record.text), record.memory_type.value, _when(record), record.slot) for record in (memories[k - 1].record for k in numbers)
+    ]
     new = [
-        Incoming(cut(one.text), one.memory_type.value, _when(one), [shown[k] for k in open_.near], one.slot)
-        for open_, one in ((open_, open_.candidate.record) for open_ in asked)
+        Incoming(cut(record.text), record.memory_type.value, _when(record), [shown[k] for k in open_.near], record.slot)
+        for open_, record in ((open_, open_.candidate.record) for open_ in asked)
     ]
     answer = await chat.structured(reconcile_notes(notes, new), ReconcileAnswer)
-    by_place = {decision.n: decision for decision in answer.decisions}
-    if len(by_place) != len(answer.decisions) or by_place.keys() != set(range(1, len(asked) + 1)):
+    by_number = {decision.n: decision for decision in answer.decisions}
+    if len(by_number) != len(answer.decisions) or by_number.keys() != set(range(1, len(asked) + 1)):
         raise ModelAnswerInvalid("the model did not decide about each new fact once", reason="partial")
     decided: list[DecisionAnswer] = []
     for number, open_ in enumerate(asked, start=1):
-        decision = by_place[number]
-        of = [places[k - 1] for k in decision.of if 1 <= k <= len(places)]
+        decision = by_number[number]
+        of = [numbers[k - 1] for k in decision.of if 1 <= k <= len(numbers)]
         if decision.action != "ADD" and (not of or len(of) < len(decision.of) or not set(of) <= set(open_.near)):
             raise ModelAnswerInvalid("the model decided about facts that it was not shown", reason="invented")
         decided.append(decision.model_copy(update={"of": of}))
@@ -209,7 +215,7 @@ def _when(record: MemoryRecord) -> str:
 
 
 def _carried_out(
-    kept: Sequence[Found], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+    memories: Sequence[Found], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """The decisions that the answers come to, and the facts that are simply new.
 
@@ -221,14 +227,14 @@ def _carried_out(
     touched: set[str] = set()
     for open_, answer in zip(asked, answers, strict=True):
         candidate, record = open_.candidate, open_.candidate.record
-        of = [kept[k - 1] for k in dict.fromkeys(answer.of)]
+        of = [memories[k - 1] for k in dict.fromkeys(answer.of)]
         if answer.action == "NONE":
             decisions += _evidence(candidate, of[0])
             continue
         if answer.action == "SUPERSEDE":
-            ended = [one for one in of if _may_end(one, record) and one.mid not in touched]
+            ended = [memory for memory in of if _may_end(memory, record) and memory.mid not in touched]
             if ended:
-                touched.update(one.mid for one in ended)
+                touched.update(memory.mid for memory in ended)
                 decisions.append(Supersede(ended, record))
                 continue
         elif answer.action == "UPDATE" and _may_grow(of[0], record) and of[0].mid not in touched:
@@ -254,7 +260,7 @@ def _may_grow(found: Found, by: MemoryRecord) -> bool:
     old = found.record
     if old.pinned or old.memory_type is not by.memory_type:
         return False
-    days = {one.event_date.date() for one in (old, by) if one.event_date is not None}
+    days = {record.event_date.date() for record in (old, by) if record.event_date is not None}
     return len(days) < 2
 
 
@@ -282,7 +288,7 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
     taken: set[str] = set()
     for decision in decisions:
         if isinstance(decision, Supersede):
-            ends = {one.mid for one in decision.old}
+            ends = {memory.mid for memory in decision.old}
             slot = decision.record.slot
             if slot in taken or holders.get(decision.record.id, "") not in {"", *ends}:
                 decision = Supersede(decision.old, decision.record.model_copy(update={"slot": None}))

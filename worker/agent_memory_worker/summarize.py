@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from agent_memory.analysis import carries_information
-from agent_memory.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.llm.base import ChatModel
-from agent_memory.llm.extractive import central_sentences, split_sentences
-from agent_memory.promptmarks import TOOL_ROLES
-from agent_memory.prompts.escape import PromptMessage
-from agent_memory.prompts.summarize import SummaryAnswer, summarize_messages
+from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.llm.local.extractive import central_sentences, split_sentences
 from agent_memory.runtime import Runtime
-from agent_memory.services.working import fitting
-from agent_memory.storage.codec import SessionState, StoredMessage
-from agent_memory.suspicion import suspicion
+from agent_memory.sessions.codec import SessionState, StoredMessage
+from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
+from agent_memory.sessions.service import fitting
+from agent_memory.sessions.store import SessionStore
+from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.injection import suspicion
+from agent_memory.text.prompt_marks import TOOL_ROLES
+from agent_memory.text.terms import carries_information
 from agent_memory_worker.batches import LEAST_TOKENS, LINE_TOKENS, Shares, less, size
 
 log = logging.getLogger(__name__)
@@ -35,11 +38,11 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
     if not rules.summarize:
         return False
     # Most sessions have room: what that takes to know is little, however long they are.
-    found = await runtime.sessions.by_sid(sid, last=1)
+    found = await runtime[SessionStore].by_sid(sid, last=1)
     for _ in range(_ATTEMPTS):
         if found is None or _has_room(runtime, found[1]):
             return False
-        found = await runtime.sessions.by_sid(sid)
+        found = await runtime[SessionStore].by_sid(sid)
         if found is None:
             return False
         state = found[1]
@@ -50,7 +53,7 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
             return False  # One message alone is larger than the window: there is nothing to drop.
         budget = summary_tokens(window)
         tenant = found[0]
-        chat = None if plainly else runtime.chat_of(tenant)
+        chat = None if plainly else runtime[TenantModels].chat(tenant)
         telling = _told(runtime, chat, state, leaving, budget) if chat else _extracted(runtime, tenant, state, leaving, budget)
         try:
             summary = await telling
@@ -58,7 +61,7 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
             # What has no room in the model's context never will: the session is not held up by it.
             log.warning("a session is summarized without the language model: %s", error)
             summary = await _extracted(runtime, tenant, state, leaving, budget)
-        if await runtime.sessions.apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
+        if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
         log.info("a session changed while it was summarized; once more")
     return False
@@ -101,7 +104,7 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
     left = [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)]
     summary, failed = state.context or "", None
     while left:
-        await runtime.context_limits.refresh(chat)
+        await runtime[ContextLimits].refresh(chat)
         shares = Shares.of_summary(chat, summarize_messages(None, [], max_words=budget), SummaryAnswer)
         if shares is None:
             raise chat.context.no_room()
@@ -112,7 +115,7 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
         try:
             summary = await _continued(runtime, chat, former, run, room, min(budget, shares.answer // 2))
         except ContextExceeded:
-            await runtime.context_limits.keep(chat)
+            await runtime[ContextLimits].keep(chat)
             failed = min(room, size(run))
             if failed < 2 * LEAST_TOKENS:
                 raise
@@ -126,14 +129,14 @@ async def _continued(runtime: Runtime, chat: ChatModel, former: str, run: Sequen
     messages = [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run]
     shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
     answer = await chat.structured(summarize_messages(former, shown, max_words=max(budget * 3 // 4, 16)), SummaryAnswer)
-    told = answer.summary.strip()
-    bare = told.strip(".! ").casefold()
+    text = answer.summary.strip()
+    bare = text.strip(".! ").casefold()
     if not bare or bare in _DECLINED:
         raise ModelAnswerInvalid("the model gave no summary", reason="declined")
-    if runtime.settings.longterm.quarantine and suspicion(told, of_user=True):
+    if runtime.settings.longterm.quarantine and suspicion(text, of_user=True):
         raise ModelAnswerInvalid("the model's summary reads like an order to a model", reason="suspicious")
     # A model that does not keep to its number of words must not fill the window with its summary.
-    return runtime.counter.truncate(told, 2 * budget)
+    return runtime.counter.truncate(text, 2 * budget)
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
@@ -172,6 +175,6 @@ async def _extracted(runtime: Runtime, tenant: str, state: SessionState, leaving
                 bare.append(short)
     if not lines:
         return state.context or _NOTHING
-    vectors = await runtime.embedder_of(tenant).embed(bare)
+    vectors = await runtime[TenantModels].embedder(tenant).embed(bare)
     sizes = [runtime.counter.count(line) + 1 for line in lines]
-    return "\n".join(lines[place] for place in central_sentences(vectors, limit=len(lines), lengths=sizes, budget=budget))
+    return "\n".join(lines[position] for position in central_sentences(vectors, limit=len(lines), lengths=sizes, budget=budget))

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.scope import Scope
+from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.reindex import Reindexer
+from agent_memory.memories.usage.store import UsageStore
 from agent_memory.runtime import Runtime
-from agent_memory.scope import Scope
-from agent_memory.services.access import scope_of_work
-from agent_memory.storage.lua import Claim
-from agent_memory_worker.index import index_memories
+from agent_memory.storage.scripts import Claim
+from agent_memory_worker.indexing import index_memories
 
 _BATCH = 200
 
@@ -21,8 +25,8 @@ async def end_forgotten(runtime: Runtime) -> int:
         return 0
     before = datetime.now(UTC) - timedelta(days=days)
     gone = offset = 0
-    while some := await runtime.changes.forgotten(before, offset, _BATCH):
-        for tenant, change_id in some:
+    while changes := await runtime[ChangeStore].forgotten(before, offset, _BATCH):
+        for tenant, change_id in changes:
             scope = scope_of_work(tenant)
             deleted = await _delete_forgotten(runtime, scope, change_id)
             gone += deleted
@@ -32,25 +36,31 @@ async def end_forgotten(runtime: Runtime) -> int:
 
 
 async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> bool:
-    (change,) = await runtime.changes.load(scope, [change_id])
+    (change,) = await runtime[ChangeStore].load(scope, [change_id])
     names = [(mid, version) for mid, version, _ in change.memories] if change is not None else []
-    versions = [one for one in await runtime.changes.versions(scope, names) if one is not None]
-    here = await runtime.memories.find(scope, [one.record.id for one in versions])
-    records = [one.record for one, current in zip(versions, here, strict=True) if current is None]
-    await runtime.memories.delete(scope, records)
+    versions = [version for version in await runtime[ChangeStore].versions(scope, names) if version is not None]
+    here = await runtime[MemoryStore].find(scope, [version.record.id for version in versions])
+    records = [version.record for version, current in zip(versions, here, strict=True) if current is None]
+    await runtime[MemoryStore].delete(scope, records)
     return bool(records)
 
 
 async def sweep(runtime: Runtime) -> int:
     """Moves what has ended and embeds what lacks its vector; returns how many memories that were. Reads never wait for it."""
     done = 0
-    while ended := await runtime.memories.ended(_BATCH):
-        moved = await runtime.memories.sweep(ended)
+    while ended := await runtime[MemoryStore].ended(_BATCH):
+        moved = await runtime[MemoryStore].sweep(ended)
         done += moved
         if not moved:
             break
-    while bare := await runtime.memories.bare(_BATCH):
+    while bare := await runtime[MemoryStore].bare(_BATCH):
         await index_memories(runtime, [Claim(name, 0, 1) for name in bare])
-        await runtime.memories.no_longer_bare(bare)
+        await runtime[MemoryStore].no_longer_bare(bare)
         done += len(bare)
     return done
+
+
+async def keep_up(runtime: Runtime) -> int:
+    """Brings the index up to what was read and what has ended since, and ends what is over. None of it is waited for by any read."""
+    await runtime[Reindexer].drop_former()
+    return await runtime[UsageStore].fold() + await sweep(runtime) + await end_forgotten(runtime)

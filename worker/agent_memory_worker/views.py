@@ -6,13 +6,18 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 
-from agent_memory.errors import AgentMemoryError, NotFound, RedisUnavailable
+from agent_memory.access.principals import scope_of_work
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.errors import AgentMemoryError, NotFound, RedisUnavailable
+from agent_memory.core.scope import Scope
+from agent_memory.jobs.job_store import Order, OrderStore
+from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.memories.upkeep.scan import Survey
 from agent_memory.runtime import Runtime
-from agent_memory.scope import Scope
-from agent_memory.services.access import scope_of_work
-from agent_memory.services.view_filters import selection_of
-from agent_memory.storage.orders import Errand, Order
-from agent_memory.storage.views import group_key
+from agent_memory.views.filters import selection_of
+from agent_memory.views.service import REFRESH_VIEW
+from agent_memory.views.store import ViewStore, group_key
+from agent_memory.views.summaries import ViewSummarizer
 from agent_memory_client.models import SummaryView, TaskStatusEnum
 
 log = logging.getLogger(__name__)
@@ -26,33 +31,31 @@ _AT_ONCE = 4
 async def order_refreshes(runtime: Runtime) -> int:
     """Orders a refresh of every continuous view; returns how many."""
     orders: list[Order] = []
-    for tenant in await runtime.view_store.tenants():
+    for tenant in await runtime[ViewStore].tenants():
         scope = scope_of_work(tenant)
-        orders += [
-            Order.of(scope, Errand.REFRESH_VIEW, view_id=view.id) for view in await runtime.view_store.list(scope) if view.continuous
-        ]
-    await runtime.orders.place(*orders)
+        orders += [Order.of(scope, REFRESH_VIEW, view_id=view.id) for view in await runtime[ViewStore].list(scope) if view.continuous]
+    await runtime[OrderStore].place(*orders)
     return len(orders)
 
 
 async def refresh_view(runtime: Runtime, order: Order) -> None:
     """Brings the partitions of a view up to date; those that would come out the same cost no model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    view = await runtime.view_store.get(scope, order.arguments["view_id"] or "")
+    view = await runtime[ViewStore].get(scope, order.arguments["view_id"] or "")
     if view is not None:
         await _compute(runtime, scope, view, refresh=True)
 
 
-async def run_view(runtime: Runtime, order: Order, task_id: str) -> None:
+async def run_view(runtime: Runtime, order: Order) -> None:
     """Computes all partitions of a view anew, and tells in its task how that went. Raises RedisUnavailable, to be done again."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    task = await runtime.view_store.task(scope, task_id)
+    task = await runtime[ViewStore].task(scope, order.arguments["task_id"] or "")
     if task is None:
         return
     task.status, task.started_at = TaskStatusEnum.RUNNING, datetime.now(UTC)
-    await runtime.view_store.put_task(scope, task)
+    await runtime[ViewStore].put_task(scope, task)
     try:
-        view = await runtime.view_store.get(scope, order.arguments["view_id"] or "")
+        view = await runtime[ViewStore].get(scope, order.arguments["view_id"] or "")
         if view is None or not await _compute(runtime, scope, view, refresh=False):
             raise NotFound("the view was deleted")
         task.status = TaskStatusEnum.SUCCESS
@@ -64,26 +67,26 @@ async def run_view(runtime: Runtime, order: Order, task_id: str) -> None:
         task.status = TaskStatusEnum.FAILED
         task.error_message = str(error)[:500] if expected else f"{type(error).__name__} (see the worker's log)"
     task.completed_at = datetime.now(UTC)
-    await runtime.view_store.put_task(scope, task)
+    await runtime[ViewStore].put_task(scope, task)
 
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
     """Computes and stores the partitions of all groups there are, and deletes the others; False when the view was deleted meanwhile."""
-    chat = runtime.chat_of(scope.tenant)
+    chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
-        await runtime.context_limits.refresh(chat.named(view.model_name) if view.model_name else chat)
+        await runtime[ContextLimits].refresh(chat.named(view.model_name) if view.model_name else chat)
     groups: list[dict[str, str]] = [{}]
     if view.group_by:
-        groups = await runtime.survey.groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
+        groups = await runtime[Survey].groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
         if len(groups) == _MOST_GROUPS:
             log.warning("view %s has more than %d groups: only the largest are computed", view.id, _MOST_GROUPS)
-    before = await runtime.view_store.partitions(scope, view.id)
+    before = await runtime[ViewStore].partitions(scope, view.id)
     for start in range(0, len(groups), _AT_ONCE):
-        some = groups[start : start + _AT_ONCE]
-        olds = [before.get(group_key(group)) if refresh else None for group in some]
-        work = [runtime.summarizer.compute(scope, view, group, stored=old) for group, old in zip(some, olds, strict=True)]
-        if not await runtime.view_store.store(scope, view.id, await asyncio.gather(*work)):
+        batch = groups[start : start + _AT_ONCE]
+        olds = [before.get(group_key(group)) if refresh else None for group in batch]
+        work = [runtime[ViewSummarizer].compute(scope, view, group, stored=old) for group, old in zip(batch, olds, strict=True)]
+        if not await runtime[ViewStore].store(scope, view.id, await asyncio.gather(*work)):
             return False
     current = {group_key(group) for group in groups}
-    await runtime.view_store.drop(scope, view.id, [name for name in before if name not in current])
+    await runtime[ViewStore].drop(scope, view.id, [name for name in before if name not in current])
     return True

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent_memory_client import _tool_definitions as definitions
-from agent_memory_client.client import MemoryAPIClient
-from agent_memory_client.sync import SyncMemoryAPIClient
-from agent_memory_client.tools import ToolCallResolutionResult
+from agent_memory_client._tools import definitions
+from agent_memory_client._tools.calls import ToolCallResolutionResult
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from langchain_core.tools import StructuredTool, ToolException
@@ -20,7 +20,7 @@ except ImportError as error:
 
 
 def get_memory_tools(
-    memory_client: MemoryAPIClient | SyncMemoryAPIClient,
+    memory_client: MemoryClient | SyncMemoryClient,
     session_id: str,
     user_id: str | None = None,
     namespace: str | None = None,
@@ -28,8 +28,8 @@ def get_memory_tools(
 ) -> list[StructuredTool]:
     """The tools of a conversation, all nine or those named; each answers with text for the model.
 
-    `user_id` and `namespace` bind the model (see `resolve_tool_call`). With a `MemoryAPIClient` the tools are to be awaited
-    (`ainvoke`); with a `SyncMemoryAPIClient` they are called (`invoke`), and LangChain awaits them in a thread. What goes wrong is
+    `user_id` and `namespace` bind the model (see `resolve_tool_call`). With a `MemoryClient` the tools are to be awaited
+    (`ainvoke`); with a `SyncMemoryClient` they are called (`invoke`), and LangChain awaits them in a thread. What goes wrong is
     told to the model. Raises ValueError for a name that is not one of the nine.
     """
     names = list(definitions.BY_NAME) if tools == "all" else list(tools)
@@ -43,23 +43,23 @@ get_memory_tools_langchain = get_memory_tools
 
 
 def _tool(
-    client: MemoryAPIClient | SyncMemoryAPIClient, name: str, session_id: str, namespace: str | None, user_id: str | None
+    client: MemoryClient | SyncMemoryClient, name: str, session_id: str, namespace: str | None, user_id: str | None
 ) -> StructuredTool:
     async def awaited(**arguments: Any) -> str:
-        assert isinstance(client, MemoryAPIClient)
-        return _text(await client.resolve_function_call(name, arguments, session_id, namespace, user_id))
+        assert isinstance(client, MemoryClient)
+        return _text(await client.tools.resolve_function_call(name, arguments, session_id, namespace, user_id))
 
     def called(**arguments: Any) -> str:
-        assert isinstance(client, SyncMemoryAPIClient)
-        return _text(client.resolve_function_call(name, arguments, session_id, namespace, user_id))
+        assert isinstance(client, SyncMemoryClient)
+        return _text(client.tools.resolve_function_call(name, arguments, session_id, namespace, user_id))
 
     definition = definitions.BY_NAME[name]
     return StructuredTool(
         name=name,
         description=definition.description,
         args_schema=definition.schema().to_dict()["function"]["parameters"],
-        func=called if isinstance(client, SyncMemoryAPIClient) else None,
-        coroutine=awaited if isinstance(client, MemoryAPIClient) else None,
+        func=called if isinstance(client, SyncMemoryClient) else None,
+        coroutine=awaited if isinstance(client, MemoryClient) else None,
         handle_tool_error=True,
     )
 

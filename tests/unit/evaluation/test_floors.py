@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 from agent_memory.evaluation.floors import floors_of, judged
 
 REPORT = {

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from agent_memory.errors import StartupError
+from agent_memory.core.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Question
 from agent_memory.evaluation.plot import svg

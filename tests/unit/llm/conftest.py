@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.local import LocalEmbedder
-from agent_memory.settings import Settings, load_settings, variables
+from agent_memory.core.settings import Settings, load_settings, variables
 from tests.support.lookalike import Lookalike
 
 
@@ -47,17 +45,3 @@ def at(lookalike: Lookalike) -> Callable[..., Settings]:
         )
 
     return settings
-
-
-@pytest.fixture(scope="session")
-async def counter() -> TokenCounter:
-    """The token counter."""
-    return await TokenCounter.open()
-
-
-@pytest.fixture(scope="session")
-async def local() -> AsyncIterator[LocalEmbedder]:
-    """The local model."""
-    embedder = await LocalEmbedder.open(load_settings())
-    yield embedder
-    await embedder.close()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import tiktoken
 
+from agent_memory.core.settings import load_settings
 from agent_memory.llm.catalog import CONTEXT_WINDOWS, context_window, embedding_dimensions
-from agent_memory.llm.counting import TokenCounter, load_encoding
-from agent_memory.settings import load_settings
+from agent_memory.llm.tokens import TokenCounter, load_encoding
 
 ROOT = Path(__file__).parents[3]
 

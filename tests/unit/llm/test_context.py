@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent_memory.llm.context import KNOWN_SECONDS, ModelContext, fingerprint
-from agent_memory.llm.overflow import Overflow, overflow
-from agent_memory.llm.served_context import Served, ask, tells
+from agent_memory.llm.context_errors import Overflow, overflow
+from agent_memory.llm.openai.served_context import Served, ask, tells
 from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
 
 # What these name as the request's own size has the answer in it, or is not there.

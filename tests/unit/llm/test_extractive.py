@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agent_memory.llm.extractive import central_sentences, split_sentences
-from agent_memory.llm.local import LocalEmbedder
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.local.extractive import central_sentences, split_sentences
 
 
 @pytest.mark.parametrize(

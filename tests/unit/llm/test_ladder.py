@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from agent_memory.llm.ladder import Unusable, may_be_about_format, parse_answer, strict_schema
-from agent_memory.prompts.extract import ExtractionAnswer
-from agent_memory.prompts.summarize import SummaryAnswer
+from agent_memory.extraction.prompts import ExtractionAnswer
+from agent_memory.llm.openai.structured import Unusable, may_be_about_format, parse_answer, strict_schema
+from agent_memory.sessions.prompts import SummaryAnswer
 
 
 class Pair(BaseModel):

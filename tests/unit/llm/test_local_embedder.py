@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent_memory.errors import ModelUnavailable, StartupError
-from agent_memory.llm import local as module
-from agent_memory.llm import weights
+from agent_memory.core.errors import ModelUnavailable, StartupError
+from agent_memory.core.settings import load_settings
 from agent_memory.llm.base import Embedder
-from agent_memory.llm.graph import Precision, Shape, build_graph, is_rounded, weight_shapes
-from agent_memory.llm.local import GRAPH_FILES, LocalEmbedder, plan_runs
-from agent_memory.settings import load_settings
+from agent_memory.llm.local import embedder as module
+from agent_memory.llm.local import weights
+from agent_memory.llm.local.embedder import GRAPH_FILES, LocalEmbedder, plan_runs
+from agent_memory.llm.local.graph import Precision, Shape, build_graph, is_rounded, weight_shapes
 from tests.unit.llm.reference_encoder import RECORDED, forward
 
 ROOT = Path(__file__).parents[3]

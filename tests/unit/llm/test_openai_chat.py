@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.core.settings import Settings
+from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
 from agent_memory.llm.base import ChatMessage, ChatModel
-from agent_memory.llm.openai import OpenAIChat
-from agent_memory.prompts.escape import PromptMessage
-from agent_memory.prompts.extract import ExtractionAnswer, extract_messages
-from agent_memory.prompts.summarize import SummaryAnswer, summarize_messages
-from agent_memory.settings import Settings
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
+from agent_memory.text.escaping import PromptMessage
 from tests.support.lookalike import Lookalike
 from tests.support.lookalike.server import _error  # pyright: ignore[reportPrivateUsage]
 

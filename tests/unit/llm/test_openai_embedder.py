@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from agent_memory.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Embedder
-from agent_memory.llm.counting import TokenCounter
-from agent_memory.llm.openai_embeddings import OpenAIEmbedder
-from agent_memory.settings import Settings
+from agent_memory.llm.openai.embeddings import OpenAIEmbedder
+from agent_memory.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike, embed
 
 At = Callable[..., Settings]

@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import ValidationError
 
+from agent_memory.extraction import prompts, reconcile_prompts, thread_prompts
+from agent_memory.extraction.prompts import ExtractedFact, Wanted, extract_messages, filled
+from agent_memory.extraction.reconcile_prompts import Incoming, Kept, ReconcileAnswer, reconcile_notes
+from agent_memory.extraction.thread_prompts import ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage
-from agent_memory.prompts import extract, reconcile, thread
-from agent_memory.prompts.escape import PromptMessage
-from agent_memory.prompts.extract import ExtractedFact, Wanted, extract_messages, filled
-from agent_memory.prompts.reconcile import Incoming, Kept, ReconcileAnswer, reconcile_notes
-from agent_memory.prompts.thread import ThreadSummary, summarize_thread
+from agent_memory.text.escaping import PromptMessage
 
 FOLDER = Path(__file__).parents[2] / "data" / "prompts"
 NOON = datetime(2024, 3, 5, 12, tzinfo=UTC)
@@ -36,11 +36,14 @@ INCOMING = [
     Incoming("User moved.", "episodic", "2024-03-05", [1]),
 ]
 PROMPTS: dict[str, tuple[str, list[ChatMessage]]] = {
-    "extract-discrete": (extract.VERSION, extract_messages(NEW, context=BEFORE)),
-    "extract-preferences": (extract.VERSION, extract_messages(NEW, wanted=RULES, max_facts=5)),
-    "extract-custom": (extract.VERSION, extract_messages(NEW, wanted=CUSTOM)),
-    "reconcile": (reconcile.VERSION, reconcile_notes([KEPT], INCOMING)),
-    "thread": (thread.VERSION, summarize_thread("So far.", NEW, max_words=100, instructions=["Be kind."], zone=ZoneInfo("Asia/Tokyo"))),
+    "extract-discrete": (prompts.VERSION, extract_messages(NEW, context=BEFORE)),
+    "extract-preferences": (prompts.VERSION, extract_messages(NEW, wanted=RULES, max_facts=5)),
+    "extract-custom": (prompts.VERSION, extract_messages(NEW, wanted=CUSTOM)),
+    "reconcile": (reconcile_prompts.VERSION, reconcile_notes([KEPT], INCOMING)),
+    "thread": (
+        thread_prompts.VERSION,
+        summarize_thread("So far.", NEW, max_words=100, instructions=["Be kind."], zone=ZoneInfo("Asia/Tokyo")),
+    ),
 }
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from agent_memory.prompts.escape import PromptMessage, fence, message_lines, shown_time
-from agent_memory.prompts.extract import ExtractedFact, ExtractionAnswer, extract_messages
-from agent_memory.prompts.summarize import summarize_messages
+from agent_memory.extraction.prompts import ExtractedFact, ExtractionAnswer, extract_messages
+from agent_memory.sessions.prompts import summarize_messages
+from agent_memory.text.escaping import PromptMessage, fence, message_lines, shown_time
 
 NOON = datetime(2024, 3, 5, 12, tzinfo=UTC)
 

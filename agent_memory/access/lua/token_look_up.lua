@@ -1,0 +1,13 @@
+#!lua flags=allow-oom
+-- Reads a token and notes that it was used, unless that was noted less than `step_ms` ago. In a full Redis, too, those who are known must be
+-- let in.
+-- KEYS: token
+-- ARGV: step_ms: number
+-- -> {now (ms), field, value …}, or {} when there is none
+local clock = require("storage/clock")
+local fields = redis.call('HGETALL', token)
+if #fields == 0 then return {} end
+local last_used = redis.call('HGET', token, 'lu')
+local now = string.format('%.0f', clock.ms)
+if not last_used or clock.ms - tonumber(last_used) > step_ms then redis.call('HSET', token, 'lu', now) end
+return {now, unpack(fields)}

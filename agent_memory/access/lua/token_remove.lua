@@ -1,0 +1,9 @@
+#!lua flags=allow-oom
+-- Forgets a token and what it was rotated from.
+-- KEYS: names, tokens...
+-- ARGV: id, digest
+-- -> 1, or 0 when it was rotated or removed meanwhile
+if redis.call('HGET', names, id) ~= digest then return 0 end
+redis.call('HDEL', names, id)
+for i = tokens_at, #KEYS do redis.call('DEL', KEYS[i]) end
+return 1

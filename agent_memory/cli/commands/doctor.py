@@ -1,0 +1,188 @@
+"""`agent-memory doctor`: what was found, and what would stop `serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel, SecretStr
+
+from agent_memory.cli.run import check_redis_url
+from agent_memory.cli.sockets import listening
+from agent_memory.cli.store import is_begun
+from agent_memory.core.errors import AgentMemoryError, StartupError
+from agent_memory.core.logs import without_secrets
+from agent_memory.core.settings import Settings, load_settings, variables
+from agent_memory.core.settings.renamed import ending_settings, unread_variables
+from agent_memory.embedded.engine import INSTALL_HINT, examine_engines
+from agent_memory.embedded.server import running_redis
+from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
+from agent_memory.llm.context import ModelContext
+from agent_memory.llm.local.weights import PACKAGED_NAME, packaged_directory
+from agent_memory.runtime import open_runtime
+from agent_memory.storage.context_limits import learned_at
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.store_marker import StoreFile
+from agent_memory.storage.store_watch import ACCEPT, Problem, inspected
+
+_SOURCES = {
+    "set": "set by MODEL_CONTEXT_WINDOWS",
+    "told": "told by the server",
+    "learned": "learned from a refusal",
+    "assumed": "assumed: the server does not tell it; MODEL_CONTEXT_WINDOWS sets it",
+}
+# Tokens for messages and answer beside the instructions; with less, facts are taken a sentence at a time or not at all.
+_LEAST_ROOM = 512
+
+
+def doctor(given: dict[str, str]) -> list[str]:
+    """Prints the findings; returns what would stop `serve`."""
+    settings = load_settings(**given)
+    problems: list[str] = []
+    _settings_in_force(settings)
+    _not_read()
+    print("\nFindings")
+    _check(problems, "port", lambda: _port(settings))
+    _check(problems, "models", lambda: _models(settings))
+    if settings.models.use_openai_chat:
+        _check(problems, "context", lambda: asyncio.run(_context(settings)))
+    _check(problems, "redis", lambda: asyncio.run(_redis(settings)))
+    print("\n" + ("\n".join(f"would stop serve: {problem}" for problem in problems) or "serve would start"))
+    return problems
+
+
+def _check(problems: list[str], name: str, look: Callable[[], str]) -> None:
+    try:
+        print(f"  {name:8}ok   {look()}")
+    except AgentMemoryError as error:
+        problems.append(error.message)
+        print(f"  {name:8}BAD  {error.message}")
+
+
+def _settings_in_force(settings: Settings) -> None:
+    print("Settings")
+    first: dict[tuple[str, str], str] = {}
+    for variable, place in variables().items():
+        first.setdefault(place, variable)
+    for (group, field), variable in first.items():
+        part: BaseModel = getattr(settings, group)
+        value: object = getattr(part, field)
+        default: object = type(part).model_fields[field].default
+        shown = "(hidden)" if isinstance(value, SecretStr) else "-" if value is None else without_secrets(str(value))
+        print(f"  {variable:42}{shown}{'' if value == default else '   (set)'}")
+
+
+def _not_read() -> None:
+    found = unread_variables(Path(".env"))
+    if found:
+        print("\nSet, but not read")
+    for one in found:
+        print(f"  {one.advice}{' (it may be there for another program)' if one.common else ''}")
+    ending = ending_settings(Path(".env"))
+    if ending:
+        print("\nSet, but not read from the next version on")
+    for variable in ending:
+        print(f"  {variable.advice}")
+
+
+def _port(settings: Settings) -> str:
+    with listening(settings.server.host, settings.server.port):
+        return f"{settings.server.host}:{settings.server.port} is free"
+
+
+def _models(settings: Settings) -> str:
+    models = settings.models
+    if models.use_openai_embeddings and models.use_openai_chat:
+        return "a model server is configured; it is asked when it is needed"
+    if models.local_model_dir is not None:
+        if not models.local_model_dir.is_dir():
+            raise StartupError(f"LOCAL_MODEL_DIR {models.local_model_dir} is not a directory")
+        return f"local model in {models.local_model_dir}"
+    return f"{PACKAGED_NAME} in {packaged_directory()}"
+
+
+async def _context(settings: Settings) -> str:
+    """How large a request the generation model takes, and from where that is known. The server is asked; workers' findings are in Redis."""
+    # The SDK costs most of a second, which nobody without a model server need wait for.
+    from agent_memory.llm.openai.chat import OpenAIChat, chat_server  # noqa: PLC0415
+
+    chat = await OpenAIChat.open(settings, server=chat_server(settings))
+    try:
+        context = chat.context
+        await chat.ask_context()
+        await _learned(settings, context)
+        limit = context.limit
+        known = f"{context.model} at {context.where} takes {limit.tokens} tokens ({_SOURCES[limit.source]})"
+        few = chat.room(extract_messages([]), ExtractionAnswer) < _LEAST_ROOM
+        return f"{known}; that is too little for taking facts" if few else known
+    finally:
+        await chat.close()
+
+
+async def _learned(settings: Settings, context: ModelContext) -> None:
+    """Adds what workers learned, as far as Redis answers: whether it does is another finding."""
+    options = settings.redis
+    url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
+    if url is None:
+        return
+    buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
+    try:
+        learned = await learned_at(url, buckets, context.where, context.model, command_timeout=options.command_timeout_seconds)
+    except AgentMemoryError:
+        return
+    if learned is not None:
+        context.recall(learned.tokens, learned.seconds)
+
+
+async def _redis(settings: Settings) -> str:
+    if settings.redis.url is not None:
+        check_redis_url(settings)
+        url = settings.redis.url.get_secret_value()
+        begun = await is_begun(settings, url)
+        async with open_runtime(settings, url, begin=begun) as runtime:
+            _refuse(list((await runtime.ready()).problems) if begun else [])
+            return runtime.redis_description + ("" if begun else f", without a store of KEY_PREFIX {runtime.keys.prefix} yet")
+    with tempfile.TemporaryDirectory(prefix="am-") as folder:
+        reports = await examine_engines(Path(folder), all_of_them=True)
+    for report in reports:
+        print(f"          - {report.name}: {report.problem or 'works'}")
+    usable = next((report for report in reports if report.problem is None), None)
+    if usable is None:
+        raise StartupError(f"no Redis with the query engine was found; {INSTALL_HINT}")
+    folder = settings.redis.data_dir.expanduser().absolute()
+    _check_data_dir(folder)
+    await _check_store(settings, folder)
+    return f"embedded, {usable.name}, data in {settings.redis.data_dir}"
+
+
+def _check_data_dir(folder: Path) -> None:
+    """Raises StartupError when the data directory exists and cannot be written, or cannot be made."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise StartupError(f"the data directory {folder} cannot be written")
+
+
+async def _check_store(settings: Settings, folder: Path) -> None:
+    """Raises StartupError when the store that was in a data directory is gone, or cannot be used."""
+    options, file = settings.redis, StoreFile(folder)
+    buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
+    url = running_redis(folder)
+    if url is not None:
+        _refuse(await inspected(url, buckets, file, command_timeout=options.command_timeout_seconds))
+        return
+    data = folder / "appendonlydir"
+    if file.id_of(buckets[0]) is not None and not (data.is_dir() and any(data.iterdir())):
+        raise StartupError(
+            f"{file.path} says that {folder} held the store {file.id_of(buckets[0])}, but its data are gone: put a backup back, "
+            f"or accept the loss with `{ACCEPT}`"
+        )
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise StartupError("; ".join(problem.message for problem in problems))

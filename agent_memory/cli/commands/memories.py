@@ -1,0 +1,219 @@
+"""`agent-memory search`, `delete`, `purge` and `schedule-task`: single requests to a running server, or to the configured Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import typer
+
+from agent_memory.cli.api_client import Api, Place, reach
+from agent_memory.cli.confirmation import ask
+from agent_memory.core.errors import NotFound
+
+OK, USAGE, NOT_FOUND = 0, 2, 3
+_PAGE = 100
+
+
+def search(place: Place, body: dict[str, Any], form: str) -> None:
+    """Prints what a search finds."""
+
+    async def run() -> Any:
+        async with reach(place) as api:
+            return await api.call("POST", "/v1/long-term-memory/search", body=body)
+
+    answer = asyncio.run(run())
+    if form == "json":
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    for hit in answer["memories"]:
+        score = "" if hit["score"] is None else f"  {hit['score']:.3f}"
+        about = " ".join(f"{name}={hit[name]}" for name in ("namespace", "user_id", "session_id") if hit[name])
+        typer.echo(f"{hit['id']}{score}  {hit['created_at'][:10]} {hit['memory_type']}  {about}".rstrip())
+        typer.echo("    " + " ".join(hit["text"].split()))
+    shown = len(answer["memories"])
+    more = "" if answer["next_offset"] is None else f"; more with --offset {answer['next_offset']}"
+    typer.echo(f"{shown} of {answer['total']}{more}" if shown else "nothing found")
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """Which memories are to be deleted: those named, and with `blank` those without a text; all within a namespace and user, if given."""
+
+    ids: Sequence[str]
+    blank: bool
+    namespace: str | None
+    user_id: str | None
+
+
+def delete_memories(place: Place, wanted: Doomed, *, dry_run: bool, force: bool) -> int:
+    """Deletes memories after asking; returns the exit code: 3 when one that was named is not there."""
+    return asyncio.run(_delete_memories(place, wanted, dry_run=dry_run, force=force))
+
+
+async def _delete_memories(place: Place, wanted: Doomed, *, dry_run: bool, force: bool) -> int:
+    async with reach(place) as api:
+        found: dict[str, str] = {}
+        missing: list[str] = []
+        for name in dict.fromkeys(wanted.ids):
+            one = await _memory(api, name, wanted)
+            if one is None:
+                missing.append(name)
+            else:
+                found[name] = one["text"]
+        if wanted.blank:
+            async for one in _all(api, wanted):
+                if not one["text"].strip():
+                    found[one["id"]] = ""
+        for name, text in found.items():
+            typer.echo(f"{name}  {' '.join(text.split())[:80]}")
+        for name in missing:
+            typer.echo(f"there is no memory {name}", err=True)
+        if found and dry_run:
+            typer.echo(f"{len(found)} would be deleted")
+        elif found:
+            ask(f"Delete {len(found)} memories for good?", force=force)
+            deleted = 0
+            names = list(found)
+            for start in range(0, len(names), _PAGE):
+                answer = await api.call("DELETE", "/v1/long-term-memory", {"memory_ids": names[start : start + _PAGE]})
+                deleted += int("".join(c for c in answer["status"] if c.isdigit()) or 0)
+            typer.echo(f"deleted {deleted} memories")
+        elif not missing:
+            typer.echo("nothing to delete")
+        return NOT_FOUND if missing else OK
+
+
+async def _memory(api: Api, name: str, wanted: Doomed) -> dict[str, Any] | None:
+    try:
+        one = await api.call("GET", f"/v1/long-term-memory/{quote(name, safe='')}")
+    except NotFound:
+        return None
+    mine = wanted.namespace in (None, one["namespace"]) and wanted.user_id in (None, one["user_id"])
+    return one if mine else None
+
+
+async def _all(api: Api, wanted: Doomed) -> AsyncGenerator[dict[str, Any]]:
+    body: dict[str, Any] = {"text": "", "limit": _PAGE, "offset": 0, "recency_boost": False}
+    for field, value in (("namespace", wanted.namespace), ("user_id", wanted.user_id)):
+        if value is not None:
+            body[field] = {"eq": value}
+    while body["offset"] is not None:
+        page = await api.call("POST", "/v1/long-term-memory/search", body=body)
+        for one in page["memories"]:
+            yield one
+        body["offset"] = page["next_offset"]
+
+
+def delete_session(place: Place, session_id: str, namespace: str | None, user_id: str | None, *, force: bool) -> int:
+    """Deletes a session after asking; returns the exit code: 3 when it is not there. What it made long-term memory of stays."""
+    return asyncio.run(_delete_session(place, session_id, {"namespace": namespace, "user_id": user_id}, force=force))
+
+
+async def _delete_session(place: Place, session_id: str, scope: dict[str, str | None], *, force: bool) -> int:
+    path = f"/v1/working-memory/{quote(session_id, safe='')}"
+    async with reach(place) as api:
+        try:
+            session = await api.call("GET", path, scope)
+        except NotFound as error:
+            typer.echo(error.message, err=True)
+            return NOT_FOUND
+        owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
+        about = " ".join(f"{name}={value}" for name, value in owner.items() if value)
+        ask(f"Delete session {session_id} ({about + ', ' if about else ''}{len(session['messages'])} messages)?", force=force)
+        await api.call("DELETE", path, owner)
+        typer.echo(f"deleted session {session_id}")
+        return OK
+
+
+def schedule(place: Place, task: str, arguments: Sequence[str]) -> int:
+    """Orders what one of the archived server's tasks did, by its name; returns the exit code: 2 for a task that has nothing to order."""
+    given = dict(_argument(one) for one in arguments)
+    name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
+    if name not in _TASKS:
+        known = ", ".join(_TASKS)
+        typer.echo(f"there is no task {name} to order: workers do by themselves what is due; what can be ordered: {known}", err=True)
+        return USAGE
+    unknown = sorted(given.keys() - _TASKS[name])
+    if unknown:
+        typer.echo(f"{name} has no argument {unknown[0]}: it has {', '.join(sorted(_TASKS[name]))}", err=True)
+        return USAGE
+
+    async def run() -> Any:
+        async with reach(place) as api:
+            return await _order(api, name, given)
+
+    typer.echo(json.dumps(asyncio.run(run()), ensure_ascii=False))
+    return OK
+
+
+def purge(
+    place: Place,
+    source: dict[str, Any],
+    metadata: Sequence[str],
+    where: dict[str, str | None],
+    *,
+    dry_run: bool,
+    wait: float,
+    form: str,
+) -> None:
+    """Orders a purge, and prints what went, or would; without a worker, under which id that can be asked for later."""
+    body = source | ({"metadata": dict(_argument(one, "--metadata") for one in metadata)} if metadata else {})
+    query = {**where, "dry_run": str(dry_run).lower(), "wait": str(wait)}
+
+    async def run() -> Any:
+        async with reach(place) as api:
+            return await api.call("POST", "/v1/long-term-memory/purge", query, body)
+
+    answer = asyncio.run(run())
+    if form == "json":
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    elif answer["status"] == "pending":
+        typer.echo(f"ordered; what became of it: agent-memory jobs show {answer['operation_id']}")
+    else:
+        for name in answer["memory_ids"] or ():
+            typer.echo(name)
+        counts = answer["counts"]
+        typer.echo(
+            f"{counts['matched']} of the source and {counts['inferred']} made of it {'would go' if dry_run else 'are gone'}, "
+            f"{counts['restored']} get an earlier content back, {counts['evidence']} pieces of evidence are lost"
+        )
+
+
+_TASKS: dict[str, set[str]] = {
+    "compact_long_term_memories": {"namespace", "user_id"},
+    "forget_long_term_memories": {"policy", "namespace", "user_id", "session_id", "limit", "dry_run", "pinned_ids"},
+    "refresh_summary_view": {"view_id", "task_id"},
+    "refresh_summary_views": set(),
+}
+
+
+def _argument(text: str, option: str = "--args") -> tuple[str, Any]:
+    name, joint, value = text.partition("=")
+    if not joint or not name:
+        raise typer.BadParameter(f"{option} {text}: write name=value")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+async def _order(api: Api, name: str, given: dict[str, Any]) -> Any:
+    if name == "compact_long_term_memories":
+        return await api.call("POST", "/v1/long-term-memory/compact", given)
+    if name == "forget_long_term_memories":
+        body = {key: given.pop(key) for key in ("policy", "pinned_ids") if key in given}
+        return await api.call("POST", "/v1/long-term-memory/forget", given, body={"policy": {}, **body})
+    if name == "refresh_summary_view":
+        if "view_id" not in given:
+            raise typer.BadParameter("refresh_summary_view needs --args view_id=…")
+        return await _run_view(api, given["view_id"], given.get("task_id"))
+    return [await _run_view(api, view["id"], None) for view in await api.call("GET", "/v1/summary-views")]
+
+
+async def _run_view(api: Api, view_id: str, task_id: str | None) -> Any:
+    return await api.call("POST", f"/v1/summary-views/{quote(view_id, safe='')}/run", body={} if task_id is None else {"task_id": task_id})

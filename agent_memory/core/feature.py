@@ -1,0 +1,186 @@
+"""How a feature announces itself: once, to everybody who must know of it. `features.py` lists the announcements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from agent_memory.core.scope import Scope
+from agent_memory.core.settings import Settings
+
+T = TypeVar("T")
+ExportLine = Mapping[str, Any]
+
+
+class KeySpace(NamedTuple):
+    """One kind of Redis key. Names of keys are digests, `<…>` says of what; all stand behind `<prefix>:{<bucket>}:`."""
+
+    name: str
+    type: str
+    holds: str
+    lifetime: str
+    personal: bool = True
+    """Whether it can hold what belongs to a user: then an erasure reaches it, and an export or the reason against one."""
+    not_exported: str = ""
+    """Why an export leaves it out, where it holds something personal."""
+
+
+class Owner(NamedTuple):
+    """A user of a tenant, in one namespace or (None) in all of them."""
+
+    namespace: str | None
+    user_id: str
+
+
+class Group(NamedTuple):
+    """Whose memories something was made of."""
+
+    namespace: str | None
+    user_id: str | None
+    session_id: str | None
+    memory_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What an operation of the API is sent: path and query `parameters`, and a body."""
+
+    operation_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    body: Any = None
+
+
+class Exporter(Protocol):
+    """Writes a feature's part of a user's export, and reads it again."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The `kind` of each of its lines."""
+        ...
+
+    def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
+        """The lines of what the owner has, within the reach of `scope`."""
+        ...
+
+    async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
+        """Brings a line in: "new", "same" (it is here already) or "other" (something else is). Raises AgentMemoryError for a bad one."""
+        ...
+
+
+class RestoreTarget(Protocol):
+    """Whose the lines of an import become."""
+
+    @property
+    def user_id(self) -> str: ...
+
+    def namespace(self, given: str | None, /) -> str | None:
+        """The namespace that something of this one goes to."""
+        ...
+
+    def moved(self, namespace: str | None, /) -> bool:
+        """Whether what stood in this namespace becomes another owner's."""
+        ...
+
+
+class Eraser(Protocol):
+    """Deletes what a feature keeps of a user, beside sessions and memories."""
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Deletes it; returns how much of what went."""
+        ...
+
+
+class Purger(Protocol):
+    """Deletes what a feature made of memories that are purged."""
+
+    async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
+        """Deletes, or only counts, what may have been made of memories of these groups."""
+        ...
+
+
+class ArchivedSummaries(Protocol):
+    """Takes in summary views that the archived server left."""
+
+    async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
+        """Whether the view is new here. Raises ValueError for one that cannot be taken."""
+        ...
+
+    async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
+        """Whether the partition is new here, None when its view is not. Raises ValueError for one that cannot be taken."""
+        ...
+
+
+class Services:
+    """What the features of one bucket opened, each found by its type."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[type[Any], Any] = {}
+        self.exporters: list[Exporter] = []
+        self.erasers: list[Eraser] = []
+        self.purgers: list[Purger] = []
+        self.archived: list[ArchivedSummaries] = []
+
+    def add(self, *services: Any) -> None:
+        """Raises ValueError for a second one of a type."""
+        for service in services:
+            if type(service) in self._by_type:
+                raise ValueError(f"there are two of {type(service).__name__}")
+            self._by_type[type(service)] = service
+
+    def __getitem__(self, kind: type[T]) -> T:
+        """Raises KeyError for what no feature opened."""
+        return self._by_type[kind]
+
+    def open(self, feature: Feature, foundation: Any) -> None:
+        """Opens a feature and notes which of its services have a part in exports, erasures, purges and moves."""
+        feature.open(foundation, self)
+        for parts, kind in (
+            (self.exporters, feature.exporter),
+            (self.erasers, feature.eraser),
+            (self.purgers, feature.purger),
+            (self.archived, feature.archived),
+        ):
+            if kind is not None:
+                parts.append(self._by_type[kind])
+
+
+class PeriodicJob(NamedTuple):
+    """Work that recurs, done once per period by all workers together."""
+
+    run: str
+    """As an import string: an async function of the runtime, which returns how much it did."""
+    minutes: Callable[[Settings], float | None]
+    """From one run to the next; None while it is switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature. Modules that only some processes need are named as import strings ("module:name"): a worker loads no FastAPI."""
+
+    name: str
+    open: Callable[[Any, Services], None]
+    """Makes its services of the foundation and of those that features before it in the list have opened."""
+    keys: Sequence[KeySpace] = ()
+    routes: Sequence[str] = ()
+    """Routers of FastAPI."""
+    examples: str | None = None
+    """The examples of its routes in the API's document."""
+    jobs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Work that somebody can ask for, by its name in a stored job: async functions of the runtime and the job."""
+    schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
+    exporter: type[Exporter] | None = None
+    eraser: type[Eraser] | None = None
+    purger: type[Purger] | None = None
+    archived: type[ArchivedSummaries] | None = None
+
+
+def imported(name: str) -> Any:
+    """What an import string ("module:name") names."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+Job = Callable[[Any, Any], Awaitable[None]]

@@ -1,0 +1,88 @@
+"""A section of the memory prompt, as a feature offers it to `recall`, which knows it by this alone.
+
+A prompt is made in steps, each of which hands the next one what it needs: a section is *opened* for what a caller asks, *queues* its reads
+on the one pipeline of the prompt, *loads* its content from their replies, is *fitted* into its share of the tokens, and is *rendered*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory_client.models import AnswerExplanation, MemoryPromptRequest, SearchRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PromptAsk:
+    """What a memory prompt is asked for, and for whom. `session` is the session that it continues, None without one."""
+
+    scope: Scope
+    body: MemoryPromptRequest
+    session: SessionRef | None = None
+    optimize_query: bool = False
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMessages:
+    """The messages (ids, oldest first) of the prompt's session that it shows, and how many of the session it does not show."""
+
+    ref: SessionRef
+    ids: Sequence[str]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SectionText:
+    """What a section adds to a prompt: messages for a chat model, and beside them the memories that they show and what is said of these.
+
+    `search` is the search that brought the memories.
+    """
+
+    messages: Sequence[dict[str, Any]] = ()
+    memories: Sequence[Any] = ()
+    notices: Sequence[str] = ()
+    explanation: AnswerExplanation | None = None
+    search: SearchRequest | None = None
+
+
+class FittedSection(Protocol):
+    """A section that is cut to its tokens."""
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes of the budget."""
+        ...
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """Its text, without what the session's messages show anyway."""
+        ...
+
+
+class SectionContent(Protocol):
+    """All that a section could show."""
+
+    def fit_section(self, tokens: int | None) -> FittedSection:
+        """What of it fits into so many tokens; None is "as much as there is"."""
+        ...
+
+
+class SectionReads(Protocol):
+    """What a section reads for one prompt."""
+
+    def queue_section(self, pipe: Any) -> int:
+        """Puts its reads on the prompt's pipeline; returns how many replies they give."""
+        ...
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
+        """Its content, from these replies; `session` are the messages that were read of the prompt's session."""
+        ...
+
+
+class PromptSection(Protocol):
+    """A part of all memory prompts, which one feature provides."""
+
+    async def open_section(self, ask: PromptAsk) -> SectionReads | None:
+        """What it reads for a prompt; None where it has nothing to say."""
+        ...

@@ -1,0 +1,67 @@
+"""Long-term memory: what is promoted, forgotten and merged."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agent_memory.core.settings.base import Group, archived, ending, setting
+
+
+class LongTermSettings(Group):
+    """Long-term memory: what is promoted and how it is indexed.
+
+    `neighbours_after_seconds`: a message is found at once; those around it are indexed again with its words that much later, so that a
+    conversation's next messages are waited for and each message is indexed twice instead of once for each neighbour.
+    `forgotten_kept_days`: so long what was forgotten can be brought back; 0 keeps it for ever.
+    """
+
+    enabled: bool = archived(True, "LONG_TERM_MEMORY")
+    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="whether messages are promoted word for word")
+    extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="whether a model server is asked for facts")
+    extraction_debounce_seconds: float = archived(30.0, "EXTRACTION_DEBOUNCE_SECONDS", ge=0)
+    extraction_batch_tokens: int = ending(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
+    usage_every_minutes: float = ending(15.0, "USAGE_EVERY_MINUTES", ge=0)
+    neighbours_after_seconds: float = ending(2.0, "NEIGHBOURS_AFTER_SECONDS", ge=0, le=3600)
+    redact_secrets: bool = setting(
+        True,
+        "REDACT_SECRETS",
+        meaning="take keys, tokens, passwords and card numbers out of what is remembered and of what a model server is sent",
+    )
+    review_supersessions: bool = setting(
+        False,
+        "REVIEW_SUPERSESSIONS",
+        meaning="facts from conversations that would end others are only proposed, until somebody approves them",
+    )
+    forgotten_kept_days: float = setting(
+        30.0,
+        "FORGOTTEN_KEPT_DAYS",
+        meaning="what was forgotten can be brought back so long; then it is deleted for good, 0 keeps it for ever",
+        ge=0,
+    )
+    quarantine: bool = setting(
+        True, "QUARANTINE", meaning="puts memories aside that read like instructions to a model, until somebody approves them"
+    )
+    vector_algorithm: Literal["FLAT", "HNSW"] = archived("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
+    vector_type: Literal["FLOAT16", "FLOAT32"] = ending("FLOAT16", "VECTOR_TYPE")
+
+
+class ForgettingSettings(Group):
+    """What workers forget by themselves: nothing, unless it is switched on and at least one bound is given."""
+
+    enabled: bool = setting(False, "FORGETTING_ENABLED", meaning="whether workers forget memories by themselves, by the bounds below")
+    every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
+    max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="memories older than this are forgotten", ge=0)
+    max_inactive_days: float | None = setting(
+        None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="memories not found for longer than this are forgotten", ge=0
+    )
+    budget_keep_top_n: int | None = setting(
+        None, "FORGETTING_BUDGET_KEEP_TOP_N", meaning="only so many memories are kept, the most recent ones", ge=0
+    )
+
+
+class CompactionSettings(Group):
+    """How repeats are merged. `COMPACTION_EVERY_MINUTES=0` leaves it to requests."""
+
+    every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
+    semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")
+    similarity: float = ending(0.92, "COMPACTION_SIMILARITY", gt=0.5, le=1.0)

@@ -1,0 +1,26 @@
+"""The MCP face."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+
+from agent_memory.core.settings.base import Group, archived, setting
+
+
+class McpSettings(Group):
+    """The MCP face. Of hosts the first part counts (`memory.example.com`, with or without a port); `*` allows every one."""
+
+    host: str = archived("127.0.0.1", "MCP_HOST")
+    port: int = archived(9000, "MCP_PORT", ge=0, le=65535)
+    on_api: bool = setting(True, "MCP_ON_API", meaning="whether the API offers MCP as well, at `/mcp`")
+    namespace: str | None = archived(None, "DEFAULT_MCP_NAMESPACE", max_length=512)
+    user_id: str | None = archived(None, "DEFAULT_MCP_USER_ID", max_length=512)
+    token: SecretStr | None = setting(
+        None, "MCP_TOKEN", meaning="credential of the one who speaks over stdio; needed when `AUTH_MODE` asks for credentials"
+    )
+    allowed_hosts: str = setting(
+        "",
+        "MCP_ALLOWED_HOSTS",
+        meaning="host names, with commas between, under which MCP may be reached; none given: those of this machine, or any when "
+        "listening on more than this machine",
+    )

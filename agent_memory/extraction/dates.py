@@ -1,0 +1,149 @@
+"""Dates of facts: read in the user's zone, and checked against the times of the messages that they come from (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from re import Match
+
+from agent_memory.text.retrieval_units import day
+from agent_memory.text.time_expressions import Span, named_time
+
+# Days from the message's own, of words that mean one day whatever is said around them. "morgen" and "mañana" are mornings, too.
+_DAYS = {
+    "today": 0,
+    "tonight": 0,
+    "yesterday": -1,
+    "last night": -1,
+    "tomorrow": 1,
+    "the day before yesterday": -2,
+    "the day after tomorrow": 2,
+    "heute": 0,
+    "gestern": -1,
+    "vorgestern": -2,
+    "übermorgen": 2,
+    "aujourd'hui": 0,
+    "avant-hier": -2,
+    "demain": 1,
+    "après-demain": 2,
+    "ayer": -1,
+    "anteayer": -2,
+    "hoy": 0,
+    "pasado mañana": 2,
+    "ieri": -1,
+    "domani": 1,
+    "ontem": -1,
+    "gisteren": -1,
+    "昨天": -1,
+    "明天": 1,
+    "昨日": -1,
+    "明日": 1,
+}
+_ENGLISH = frozenset(word for word in _DAYS if word.startswith(("today", "tonight", "yesterday", "last", "tomorrow", "the ")))
+
+
+def _any_of(words: list[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+
+
+# Scripts that write no blanks have no bounds of words.
+_BOUNDED, _ANYWHERE = [word for word in _DAYS if word < "\u3000"], [word for word in _DAYS if word >= "\u3000"]
+_NEAR = re.compile(rf"(?<!\w)(?:{_any_of(_BOUNDED)})(?!\w)|{_any_of(_ANYWHERE)}", re.IGNORECASE)
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# "Next Friday" is not read: some mean this one, some the one after.
+_COMING = re.compile(rf"(?<!\w)this coming (?P<weekday>{'|'.join(_WEEKDAYS)})(?!\w)", re.IGNORECASE)
+_AHEAD = re.compile(r"(?<!\w)in (?P<count>\d{1,3}|a|one|two|three|four|five|six) (?P<unit>day|week)s?(?!\w)", re.IGNORECASE)
+_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_PREPOSITIONS = (" on", " of", " from", " since", " until", " till", " by", " for", " before", " after")
+_PREPOSITION_CHARS = 40  # before a time: so far is looked for a preposition
+# A zone makes a day of difference, and some models count the first day.
+_SLIP = timedelta(days=2)
+
+
+def instant(value: str | None, zone: tzinfo) -> datetime | None:
+    """An ISO date or time as an instant in UTC, a day as its first moment in `zone`; None where the calendar ends."""
+    if value is None:
+        return None
+    moment = datetime.fromisoformat(value)
+    try:
+        return (moment.replace(tzinfo=zone) if moment.tzinfo is None else moment).astimezone(UTC)
+    except (OverflowError, ValueError):
+        return None
+
+
+def grounded(text: str, said: datetime, zone: tzinfo) -> str:
+    """A fact's text without words whose day is only known with its message: "yesterday" becomes "on 4 March 2024".
+
+    English words are replaced; behind those of other languages the day is added, as 2024-03-04.
+    """
+    here = _local(said, zone)
+    # Where the text begins; what is put in before it is never blank.
+    first = len(text) - len(text.lstrip())
+
+    def told(found: Match[str]) -> str:
+        word = " ".join(found[0].lower().split())
+        meant = here + timedelta(days=_DAYS[word])
+        return _on(meant, found, first) if word in _ENGLISH else f"{found[0]} ({meant.isoformat()})"
+
+    text = _NEAR.sub(told, text)
+    text = _COMING.sub(lambda found: _on(_coming(found, here), found, first), text)
+    return _AHEAD.sub(lambda found: _on(_ahead(found, here), found, first), text)
+
+
+def event_day(given: datetime | None, texts: Sequence[str], said: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
+    """The day of an event: the model's, or that of the only time that the cited messages (`texts`) name.
+
+    The model's is put right when it is off by a day or two, which a zone makes, or was reckoned from `now` instead of the message's time.
+    """
+    spans = {(span.start, span.end): span for text in texts if (span := _meant(text, said, zone)) is not None}
+    if len(spans) != 1:
+        return given
+    span = next(iter(spans.values()))
+    exact = span.end - span.start <= timedelta(hours=26)
+    if given is None:
+        return span.start if exact else None
+    if span.start <= given < span.end:
+        return given
+    off = any(abs(given - other) <= _SLIP for other in (span.start, now + (span.start - said)))
+    return span.start if off and exact else given
+
+
+def _meant(text: str, said: datetime, zone: tzinfo) -> Span | None:
+    """The one day or time that a message names; None when it names none, or several."""
+    here = _local(said, zone)
+    days = {here + timedelta(days=_DAYS[" ".join(m[0].lower().split())]) for m in _NEAR.finditer(text)}
+    days |= {_coming(m, here) for m in _COMING.finditer(text)}
+    days |= {_ahead(m, here) for m in _AHEAD.finditer(text) if m["unit"].lower() == "day"}
+    if not days:
+        first = named_time(text, said, zone)
+        return None if first is None or named_time(text.replace(first.words, " ", 1), said, zone) is not None else first
+    rest = _AHEAD.sub(" ", _COMING.sub(" ", _NEAR.sub(" ", text)))
+    if len(days) > 1 or named_time(rest, said, zone) is not None:
+        return None
+    meant = days.pop()
+    start, end = (datetime.combine(one, time(), zone).astimezone(UTC) for one in (meant, meant + timedelta(days=1)))
+    return Span(start, end, text)
+
+
+def _local(said: datetime, zone: tzinfo) -> date:
+    return said.astimezone(zone).date()
+
+
+def _coming(found: Match[str], here: date) -> date:
+    """The first such weekday after today."""
+    return here + timedelta(days=(_WEEKDAYS.index(found["weekday"].lower()) - here.weekday() - 1) % 7 + 1)
+
+
+def _ahead(found: Match[str], here: date) -> date:
+    count = _COUNTS.get(found["count"].lower()) or int(found["count"])
+    return here + timedelta(days=count * (7 if found["unit"].lower() == "week" else 1))
+
+
+def _on(meant: date, found: Match[str], first: int) -> str:
+    """The day in the words of a text that begins at `first`."""
+    said, text, start = day(datetime.combine(meant, time(), UTC)), found.string, found.start()
+    before = text[max(first, start - _PREPOSITION_CHARS) : start].rstrip().lower()
+    bare = before.endswith(_PREPOSITIONS) or text[found.end() : found.end() + 2] == "'s"
+    word = said if bare else f"on {said}"
+    return word if start > first else word[0].upper() + word[1:]

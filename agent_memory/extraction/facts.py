@@ -1,0 +1,166 @@
+"""From a model's answer to memories: cited, attributed, dated, cleaned, and without what must not be recorded (pure)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent_memory.core.scope import SessionRef
+from agent_memory.extraction.dates import event_day, grounded, instant
+from agent_memory.extraction.prompts import VERSION, ExtractedFact
+from agent_memory.extraction.rules import Rules
+from agent_memory.memories.service import content_hash, fact_memory_id
+from agent_memory.memories.trust import TRUST
+from agent_memory.sessions.codec import StoredMessage
+from agent_memory.text.normalization import normal_text
+from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
+
+_QUOTE_CHARS = 1000
+_NO_SLOT = re.compile(r"[^\w.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A message as facts are taken from it: its own words, without secrets."""
+
+    stored: StoredMessage
+    text: str
+
+    @property
+    def id(self) -> str:
+        """The message's id."""
+        return self.stored.message.id
+
+    @property
+    def role(self) -> str:
+        """The message's role."""
+        return self.stored.message.role
+
+    @property
+    def said(self) -> datetime:
+        """When it was said."""
+        return self.stored.message.created_at
+
+    @property
+    def states(self) -> bool:
+        """Whether somebody says it: programs do not, and tools only fetch."""
+        return self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fact that could become a memory. `witnessed`: somebody else than the assistant, which may only repeat what it was told, said it."""
+
+    record: MemoryRecord
+    evidence: Evidence
+    witnessed: bool
+
+
+def candidates(
+    ref: SessionRef, rules: Rules, facts: Sequence[ExtractedFact], told: Sequence[Told], *, model: str, clean: Callable[[str], str]
+) -> list[Candidate]:
+    """The facts of an answer that may be stored, each once, in the order of what they come from; `clean` takes secrets out of a text.
+
+    A fact that cites nothing usable is a fact of the whole batch; one that only tools or programs say is none.
+    """
+    found: dict[object, Candidate] = {}
+    for fact in facts:
+        cited = [told[n - 1] for n in dict.fromkeys(fact.messages) if 1 <= n <= len(told)] or list(told)
+        cited = [one for one in cited if one.states]
+        candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
+        if candidate is None:
+            continue
+        words = normal_text(candidate.record.text), candidate.record.event_date
+        same = found.setdefault(words, candidate)
+        if same is not candidate:
+            found[words] = _both(same, candidate)
+    return sorted(found.values(), key=lambda one: one.record.created_at)
+
+
+def _both(first: Candidate, second: Candidate) -> Candidate:
+    """Two entries of the same words are one fact that rests on the messages of both."""
+    ids = list(dict.fromkeys([*first.evidence.message_ids, *second.evidence.message_ids]))
+    evidence = first.evidence.model_copy(update={"message_ids": ids})
+    old = first.record
+    ref = SessionRef(old.session_id or "", old.namespace, old.user_id)
+    record = old.model_copy(update={"id": fact_memory_id(ref, old.text, ids), "extracted_from": ids, "evidence": [evidence]})
+    record.trust = min((one.record.trust for one in (first, second) if one.record.trust is not None), default=None)
+    return Candidate(record, evidence, first.witnessed or second.witnessed)
+
+
+def _candidate(
+    ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[Told], model: str, clean: Callable[[str], str]
+) -> Candidate | None:
+    said = max(one.said for one in cited)
+    text = clean(cleaned(fact.text))
+    tags = [tag for tag in map(cleaned, (*fact.topics, *fact.entities)) if tag]
+    if not text or own_words(text) != text or rules.blocklist.holds(text, *tags):
+        return None
+    zone = rules.zone
+    kind = "semantic" if rules.strategy == "preferences" else fact.type
+    event = instant(fact.event_date, zone)
+    try:
+        text = grounded(text, said, zone)
+        if kind == "episodic":
+            event = event_day(event, [one.text for one in cited], said, zone, now=datetime.now(UTC))
+    except OverflowError:
+        pass  # A message at the calendar's end: its days have no neighbours.
+    begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
+    if ends is not None and ends <= (begins or said):
+        begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
+    users = [one for one in cited if one.role != "assistant"]
+    role = cleaned(fact.speaker or "") or (users or cited)[0].role
+    ids = [one.id for one in cited]
+    quote = "\n".join(one.text for one in cited)[:_QUOTE_CHARS]
+    evidence = Evidence(
+        session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source="user" if users else "assistant", at=said
+    )
+    record = MemoryRecord.model_validate(
+        {
+            "id": fact_memory_id(ref, text, ids),
+            "text": text,
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": ref.session_id,
+            "memory_type": kind,
+            "topics": [tag for tag in map(cleaned, fact.topics) if tag],
+            "entities": [tag for tag in map(cleaned, fact.entities) if tag],
+            "slot": _slot(fact.slot) if kind == "semantic" else None,
+            "category": fact.category if fact.category in {category.name for category in rules.categories} else None,
+            "event_date": event,
+            "valid_from": begins,
+            "valid_to": ends,
+            "expires_at": over if over is not None and over > said else None,
+            "created_at": said,
+            "last_accessed": said,
+            "persisted_at": datetime.now(UTC),
+            "extracted_from": ids,
+            "extraction_strategy": rules.strategy,
+            "discrete_memory_extracted": "t",
+            "evidence": [evidence],
+            "source_class": evidence.source,
+            # The least of what is cited, whoever of them the fact is ascribed to.
+            "trust": None if len(users) == len(cited) else TRUST["assistant"],
+            "model": model,
+            "prompt_version": VERSION,
+        },
+        # The rules for callers are not for us: a message's id may hold a comma.
+        context=ANSWER,
+    )
+    record.memory_hash = content_hash(record)
+    return Candidate(record, evidence, bool(users))
+
+
+def _slot(slot: str | None) -> str | None:
+    """A slot as all models should have written it."""
+    return _NO_SLOT.sub("_", cleaned(slot or "").casefold()).strip("_.")[:128] or None
+
+
+def cleaned(text: str) -> str:
+    """A model's text as ours: NFC, without control characters and lone surrogates."""
+    valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
+    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())

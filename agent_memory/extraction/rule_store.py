@@ -1,0 +1,57 @@
+"""Rules for the taking of facts: one hash per tenant, one field for everybody, each namespace, each user and each user in a namespace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from redis.asyncio import Redis
+
+from agent_memory.core.scope import Scope
+from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.keyspace import Keys
+from agent_memory_client.models import ExtractionRules
+
+Place = tuple[str | None, str | None]
+
+
+class RuleStore:
+    """Reads and writes rules by their place: (namespace or None, user or None)."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def load(self, scope: Scope, places: Sequence[Place]) -> list[ExtractionRules | None]:
+        """The rules of these places, None where there are none; one round trip."""
+        fields = [_field(*place) for place in places]
+        stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
+        return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
+
+    async def save(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None) -> None:
+        """Stores the rules of a place, or with None removes them."""
+        key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
+        with redis_errors():
+            if rules is None:
+                await self._client.hdel(key, name)
+            else:
+                await self._client.hset(key, name, rules.model_dump_json(exclude_unset=True))
+
+    async def of_user(self, scope: Scope, user_id: str) -> list[tuple[str | None, ExtractionRules]]:
+        """The rules of a user, by namespace."""
+        stored = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.rules(scope.tenant))))[0]
+        places = [(json.loads(name), raw) for name, raw in stored.items()]
+        return [(place[0], ExtractionRules.model_validate_json(raw)) for place, raw in places if place[1] == user_id]
+
+    async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
+        """Removes the rules of a user, in one namespace or (None) everywhere."""
+        key = self._keys.rules(scope.tenant)
+        with redis_errors():
+            stored: Sequence[bytes | str] = await self._client.hkeys(key)
+            gone = [name for name in stored if json.loads(name)[1] == user_id and namespace in (None, json.loads(name)[0])]
+            if gone:
+                await self._client.hdel(key, *gone)
+
+
+def _field(namespace: str | None, user_id: str | None) -> str:
+    return json.dumps([namespace, user_id], ensure_ascii=False)

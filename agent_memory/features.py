@@ -1,0 +1,26 @@
+"""The features: the one list. Each stands on those before it."""
+
+from __future__ import annotations
+
+from agent_memory.access.feature import ACCESS
+from agent_memory.core.feature import Feature
+from agent_memory.extraction.feature import EXTRACTION
+from agent_memory.jobs.feature import JOBS
+from agent_memory.memories.feature import MEMORIES
+from agent_memory.privacy.feature import PRIVACY
+from agent_memory.recall.feature import RECALL
+from agent_memory.sessions.feature import SESSIONS
+from agent_memory.transfer.feature import TRANSFER
+from agent_memory.views.feature import VIEWS
+
+FEATURES: tuple[Feature, ...] = (
+    ACCESS,
+    JOBS,
+    MEMORIES,
+    SESSIONS,
+    EXTRACTION,
+    VIEWS,
+    RECALL,
+    PRIVACY,
+    TRANSFER,
+)

@@ -1,0 +1,185 @@
+"""What features stand on: one bucket of the store and the models, opened once and closed in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from redis.asyncio import Redis
+
+from agent_memory.core.settings import Settings
+from agent_memory.llm.base import ChatModel, Embedder, Reranker
+from agent_memory.llm.providers import Models
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.storage.cluster import Place, ensure_buckets
+from agent_memory.storage.connection import check_engine, fsync_always, redis_errors, shown_url
+from agent_memory.storage.keyed_ids import KeyedIds
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.outbox import Outbox
+from agent_memory.storage.scripts import OutboxScripts
+from agent_memory.storage.search.list_replies import SearchReader, answers_in_lists
+from agent_memory.storage.search.schemas import (
+    VectorSpec,
+    change_schema,
+    ensure_index,
+    history_schema,
+    memory_schema,
+    note_built,
+    session_schema,
+    vector_schema,
+)
+from agent_memory.storage.store_marker import StoreFile
+from agent_memory.storage.store_watch import StoreWatch
+
+if TYPE_CHECKING:
+    from docket import Docket
+    from redisvl.schema import IndexSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """One bucket of the store, and the models that all buckets share."""
+
+    settings: Settings
+    keys: Keys
+    place: Place
+    watch: StoreWatch
+    client: Redis
+    reader: SearchReader
+    outbox: Outbox
+    spec: VectorSpec
+    ids: KeyedIds
+    embedder: Embedder
+    chat: ChatModel | None
+    reranker: Reranker | None
+    counter: TokenCounter
+    redis_description: str
+    models_description: str
+    on_close: Callable[[Callable[[], Awaitable[None]]], object]
+    """Says what is to be closed at the end, before what was opened earlier."""
+
+    @property
+    def fsync(self) -> bool:
+        """Whether a write is acknowledged when it is on Redis' disk."""
+        return self.settings.redis.durability == "strict"
+
+    @property
+    def redis_url(self) -> str:
+        """Where this bucket is now."""
+        return self.place.url
+
+    @property
+    def extracts(self) -> bool:
+        """Whether a model is asked for facts."""
+        longterm = self.settings.longterm
+        return longterm.enabled and longterm.extract_facts and self.chat is not None
+
+    @property
+    def promotes(self) -> bool:
+        """Whether messages become long-term memories."""
+        return self.settings.longterm.enabled and self.settings.longterm.promote_messages
+
+    def docket(self) -> Docket:
+        """A docket of this bucket, to be entered by the worker. Its pool must be larger than its worker's concurrency."""
+        # Only workers ask for one; an API would wait a third of a second at its start for what it never uses.
+        from docket import Docket  # noqa: PLC0415
+
+        alone = self.settings.redis.buckets == 1 and not self.place.clustered
+        # On a cluster its keys must share a slot, and each bucket has its own.
+        name = f"{self.keys.prefix}:" if alone else self.keys.root
+        joint = "&" if "?" in self.redis_url else "?"
+        url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
+        return Docket(name=name + self.settings.worker.docket_name, url=url)
+
+    async def queued(self, docket: Docket) -> int:
+        """How many tasks wait in a docket or run."""
+        with redis_errors():
+            return int(await self.client.xlen(docket.stream_key))
+
+
+async def prepare_bucket(settings: Settings, keys: Keys, spec: VectorSpec, client: Redis, url: str) -> None:
+    """Makes what a bucket needs of its Redis, options and indexes. Raises StartupError."""
+    await _check(settings, keys, client, url)
+    await _make_indexes(keys, spec, client)
+
+
+@asynccontextmanager
+async def open_foundation(
+    settings: Settings,
+    place: Place,
+    keys: Keys,
+    models: Models,
+    spec: VectorSpec,
+    file: StoreFile | None,
+    *,
+    begin: bool,
+) -> AsyncGenerator[Foundation]:
+    """Opens one bucket. A store that is not there yet is begun, unless `begin` is false.
+
+    Raises StartupError.
+    """
+    async with AsyncExitStack() as stack:
+        timeout = settings.redis.command_timeout_seconds
+        # Of the watch, which must see what nobody else may use, and prepares it.
+        unguarded = place.connect(pool_size=4, command_timeout=timeout)
+        stack.push_async_callback(unguarded.aclose)
+        version = await (_check(settings, keys, unguarded, place.url) if begin else check_engine(unguarded, shown_url(place.url)))
+        watch = StoreWatch(unguarded, keys, file, schemas=_schemas(keys, spec) if begin else (), makes=begin)
+        await watch.open()
+        if watch.intact and begin:
+            await _make_indexes(keys, spec, unguarded)
+        watch.on_renewal(place.renew)
+        await stack.enter_async_context(watch.running())
+        connect = partial(place.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)
+        client = connect()
+        stack.push_async_callback(client.aclose)
+        lists = connect(protocol=2) if await answers_in_lists(unguarded) else None
+        if lists is not None:
+            stack.push_async_callback(lists.aclose)
+        ids = KeyedIds()
+        if watch.intact and begin:
+            await ids.load(unguarded, keys)
+        watch.on_renewal(partial(ids.load, unguarded, keys))
+        yield Foundation(
+            settings=settings,
+            keys=keys,
+            place=place,
+            watch=watch,
+            client=client,
+            reader=SearchReader(client, lists),
+            outbox=Outbox(client, keys, OutboxScripts(client, keys)),
+            spec=spec,
+            ids=ids,
+            embedder=models.embedder,
+            chat=models.chat,
+            reranker=models.reranker,
+            counter=models.counter,
+            redis_description=f"Redis {version} at {shown_url(place.url)}" + place.remark(settings.redis.buckets),
+            models_description=models.description,
+            on_close=stack.push_async_callback,
+        )
+
+
+def _schemas(keys: Keys, spec: VectorSpec) -> tuple[IndexSchema, ...]:
+    """The indexes of a bucket."""
+    return (session_schema(keys), memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec), change_schema(keys))
+
+
+async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
+    """Sets what a bucket needs of its Redis; returns the version of Redis. Raises StartupError."""
+    shown = shown_url(url)
+    version = await check_engine(client, shown)
+    if keys.bucket == 0:
+        await ensure_buckets(client, keys, settings.redis.buckets)
+    if settings.redis.durability == "strict":
+        await fsync_always(client, shown)
+    return version
+
+
+async def _make_indexes(keys: Keys, spec: VectorSpec, client: Redis) -> None:
+    for schema in _schemas(keys, spec):
+        await ensure_index(client, keys, schema)
+    await note_built(client, keys)

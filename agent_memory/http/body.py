@@ -1,0 +1,117 @@
+"""Request bodies: read with a limit, validated straight from their bytes, refused with the field's name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope
+
+from agent_memory.core.input.bounds import MAX_LIST_ITEMS, check_lists
+from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields
+from agent_memory.http.errors import MAX_PROBLEMS, BodyTooLarge, UnsupportedMedia, broken_json, invalid, unknown
+
+# Larger bodies that are not JSON are refused without a look at why.
+_MAX_EXPLAINED_BYTES = 256 * 1024
+
+
+class RawBody(bytes):
+    """A body that an operation reads by itself: a request under an Idempotency-Key is the same one only with the same body."""
+
+
+class BodyReader:
+    """Reads JSON bodies of one type."""
+
+    def __init__(self, hint: Any) -> None:
+        self._fields = FieldCheck(hint)
+        self._type: TypeAdapter[Any] = TypeAdapter(hint)
+
+    def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
+        """The value, and the fields in it that nobody knows. Raises RequestValidationError, which never echoes the input."""
+        if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
+            _check_lists(body)
+        try:
+            return self._fields.read(lambda validator: validator.validate_json(body), strict=strict)
+        except UnknownFields as refused:
+            raise unknown(refused, "body") from None
+        except ValidationError as error:
+            raise self._refusal(body, error) from None
+
+    def _refusal(self, body: bytes, error: ValidationError) -> RequestValidationError:
+        if error.error_count() == 1 and (problem := error.errors(include_url=False, include_input=False)[0])["type"] == "json_invalid":
+            return self._refusal_of_syntax(body, str(problem["msg"]).removeprefix("Invalid JSON: "))
+        return invalid(error, "body")
+
+    def _refusal_of_syntax(self, body: bytes, reason: str) -> RequestValidationError:
+        """For a body that is not JSON. Python's parser lets lone surrogates through: then the model can say which field has them."""
+        if len(body) <= _MAX_EXPLAINED_BYTES and ("hex escape" in reason or "surrogate" in reason):
+            try:
+                self._type.validate_python(json.loads(body))
+            except ValidationError as error:
+                few = error.error_count() <= MAX_PROBLEMS
+                if few and any(problem["type"] == "string_surrogates" for problem in error.errors(include_input=False)):
+                    return invalid(error, "body")
+            except (ValueError, RecursionError):
+                pass
+        return broken_json(reason)
+
+
+def _check_lists(body: bytes) -> None:
+    """Refuses a list that is too long before validation goes through it."""
+    try:
+        value = from_json(body)
+    except ValueError:
+        return  # validation says what is wrong
+    check_lists(value, "body")
+
+
+async def read_body(scope: Scope, receive: Receive, media_type: str = "application/json") -> bytes:
+    """The whole body, at most `MAX_BODY_BYTES` of it.
+
+    Raises BodyTooLarge as soon as the limit is passed (at once when the length is declared), UnsupportedMedia for a body that is not
+    declared as JSON or what else is asked for (a page of another origin could send one without asking), and ClientDisconnect.
+    """
+    limit: int = scope["app"].state.max_body_bytes
+    _check_headers(scope, media_type, limit)
+    chunks: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            raise BodyTooLarge(limit)
+        more = message.get("more_body", False)
+    return b"".join(chunks)
+
+
+def _check_headers(scope: Scope, media_type: str, limit: int) -> None:
+    declared = False
+    for name, value in scope["headers"]:
+        # A number of more than 18 digits is beyond every limit, and int() of 5,000 digits raises.
+        if name == b"content-length" and (len(value) > 18 or (value.isdigit() and int(value) > limit)):
+            raise BodyTooLarge(limit)
+        if name == b"content-type":
+            declared = _is_media_type(value, media_type.encode())
+    if not declared:
+        what = "JSON" if media_type == "application/json" else "lines of JSON"
+        message = f"send the body as {what}, with the header Content-Type: {media_type}"
+        raise UnsupportedMedia(message, field="content-type", where="header")
+
+
+def _is_media_type(content_type: bytes, wanted: bytes) -> bool:
+    """Whether a content type is the one that is wanted, with or without parameters; for JSON also `application/*+json`."""
+    if content_type == wanted:
+        return True
+    media_type = content_type.partition(b";")[0].strip().lower()
+    return media_type == wanted or (
+        wanted == b"application/json" and media_type.startswith(b"application/") and media_type.endswith(b"+json")
+    )

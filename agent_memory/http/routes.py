@@ -1,0 +1,11 @@
+"""All routes: those that the features announce, and those for whoever runs the server."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from agent_memory.core.feature import imported
+from agent_memory.features import FEATURES
+from agent_memory.http import health
+
+ROUTERS: tuple[APIRouter, ...] = (*(imported(name) for feature in FEATURES for name in feature.routes), health.router)

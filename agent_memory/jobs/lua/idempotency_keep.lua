@@ -1,0 +1,9 @@
+#!lua
+-- Keeps the answer to a request (its digest).
+-- KEYS: answer
+-- ARGV: request, status, body, headers, ttl_seconds: number
+if redis.call('HGET', answer, 'q') == request then
+  redis.call('HSET', answer, 's', status, 'b', body, 'h', headers)
+  redis.call('HDEL', answer, 'o')
+  redis.call('EXPIRE', answer, ttl_seconds)
+end

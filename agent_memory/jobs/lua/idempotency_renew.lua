@@ -1,0 +1,6 @@
+#!lua
+-- Lets the lease of a key run from now, for who holds it.
+-- KEYS: answer
+-- ARGV: holder, lease_ms: number
+local clock = require("storage/clock")
+if redis.call('HGET', answer, 'o') == holder then redis.call('HSET', answer, 'u', string.format('%.0f', clock.ms + lease_ms)) end

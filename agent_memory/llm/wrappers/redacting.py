@@ -1,0 +1,39 @@
+"""Models that are told no secrets: what goes to a model server is redacted at this one place, whoever asks and for whatever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.llm.base import Answer, ChatMessage, Vectors
+from agent_memory.llm.wrappers.base import ChatAround, EmbedderAround
+from agent_memory.text.redaction import redact
+
+
+class DiscreetChat(ChatAround):
+    """A ChatModel behind which another one never sees a secret."""
+
+    def named(self, model: str) -> DiscreetChat:
+        """See ChatModel.named."""
+        return DiscreetChat(self._inner.named(model))
+
+    async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
+        """See ChatModel.text."""
+        return await self._inner.text(_redacted(messages), max_tokens=max_tokens, timeout=timeout)
+
+    async def structured(
+        self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
+    ) -> Answer:
+        """See ChatModel.structured."""
+        return await self._inner.structured(_redacted(messages), answer, max_tokens=max_tokens, timeout=timeout)
+
+
+class DiscreetEmbedder(EmbedderAround):
+    """An Embedder behind which another one never sees a secret."""
+
+    async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
+        """See Embedder.embed."""
+        return await self._inner.embed([redact(text) for text in texts], timeout=timeout)
+
+
+def _redacted(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    return [ChatMessage(message.role, redact(message.content)) for message in messages]

@@ -1,0 +1,206 @@
+"""Memories on their way from Redis into an answer: what is stored, read once and written out again, without a model in between.
+
+An answer shows ten memories, and nothing is asked for more often. A model of each, and JSON of the models, took half of a search: a model
+is made only for who asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+
+from pydantic_core import from_json, to_jsonable_python
+from redis.asyncio import Redis
+
+from agent_memory.core.permissions import within
+from agent_memory.core.scope import Scope
+from agent_memory.memories.codec import decode_memory
+from agent_memory.memories.usage.store import queue_usage
+from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.keyspace import Keys, tag
+from agent_memory.storage.search.results import PAST
+from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
+
+# What an answer says of every memory, in the order of the model, whether or not it was given; the rest is left out when it has no value.
+_ALWAYS: dict[str, Any] = {
+    name: None if field.is_required() or field.default_factory is not None else field.default
+    for name, field in MemoryRecordResult.model_fields.items()
+    if field.exclude_if is None
+} | {"extraction_strategy_config": {}, "metadata": {}, "memory_type": "message"}
+_KNOWN = frozenset(MemoryRecord.model_fields)
+_STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
+_INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
+_TAGS = ("topics", "entities", "extracted_from")
+# When it was made, whose it is, the record, and when the server knew it.
+_FIELDS = ("c", "t", "j", "ra", "ro", "rt")
+_EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
+
+
+class Row(NamedTuple):
+    """A memory as Redis sent it: its name in keys, the values of `_FIELDS`, and its usage."""
+
+    name: str
+    fields: Sequence[bytes | None]
+    used: bytes | None
+
+    @property
+    def created(self) -> float:
+        """When it was made (epoch seconds)."""
+        return float(self.fields[0] or 0)
+
+
+class CardReader:
+    """Reads them."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, names: Sequence[str]) -> list[Card | None]:
+        """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
+        or where it is not the caller's after all."""
+        return self.cards(scope, await self.rows(names))
+
+    async def rows(self, names: Sequence[str], known: Mapping[str, Row] = MappingProxyType({})) -> list[Row]:
+        """What Redis knows by these names, for `cards`: whoever it belongs to. What was just read is `known`, and not asked for again."""
+        new = [name for name in names if name not in known] if known else names
+        if new:
+            replies = await read(self._client, lambda pipe: self.queue(pipe, new))
+            if new is names:
+                return self._rows(names, replies)
+            known = {**known, **self.parse(new, replies)}
+        return [known[name] for name in names]
+
+    def queue(self, pipe: Pipe, names: Sequence[str]) -> int:
+        """Asks for the rows of some names (at least one); how many replies `parse` takes."""
+        mids = list(map(_mid, names))
+        for name, mid in zip(names, mids, strict=True):
+            key = self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
+            pipe.execute_command("HMGET", key, *_FIELDS)
+        queue_usage(pipe, self._keys, mids)
+        return len(names) + 1
+
+    def parse(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, Row]:
+        """The rows that `queue` asked for, by their names."""
+        return dict(zip(names, self._rows(names, replies), strict=True))
+
+    @staticmethod
+    def _rows(names: Sequence[str], replies: Sequence[Any]) -> list[Row]:
+        return list(map(Row, names, replies, replies[-1]))
+
+    @staticmethod
+    def cards(scope: Scope, rows: Sequence[Row]) -> list[Card | None]:
+        """The memories of rows; None as in `__call__`."""
+        tenant = tag(scope.tenant).encode()
+        found = [_read_card(tenant, row) for row in rows]
+        return [card if card is None or within(scope, card) else None for card in found] if scope.limited else found
+
+
+def _mid(name: str) -> str:
+    return name.removeprefix(PAST).partition(".")[0] if name[0] == PAST else name
+
+
+class Card:
+    """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them."""
+
+    __slots__ = ("mid", "values")
+
+    def __init__(self, mid: str, values: dict[str, Any]) -> None:
+        self.mid = mid
+        self.values = values
+
+    @classmethod
+    def of(cls, mid: str, record: MemoryRecord) -> Card:
+        """That of a record which is not stored, or stored by another version."""
+        return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
+
+    @property
+    def id(self) -> str:
+        return self.values["id"]
+
+    @property
+    def text(self) -> str:
+        return self.values["text"]
+
+    @property
+    def user_id(self) -> str | None:
+        return self.values["user_id"]
+
+    @property
+    def namespace(self) -> str | None:
+        return self.values["namespace"]
+
+    @property
+    def agent_id(self) -> str | None:
+        return self.values.get("agent_id")
+
+    @property
+    def memory_type(self) -> str:
+        return self.values["memory_type"]
+
+    @property
+    def created_at(self) -> datetime:
+        return datetime.fromisoformat(self.values["created_at"])
+
+    @property
+    def event_date(self) -> datetime | None:
+        """When it happened, if it says so."""
+        date = self.values["event_date"]
+        return None if date is None else datetime.fromisoformat(date)
+
+    @property
+    def when(self) -> datetime:
+        """When it happened, or was made."""
+        return self.event_date or self.created_at
+
+    def place(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
+        """Says where it stands in an answer."""
+        self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
+
+    def model(self) -> MemoryRecordResult:
+        """As the wire model."""
+        return MemoryRecordResult.model_validate(self.values, context=ANSWER)
+
+
+def _values(raw: bytes) -> dict[str, Any]:
+    """What an answer shows of a stored record."""
+    body = cast("dict[str, Any]", from_json(raw))
+    if not (_STORED <= body.keys() <= _KNOWN) or None in body.values():
+        # What another version wrote: pydantic knows what to leave out and what to add.
+        body = cast("dict[str, Any]", to_jsonable_python(decode_memory(raw)))
+    values = {**_ALWAYS, **body}
+    for name in _INSTANTS:
+        text = values.get(name)
+        if text is not None and text[-1] != "Z":
+            values[name] = _instant(datetime.fromisoformat(text))
+    for name in _TAGS:
+        values[name] = values[name] or []
+    if evidence := body.get("evidence"):
+        values["evidence"] = [{**_EVIDENCE, "message_ids": [], **piece} for piece in evidence]
+    return values
+
+
+def _read_card(tenant: bytes, row: Row) -> Card | None:
+    """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
+    tenant's, given by its tag."""
+    _, owner, raw, recorded, first, retired = row.fields
+    if owner != tenant or raw is None:
+        return None
+    values = _values(raw)
+    for name, seconds in (("recorded_at", first or recorded), ("retired_at", retired)):
+        if seconds is not None:
+            values[name] = _instant(datetime.fromtimestamp(float(seconds), UTC))
+    if row.used is not None:
+        count, read_at = row.used.split()
+        values["access_count"] = max(values["access_count"], int(count))
+        moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
+        if moment > datetime.fromisoformat(values["last_accessed"]):
+            values["last_accessed"] = _instant(moment)
+    return Card(_mid(row.name), values)
+
+
+def _instant(moment: datetime) -> str:
+    """As pydantic writes it."""
+    return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()[:-6]}Z"

@@ -1,0 +1,217 @@
+"""What became of memories: their versions, their evidence, changes and undoing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ulid import ULID
+
+from agent_memory.core.errors import Conflict, NotFound
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.records import Found, evidence_of, message_memory_id
+from agent_memory.memories.store import MemoryStore
+from agent_memory.text.normalization import begins_at, ends_at
+from agent_memory_client.models import (
+    Change,
+    ChangedMemory,
+    ChangeListResponse,
+    Evidence,
+    EvidenceItem,
+    MemoryEvidence,
+    MemoryHistory,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryVersion,
+)
+
+_NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_accessed", "access_count", "memory_hash"}
+
+
+def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
+    """The fields of two records that differ, each as [before, after]; times of writing and reading are no difference."""
+    old, new = ({} if one is None else one.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for one in (before, after))
+    return {name: [old.get(name), new.get(name)] for name in sorted({*old, *new}) if old.get(name) != new.get(name)}
+
+
+class HistoryService:
+    """Answers what was, why it changed, and brings it back."""
+
+    def __init__(self, store: MemoryStore, changes: ChangeStore, decisions: DecisionStore) -> None:
+        self._store = store
+        self._changes = changes
+        self._decisions = decisions
+
+    async def at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
+        """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound.
+
+        Without any time it is its last version, also when it is no longer a current one.
+        """
+        moment = as_of or known_at
+        for one in await self._versions(scope, memory_id):
+            record = one.record
+            if moment is None:
+                return record
+            recorded = record.recorded_at or record.created_at
+            known = record.retired_at is None if known_at is None else recorded <= known_at
+            gone = known_at is not None and record.retired_at is not None and record.retired_at <= known_at
+            ends = ends_at(record)
+            if known and not gone and begins_at(record) <= moment and (ends is None or moment < ends):
+                return record
+        raise NotFound(f"Memory with ID {memory_id} not found at that time")
+
+    async def history(self, scope: Scope, memory_id: str) -> MemoryHistory:
+        """All versions of a memory, the newest first, and its changes. Raises NotFound."""
+        versions = await self._versions(scope, memory_id)
+        if not versions:
+            raise NotFound(f"Memory with ID {memory_id} not found")
+        ledger = await self._changes.ledger(versions[0].mid)
+        older: list[MemoryRecord | None] = [*(one.record for one in versions[1:]), None]
+        return MemoryHistory(
+            memory_id=memory_id,
+            versions=[
+                MemoryVersion(
+                    version=one.version,
+                    record=one.record,
+                    recorded_at=one.record.recorded_at,
+                    retired_at=one.record.retired_at,
+                    diff={} if before is None else diff(before, one.record),
+                )
+                for one, before in zip(versions, older, strict=True)
+            ],
+            changes=await self._shown(scope, await self._changes.load(scope, list(reversed(ledger.changes)))),
+        )
+
+    async def _versions(self, scope: Scope, memory_id: str) -> list[Found]:
+        """The versions of a memory, the newest first; of what only ever was another name of a memory, that memory's."""
+        mid = self._store.mid(scope, memory_id)
+        versions = await self._versions_of(scope, mid)
+        if not versions and (found := (await self._store.find(scope, [memory_id]))[0]) is not None:
+            versions = await self._versions_of(scope, found.mid)
+        return versions
+
+    async def _versions_of(self, scope: Scope, mid: str) -> list[Found]:
+        ledger = await self._changes.ledger(mid)
+        current = (await self._store.find_mids(scope, [mid]))[0]
+        past = await self._changes.versions(scope, [(mid, version) for version in reversed(ledger.versions)])
+        found = [one for one in (current, *past) if one is not None]
+        return [one for one in found if scope.reaches(one.record.namespace, one.record.user_id)]
+
+    async def evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
+        """What a memory rests on, with the messages that still exist. Raises NotFound."""
+        found = (await self._store.find(scope, [memory_id]))[0]
+        if found is None or not scope.reaches(found.record.namespace, found.record.user_id):
+            raise NotFound(f"Memory with ID {memory_id} not found")
+        own = evidence_of(found.record)
+        cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
+        pieces = [*own, *(one for one in await self._changes.evidence(found.mid) if (one.session_id, *one.message_ids) not in cited)]
+        wanted = {
+            (piece.session_id, message): message_memory_id(
+                SessionRef(piece.session_id or "", found.record.namespace, found.record.user_id), message
+            )
+            for piece in pieces
+            for message in piece.message_ids
+        }
+        records = dict(zip(wanted, await self._store.get(scope, list(wanted.values())), strict=True))
+        return MemoryEvidence(memory_id=memory_id, evidence=[_item(piece, records) for piece in pieces])
+
+    async def changes(self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int) -> ChangeListResponse:
+        """A page of changes, the newest first; with a memory, of those that it was part of."""
+        if memory_id is None:
+            total, ids = await self._changes.find(scope, wanted, offset, limit)
+        else:
+            every = (await self._changes.ledger(self._store.mid(scope, memory_id))).changes[::-1]
+            total, ids = len(every), every[offset : offset + limit]
+        shown = await self._shown(scope, await self._changes.load(scope, ids))
+        return ChangeListResponse(changes=shown, total=total, next_offset=offset + limit if offset + limit < total else None)
+
+    async def change(self, scope: Scope, change_id: str) -> Change:
+        """Raises NotFound."""
+        return (await self._shown(scope, [await self._changes.required(scope, change_id)]))[0]
+
+    async def undo(self, scope: Scope, change_id: str) -> Change:
+        """Undoes a change; answers the change that this is. Raises NotFound, Conflict."""
+        name = await self._changes.undo(scope, await self._changes.required(scope, change_id), batch=str(ULID()))
+        return await self.change(scope, name)
+
+    async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
+        """Undoes all applied changes of a batch, the last one first. Raises NotFound, and Conflict at the first that cannot be undone."""
+        batch, undone = str(ULID()), list[str]()
+        _, ids = await self._changes.find(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
+        if not ids:
+            raise NotFound(f"no applied change of batch {batch_id} found")
+        loaded = [one for one in await self._changes.load(scope, ids) if one is not None]
+        for one in sorted(loaded, key=lambda change: (change.at, change.id), reverse=True):
+            undone.append(await self._changes.undo(scope, one, batch=batch))
+        shown = await self._shown(scope, await self._changes.load(scope, undone[:100]))
+        return ChangeListResponse(changes=shown, total=len(undone))
+
+    async def approve(self, scope: Scope, change_id: str) -> Change:
+        """Carries a proposal out. Raises NotFound, and Conflict when it is none or a memory of it was changed since."""
+        change = await self._changes.required(scope, change_id)
+        if change.proposal is None:
+            raise Conflict(f"change {change_id} is not a proposal")
+        found = await self._store.find(scope, [one for one, _ in change.proposal["old"]])
+        old = [one for one, (_, version) in zip(found, change.proposal["old"], strict=True) if one is not None and one.version == version]
+        if len(old) != len(found) or not await self._decisions.approve(scope, change_id, old, change.proposal["record"]):
+            raise Conflict(f"change {change_id} cannot be approved: a memory of it was changed since; reject it")
+        return await self.change(scope, change_id)
+
+    async def reject(self, scope: Scope, change_id: str) -> Change:
+        """Ends a proposal. Raises NotFound, Conflict."""
+        await self._changes.reject(scope, await self._changes.required(scope, change_id))
+        return await self.change(scope, change_id)
+
+    async def _shown(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[Change]:
+        there = [change for change in changes if change is not None]
+        names = [(mid, version) for change in there for mid, *both in change.memories for version in both if version]
+        known = dict(zip(names, await self._changes.versions(scope, names), strict=True))
+        return [
+            Change.model_validate(
+                {
+                    **change.origin,
+                    "id": change.id,
+                    "kind": change.kind.value,
+                    "state": change.state,
+                    "batch_id": change.batch,
+                    "at": change.at,
+                    "memories": _memories(change, known),
+                }
+            )
+            for change in there
+        ]
+
+
+def _memories(change: StoredChange, known: dict[tuple[str, str], Found | None]) -> list[ChangedMemory]:
+    shown: list[ChangedMemory] = []
+    if change.proposal is not None:
+        new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
+        shown.append(ChangedMemory.model_construct(memory_id=new.id, before=None, after=new, diff=diff(None, new)))
+    for mid, *both in change.memories:
+        before, after = (None if (one := known.get((mid, version))) is None else one.record for version in both)
+        name = after or before
+        if name is not None:
+            shown.append(ChangedMemory.model_construct(memory_id=name.id, before=before, after=after, diff=diff(before, after)))
+    return shown
+
+
+def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | None]) -> EvidenceItem:
+    messages = [_message(piece, message, record) for message in piece.message_ids if (record := records.get((piece.session_id, message)))]
+    return EvidenceItem.model_construct(**{name: getattr(piece, name) for name in Evidence.model_fields}, messages=messages)
+
+
+def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
+    """A message as its memory has it. Of one that is another name of a memory, the evidence knows who said it, when, and in which words."""
+    itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
+    role, said, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
+    return MemoryMessage.model_construct(
+        role=role or str(record.metadata.get("role", "user")),
+        content=words or record.text,
+        id=message,
+        created_at=(said or record.created_at).astimezone(UTC),
+        persisted_at=record.persisted_at,
+        discrete_memory_extracted="t",
+    )

@@ -1,0 +1,345 @@
+"""Decisions about memories, carried out: all of a batch in one step, with the cursor of the work that they come from.
+
+Nothing is overwritten. What a decision replaces stays as a version, and the decision itself is remembered as a change that
+`memories/changes/store.py` reads and undoes. Every decision names the versions that it was made from; when one has moved on,
+nothing is done and the caller decides again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from ulid import ULID
+
+from agent_memory.core.scope import Scope
+from agent_memory.memories.records import Found
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.steps import Fence, Step, Steps
+from agent_memory.storage.keyspace import Keys, tag
+from agent_memory.storage.scripts import compact
+from agent_memory.text.normalization import begins_at
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, MemoryTypeEnum
+
+
+class ChangeKind(StrEnum):
+    """What was done."""
+
+    UPDATE = "update"
+    SUPERSEDE = "supersede"
+    MERGE = "merge"
+    FORGET = "forget"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A memory that is new."""
+
+    record: MemoryRecord
+    dedupe: bool = True
+    """Refuse (the batch is then decided again) when a current memory has the same words by now."""
+    apart: bool = False
+    """It stands beside one of the same words on purpose; with `dedupe`, not beside one of their type and date."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddEvidence:
+    """A memory was said again: it gets evidence, and the id of `alias` (a record that is not stored) becomes another name of it."""
+
+    found: Found
+    evidence: Evidence
+    alias: MemoryRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A memory gets other content (`record`, with the same id); the former content stays as a version.
+
+    With `evidence` and `alias` as in `AddEvidence`, for what the update comes from.
+    """
+
+    found: Found
+    record: MemoryRecord
+    evidence: Evidence | None = None
+    alias: MemoryRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Supersede:
+    """Facts are no longer true because of a new one: they end when it begins, and both know of each other."""
+
+    old: Sequence[Found]
+    record: MemoryRecord
+    over: Found | None = None
+    """What has the record's id already, of which it is another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Memories say the same: one stays (as `merged`, with its id), the others go to its history and their ids become names of it."""
+
+    stays: Found
+    merged: MemoryRecord
+    repeats: Sequence[Found]
+    evidence: Sequence[Evidence] = ()
+    """What the repeats rest on by themselves; evidence that came later moves with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """A memory goes to the history; its id names nothing any more."""
+
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """A memory is about to be deleted, and what else was said in its words becomes one of its own (`heir`).
+
+    Of the evidence (`fields`) and the other names (mids) of the old one, these are the heir's from now on.
+    """
+
+    old: Found
+    heir: MemoryRecord
+    fields: Sequence[str]
+    names: Sequence[str]
+
+
+Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget | Succeed
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Why something is done: by what (`actor`: "extraction", "compaction", "client", …), on what grounds."""
+
+    actor: str
+    reason: str | None = None
+    strategy: str | None = None
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+STATED = Origin("client", "stated by a client")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a batch: `moved` says that a memory changed meanwhile and nothing was done, `fenced` that the session did.
+
+    `taken` are the decisions (their places) whose ids belong to other owners; nothing was done then, either: that, too, is `moved`.
+
+    `states` has a word per decision ("new", "changed", "same", "buried", "done", "skipped", "proposed"), `changes` the ids of the
+    changes, None for decisions that are none.
+    """
+
+    moved: bool = False
+    fenced: bool = False
+    taken: Sequence[int] = ()
+    batch: str = ""
+    states: list[str] = field(default_factory=list[str])
+    changes: list[str | None] = field(default_factory=list[str | None])
+
+    @property
+    def done(self) -> bool:
+        """Whether the batch was carried out."""
+        return not (self.moved or self.fenced)
+
+
+def superseding(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
+    """The old facts as they end, and the new one as it begins. A fact that already ended keeps its end."""
+    at = begins_at(new)
+    ended = [
+        one.model_copy(update={"valid_to": at if one.valid_to is None else min(one.valid_to, at), "superseded_by": new.id}) for one in old
+    ]
+    earlier = [*(new.supersedes or ()), *(one.id for one in old)]
+    begun = new.model_copy(update={"valid_from": at, "supersedes": list(dict.fromkeys(earlier)), "superseded_by": None})
+    return ended, begun
+
+
+class DecisionStore:
+    """Carries decisions out."""
+
+    def __init__(self, keys: Keys, scripts: MemoryScripts) -> None:
+        self._keys = keys
+        self._scripts = scripts
+
+    async def commit(
+        self,
+        scope: Scope,
+        decisions: Sequence[Decision],
+        origin: Origin,
+        *,
+        fence: Fence | None = None,
+        late: bool = False,
+        batch: str | None = None,
+        review: bool = False,
+        stated: bool = False,
+        written: Mapping[str, str] | None = None,
+    ) -> Outcome:
+        """Carries out all of the decisions or none, in one step.
+
+        `written` says of records (by id) when (µs) a caller wrote them: of these only what was deleted since is not brought back.
+
+        With `late` (background work), what was deleted meanwhile is not brought back, and unless a caller `stated` it, pinned memories and
+        events are refused: see `check`. With `review`, supersessions are written down as proposals; everything else is done.
+        """
+        if late and not stated:
+            for decision in decisions:
+                check(decision)
+        if not decisions and fence is None:
+            return Outcome()
+        batch = batch or str(ULID())
+        revised = {"id": str(ULID()), "fields": change_base(scope.tenant, ChangeKind.UPDATE, origin, batch, "applied")}
+        steps = Steps(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
+        counts: list[int] = []
+        changes: list[str | None] = []
+        for decision in decisions:
+            held = review and isinstance(decision, Supersede)
+            group = [] if held else self._steps(steps, decision, _since(decision, late, written or {}))
+            change = self._change(scope, steps, decision, origin, batch, held)
+            steps.group(*group, change=change)
+            counts.append(len(group))
+            changes.append(None if change is None else change["id"])
+        reply = await steps.run(self._scripts)
+        if reply[0] != "ok":
+            taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
+            return Outcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken=taken, batch=batch)
+        states: list[str] = []
+        at = 1
+        for count in counts:
+            words = reply[at : at + count]
+            states.append("proposed" if not count else next((word for word in words if word in ("same", "buried")), words[-1]))
+            at += count
+        kept = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
+        return Outcome(batch=batch, states=states, changes=kept)
+
+    async def forget(self, scope: Scope, found: Sequence[Found], origin: Origin, *, batch: str) -> list[Found]:
+        """Forgets those memories that are still as they were read, each a change of its own; returns them."""
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        for one in found:
+            check(Forget(one))
+            steps.group(steps.retire(one), change=self._change(scope, steps, Forget(one), origin, batch, False))
+        states = (await steps.run(self._scripts))[1:] if found else []
+        return [one for one, state in zip(found, states, strict=True) if state == "done"]
+
+    async def approve(self, scope: Scope, change_id: str, old: Sequence[Found], record: Any) -> bool:
+        """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on."""
+        decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER))
+        steps = Steps(self._keys, scope.tenant, atomic=True)
+        claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
+        mids = [*(found.mid for found in old), steps.mid(decision.record.id)]
+        change = {"id": change_id, "fields": ["st", tag("applied")], "mids": mids}
+        steps.group(claim, *self._steps(steps, decision, late=False), change=change)
+        return (await steps.run(self._scripts))[0] == "ok"
+
+    def _steps(self, steps: Steps, decision: Decision, late: bool | str) -> list[Step]:
+        match decision:
+            case Add(record, dedupe, apart):
+                return [steps.put(record, late=late, owned=True, dedupe=dedupe, apart=apart)]
+            case AddEvidence(found, evidence, alias):
+                return [steps.evidence(found, evidence, alias=alias, late=late)]
+            case Update(found, record, evidence, alias):
+                before, after = (steps.order(one) for one in (found.record, record))
+                leave, same = before if before != after else None, record.text == found.record.text
+                put = steps.put(record, expect=str(found.version), settled=True, same=same, kept=True, leave=leave)
+                return [put] if evidence is None else [put, steps.evidence(found, evidence, alias=alias, late=late)]
+            case Supersede(old, record, over):
+                ended, begun = superseding([found.record for found in old], record)
+                puts = [
+                    steps.put(one, expect=str(found.version), settled=True, same=True, kept=True)
+                    for one, found in zip(ended, old, strict=True)
+                ]
+                expect = "" if over is None else str(over.version)
+                return [*puts, steps.put(begun, late=late, owned=over is None, expect=expect, among=[found.mid for found in old])]
+            case Merge(stays, merged, repeats, evidence):
+                if merged == stays.record:
+                    first = steps.check(stays)
+                else:
+                    same = merged.text == stays.record.text
+                    first = steps.put(merged, expect=str(stays.version), settled=True, same=same, kept=True)
+                pieces = [steps.evidence(stays, one) for one in evidence]
+                return [first, *pieces, *(steps.retire(found, alias_of=stays.mid) for found in repeats)]
+            case Forget(found):
+                return [steps.retire(found)]
+            case Succeed(old, heir, fields, names):
+                moved: Step = {"op": "inherit", "mid": steps.mid(heir.id), "of": old.mid, "fields": list(fields), "names": list(names)}
+                free: Step = {"op": "yield", "mid": old.mid, "expect": str(old.version)}
+                return [free, steps.put(heir, expect="", settled=True, alone=True), moved]
+
+    def _change(self, scope: Scope, steps: Steps, decision: Decision, origin: Origin, batch: str, held: bool) -> dict[str, Any] | None:
+        match decision:
+            case Update(found, _, _, _) | Forget(found):
+                about = [found]
+            case Supersede(old, _, _):
+                about = list(old)
+            case Merge(stays, _, repeats, _):
+                about = [stays, *repeats]
+            case _:
+                return None
+        kind = ChangeKind(type(decision).__name__.lower())
+        mids = [found.mid for found in about]
+        if isinstance(decision, Supersede) and not held:
+            mids.append(steps.mid(decision.record.id))
+        state, extra = "applied", []
+        if held:
+            assert isinstance(decision, Supersede)
+            olds = [[found.record.id, found.version] for found in decision.old]
+            state, extra = "proposed", ["p", json.dumps({"old": olds, "record": decision.record.model_dump(mode="json")})]
+        fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, state)
+        return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
+
+
+def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Origin, batch: str, state: str) -> list[str]:
+    """The hash of a change, flat: whose it is, what it is, and where it comes from."""
+    fields = change_base(tenant, kind, origin, batch, state)
+    for name, value in (("ns", about.namespace), ("u", about.user_id)):
+        if value:
+            fields += [name, tag(value)]
+    return fields
+
+
+def change_base(tenant: str, kind: ChangeKind, origin: Origin, batch: str, state: str) -> list[str]:
+    """What `change_fields` says of a change before it is known which memory it is about."""
+    origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
+    return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
+
+
+def _since(decision: Decision, late: bool, written: Mapping[str, str]) -> bool | str:
+    """As of when a deletion counts for a decision."""
+    match decision:
+        case Add(record) | Supersede(_, record):
+            name = record.id
+        case AddEvidence(_, _, alias) | Update(_, _, _, alias):
+            name = "" if alias is None else alias.id
+        case _:
+            name = ""
+    return late and written.get(name, late)
+
+
+def check(decision: Decision) -> None:
+    """Raises ValueError for what background work must never do: change or end what is pinned, or supersede an event."""
+    match decision:
+        case Update(found, _, _, _) | Forget(found):
+            touched = [found]
+        case Supersede(old, _, _):
+            touched = list(old)
+            if any(found.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for found in touched):
+                raise ValueError("events and messages are never superseded")
+        case Merge(stays, merged, repeats, _):
+            touched = list(repeats)
+            if merged.pinned != stays.record.pinned:
+                raise ValueError("a merge does not change a pin")
+        case _:
+            return
+    if any(found.record.pinned for found in touched):
+        raise ValueError("what is pinned is never changed in the background")
+
+
+def between(record: MemoryRecord, at: datetime) -> bool:
+    """Whether a memory is true at a time."""
+    return begins_at(record) <= at and (record.valid_to is None or at < record.valid_to)

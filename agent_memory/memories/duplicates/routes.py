@@ -1,0 +1,36 @@
+"""Merging repeats."""
+
+from __future__ import annotations
+
+from fastapi import Response
+
+from agent_memory.http.dependencies import NamespaceQuery, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.http.operation import operations
+from agent_memory.http.responses import ModelResponse, errors
+from agent_memory.jobs import operations as background
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.duplicates.service import CompactionService
+from agent_memory.memories.service import LongTermService
+from agent_memory_client.models import AckResponse
+
+router = operations("long-term memory")
+
+
+@router.post(
+    "/v1/long-term-memory/compact",
+    operation_id="compact_long_term_memories_endpoint_v1_long_term_memory_compact_post",
+    response_model=AckResponse,
+    responses=errors(400),
+)
+async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
+    """Merges memories that say the same. A worker does it; the answer comes when that is done, or with `X-Pending: true` while it goes on:
+    after 20 seconds, or after 3 when no worker has begun by then.
+
+    `X-Operation-Id` names the work.
+    """
+    services[LongTermService].require()
+    mark = await services[CompactionService].order(scope, namespace, user_id)
+    done = await services[OperationService].wait(scope, [mark], background.MAX_WAIT_SECONDS, untouched=background.UNTOUCHED_SECONDS)
+    remaining = await services[CompactionService].remaining(scope, namespace, user_id)
+    headers = [(b"x-operation-id", mark.operation_id.encode()), (b"x-pending", b"false" if done else b"true")]
+    return ModelResponse(AckResponse(status=f"ok, {remaining} memories remaining after compaction"), *headers)

@@ -1,0 +1,65 @@
+"""Merging: one memory takes over what its repeats know; and which memories were found to be different, so that nobody asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redis.asyncio import Redis
+
+from agent_memory.core.scope import Scope
+from agent_memory.memories.commit import DecisionStore, Merge, Origin
+from agent_memory.memories.records import Found, evidence_of
+from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.keyspace import Keys, digest
+from agent_memory_client.models import MemoryRecord
+
+_REMEMBERED_SECONDS = 30 * 24 * 3600
+
+
+class MergeStore:
+    """Merges memories, and remembers which pairs were found to be different."""
+
+    def __init__(self, client: Redis, keys: Keys, decisions: DecisionStore) -> None:
+        self._client = client
+        self._keys = keys
+        self._decisions = decisions
+
+    async def merge(
+        self,
+        scope: Scope,
+        stays: Found,
+        merged: MemoryRecord,
+        repeats: Sequence[Found],
+        *,
+        batch: str | None = None,
+        reason: str | None = None,
+    ) -> bool:
+        """Writes `merged` in the place of `stays` and retires the repeats; False when any of them changed meanwhile.
+
+        A recorded change, which can be undone. Never for messages, whose place among their neighbours this does not know.
+        """
+        pieces = [piece for one in repeats for piece in evidence_of(one.record)]
+        decisions = [Merge(stays, merged, repeats, pieces)]
+        done = await self._decisions.commit(scope, decisions, Origin("compaction", reason), late=True, batch=batch)
+        return done.done
+
+    async def told_apart(self, pairs: Sequence[tuple[Found, Found]]) -> list[bool]:
+        """Which of the pairs were judged to be different, as they are now."""
+        names = [_pair(*pair) for pair in pairs]
+        found = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names]) if pairs else []
+        return [bool(one) for one in found]
+
+    async def keep_apart(self, pairs: Sequence[tuple[Found, Found]]) -> None:
+        """Remembers that these are different; a change of either is a new question."""
+        if not pairs:
+            return
+        with redis_errors():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for pair in pairs:
+                    pipe.set(self._keys.apart(_pair(*pair)), "1", ex=_REMEMBERED_SECONDS)
+                await pipe.execute()
+
+
+def _pair(one: Found, other: Found) -> str:
+    first, second = sorted((one, other), key=lambda found: found.mid)
+    return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

@@ -1,0 +1,120 @@
+"""Long-term memory: records, their search, their history and their upkeep."""
+
+from __future__ import annotations
+
+from agent_memory.access.embedding_budget import EmbeddingBudget
+from agent_memory.access.limits import MemoryLimit
+from agent_memory.access.principals import scope_of_work
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.feature import Feature, PeriodicJob, Services
+from agent_memory.core.settings import Settings
+from agent_memory.foundation import Foundation
+from agent_memory.jobs.job_store import OrderStore
+from agent_memory.memories.cards import CardReader
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.duplicates.service import COMPACT, CompactionService
+from agent_memory.memories.duplicates.store import MergeStore
+from agent_memory.memories.neighbours import NeighbourStore
+from agent_memory.memories.quarantine.service import QuarantineService
+from agent_memory.memories.quarantine.store import QuarantineStore
+from agent_memory.memories.retention.service import ForgettingService
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.search.document_frequency import DocumentFrequencies
+from agent_memory.memories.search.explain import SearchExplainer
+from agent_memory.memories.search.pages import PageReader
+from agent_memory.memories.search.query import QueryBuilder
+from agent_memory.memories.search.reranking import RerankedOrder
+from agent_memory.memories.search.rewriting import Rewriter
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import LongTermService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.identity_repair import IdentityRepair
+from agent_memory.memories.upkeep.reindex import Reindexer
+from agent_memory.memories.upkeep.scan import Selection, Survey
+from agent_memory.memories.usage.log import UsageLog
+from agent_memory.memories.usage.store import UsageStore
+from agent_memory.storage.connection import Reader
+
+
+def open_memories(foundation: Foundation, services: Services) -> None:
+    """Opens long-term memory."""
+    settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
+    neighbours_ms = round(settings.longterm.neighbours_after_seconds * 1000)
+    scripts = MemoryScripts(client, keys, fsync=foundation.fsync, neighbours_ms=neighbours_ms)
+    store = MemoryStore(client, keys, scripts, spec)
+    commits = DecisionStore(keys, scripts)
+    changes = ChangeStore(client, keys, scripts)
+    neighbours = NeighbourStore(client, keys, store)
+    scan = Survey(client, keys, spec)
+    usage_store = UsageStore(client, keys)
+    usage = UsageLog(usage_store)
+    foundation.on_close(usage.close)
+    limit = MemoryLimit(settings.limits, lambda tenant: scan.count(scope_of_work(tenant), Selection()))
+    services.add(
+        scripts,
+        store,
+        commits,
+        changes,
+        neighbours,
+        scan,
+        usage_store,
+        usage,
+        limit,
+        MergeStore(client, keys, commits),
+        LongTermService(settings, store, neighbours, commits, usage, limit),
+        HistoryService(store, changes, commits),
+        QuarantineService(QuarantineStore(client, keys, spec), store),
+        ForgettingService(scan, commits),
+        CompactionService(services[OrderStore], scan),
+        Reindexer(client, keys, foundation.outbox, spec),
+        IdentityRepair(client, keys, fsync=foundation.fsync),
+    )
+    _open_search(foundation, services, store, usage)
+
+
+def _open_search(foundation: Foundation, services: Services, store: MemoryStore, usage: UsageLog) -> None:
+    settings, reader = foundation.settings, foundation.reader
+    frequencies = DocumentFrequencies(settings, reader, store)
+    rewriter = Rewriter(settings, services[TenantModels].chat)
+    reranks = foundation.reranker is not None
+    queries = QueryBuilder(settings, frequencies, services[EmbeddingBudget].of, rewriter, reranks=reranks)
+    cards = CardReader(foundation.client, foundation.keys)
+    pages = PageReader(reader, store, cards)
+    search = SearchService(settings, reader, store, cards, queries, RerankedOrder(settings, store, foundation.reranker), pages, usage)
+    services.add(pages, search, SearchExplainer(search, store, Reader(foundation.client)))
+
+
+def _minutes_of_compaction(settings: Settings) -> float | None:
+    return settings.compaction.every_minutes if settings.longterm.enabled else None
+
+
+def _minutes_of_upkeep(settings: Settings) -> float | None:
+    return settings.longterm.usage_every_minutes if settings.longterm.enabled else None
+
+
+def _minutes_of_retention(settings: Settings) -> float | None:
+    rules = settings.forgetting
+    wanted = rules.enabled and (rules.max_age_days, rules.max_inactive_days, rules.budget_keep_top_n) != (None, None, None)
+    return rules.every_minutes if wanted else None
+
+
+MEMORIES = Feature(
+    name="memories",
+    open=open_memories,
+    routes=(
+        "agent_memory.memories.search.routes:router",
+        "agent_memory.memories.changes.routes:router",
+        "agent_memory.memories.routes:router",
+        "agent_memory.memories.retention.routes:router",
+        "agent_memory.memories.duplicates.routes:router",
+        "agent_memory.memories.quarantine.routes:router",
+    ),
+    jobs={COMPACT: "agent_memory_worker.duplicates:run_compaction"},
+    schedule={
+        "compact": PeriodicJob("agent_memory_worker.duplicates:compact_changed", _minutes_of_compaction),
+        "forget": PeriodicJob("agent_memory_worker.retention:forget_by_settings", _minutes_of_retention),
+        "usage": PeriodicJob("agent_memory_worker.sweep:keep_up", _minutes_of_upkeep),
+    },
+)

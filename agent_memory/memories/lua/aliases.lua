@@ -1,0 +1,33 @@
+-- Ids that are other names of a memory, each with the digest of what was given under it: `al:<name>` is "<mid> <digest>".
+-- NEEDS: root
+local clock = require("storage/clock")
+local change_log = require("memories/change_log")
+-- The memory that an id is another name of, and the digest; nil when it is none.
+local function target_of(name)
+  return string.match(redis.call('GET', root .. 'al:' .. name) or '', '^(%S+) ?(.*)$')
+end
+local function set(name, mid, digest)
+  redis.call('SET', root .. 'al:' .. name, mid .. ' ' .. (digest or ''))
+  redis.call('ZADD', root .. 'mh:' .. mid, clock.us, 'a' .. name)
+  change_log.add('a', name, mid)
+end
+local function remove(name)
+  local target = target_of(name)
+  if target then
+    redis.call('ZREM', root .. 'mh:' .. target, 'a' .. name)
+    redis.call('DEL', root .. 'al:' .. name)
+  end
+end
+-- Makes the other names of a memory names of another one; calls `moved(name, digest)` for each.
+local function move_all(from, to, moved)
+  for _, member in ipairs(redis.call('ZRANGE', root .. 'mh:' .. from, 0, -1)) do
+    if string.sub(member, 1, 1) == 'a' then
+      local name = string.sub(member, 2)
+      local _, digest = target_of(name)
+      remove(name)
+      set(name, to, digest)
+      if moved then moved(name, digest) end
+    end
+  end
+end
+return {target_of = target_of, set = set, remove = remove, move_all = move_all}

@@ -1,0 +1,42 @@
+-- Where memories stand. The current version is in `m:` (words) and `v:` (vector); a former one in `h:<mid>.<version>` with its vector, and a
+-- current version that is no longer true (its end has come) in `h:<mid>`.
+-- NEEDS: root
+local function memory_key(mid) return root .. 'm:' .. mid end
+local function vector_key(mid) return root .. 'v:' .. mid end
+local function history_key(name) return root .. 'h:' .. name end
+-- Where a memory's current version stands, over or not; nil without one.
+local function key_of(mid)
+  local memory, over = memory_key(mid), history_key(mid)
+  if redis.call('EXISTS', memory, over) == 0 then return nil end
+  return redis.call('EXISTS', memory) == 1 and memory or over
+end
+local function is_vector(name) return string.sub(name, 1, 2) == 'v_' end
+-- All fields of a current version with its vector, and whether it has one.
+local function read(mid, key)
+  local flat, has_vector = redis.call('HGETALL', key), false
+  local fields = {}
+  for i = 1, #flat, 2 do
+    fields[flat[i]] = flat[i + 1]
+    has_vector = has_vector or is_vector(flat[i])
+  end
+  if key == memory_key(mid) then
+    local vector = redis.call('HGETALL', vector_key(mid))
+    for i = 1, #vector, 2 do
+      if is_vector(vector[i]) then
+        fields[vector[i]] = vector[i + 1]
+        has_vector = true
+      end
+    end
+  end
+  return fields, has_vector
+end
+local function flatten(fields)
+  local flat = {}
+  for name, value in pairs(fields) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = value
+  end
+  return flat
+end
+return {memory_key = memory_key, vector_key = vector_key, history_key = history_key, key_of = key_of, is_vector = is_vector, read = read,
+  flatten = flatten}

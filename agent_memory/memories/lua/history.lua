@@ -1,0 +1,41 @@
+-- What moves memories between what is current and what is history. Nothing is overwritten: a version's name is the time (µs) of its writing.
+-- NEEDS: root, due, tries, reasons, dead
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local documents = require("memories/documents")
+local standings = require("memories/standings")
+local session_tags = require("memories/session_tags")
+local next_version = clock.us
+local function new_version()
+  local version = string.format('%.0f', next_version)
+  next_version = next_version + 1
+  return version
+end
+-- Copies a current version into the history, with its position in `order`; returns its version and its standing.
+local function archive(mid, key, order)
+  local fields, has_vector = documents.read(mid, key)
+  local name = mid .. '.' .. fields['n']
+  fields['rt'] = clock.seconds_text()
+  -- Of a version only the session that it is of is known, not those where it was said, too.
+  fields['s'], fields['es'] = session_tags.own_session(fields['s'], fields['es']), nil
+  local score = order and redis.call('ZSCORE', order, mid)
+  if score then fields['ok'], fields['os'] = order, score end
+  redis.call('HSET', documents.history_key(name), unpack(documents.flatten(fields)))
+  redis.call('ZADD', root .. 'mh:' .. mid, fields['n'], fields['n'])
+  if not has_vector then redis.call('SADD', root .. 'bare', name) end
+  return fields['n'], fields['bk']
+end
+-- Whether a memory is not to be found: what is in quarantine is no more so than what is over.
+local function is_over(key)
+  local fields = redis.call('HMGET', key, 'z', 'q')
+  return fields[2] or fields[1] and tonumber(fields[1]) * 1000000 <= clock.us
+end
+-- Moves a current version that is over to where default reads do not look.
+local function close(mid)
+  local fields, has_vector = documents.read(mid, documents.memory_key(mid))
+  redis.call('HSET', documents.history_key(mid), unpack(documents.flatten(fields)))
+  redis.call('DEL', documents.memory_key(mid), documents.vector_key(mid))
+  standings.unlink(mid, fields['bk'])
+  if has_vector then outbox.clear_mark(mid, due, tries, reasons, dead) else outbox.mark_due(due, clock.ms, mid) end
+end
+return {new_version = new_version, archive = archive, is_over = is_over, close = close}

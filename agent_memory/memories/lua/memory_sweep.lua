@@ -1,0 +1,15 @@
+#!lua
+-- Moves memories whose end has come to where default reads do not look.
+-- KEYS: due, tries, reasons, dead
+-- ARGV: root, mids...
+-- -> how many moved
+local documents = require("memories/documents")
+local history = require("memories/history")
+local moved = 0
+for i = mids_at, #ARGV do
+  if history.is_over(documents.memory_key(ARGV[i])) then
+    history.close(ARGV[i])
+    moved = moved + 1
+  end
+end
+return moved

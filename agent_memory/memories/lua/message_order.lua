@@ -1,0 +1,28 @@
+-- The messages of a session in their order (a sorted set): those around one are indexed with its words.
+-- NEEDS: due, reach
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local function mark_neighbours(order, mid)
+  local rank = redis.call('ZRANK', order, mid)
+  for _, other in ipairs(rank and redis.call('ZRANGE', order, math.max(rank - reach, 0), rank + reach) or {}) do
+    if other ~= mid then outbox.mark_due(due, clock.ms, other) end
+  end
+end
+-- Puts a message last, or at a score. The neighbours of the last one are found already, and are indexed again `delay_ms` later: when those
+-- that follow it have come, too.
+local function insert(order, mid, score, delay_ms)
+  if redis.call('ZSCORE', order, mid) then return end
+  local last = redis.call('ZREVRANGE', order, 0, reach - 1, 'WITHSCORES')
+  redis.call('ZADD', order, score or math.max(tonumber(last[2]) or 0, 0) + 1, mid)
+  if score then
+    mark_neighbours(order, mid)
+    outbox.mark_due(due, clock.ms, mid)
+  else
+    for i = 1, #last, 2 do outbox.mark_due(due, clock.ms + delay_ms, last[i]) end
+  end
+end
+local function remove(order, mid)
+  mark_neighbours(order, mid)
+  redis.call('ZREM', order, mid)
+end
+return {insert = insert, remove = remove}

@@ -1,0 +1,24 @@
+-- Whose an id is: within a tenant an id belongs to one owner (namespace, user, agent), whatever became of its memory. An owner is
+-- "<namespace> <user> <agent>", each a tag or nothing: see `memories/owners.py`.
+-- NEEDS: root
+local function owner_in(key)
+  local fields = redis.call('HMGET', key, 'ns', 'u', 'ag', 'n')
+  return fields[4] and (fields[1] or '') .. ' ' .. (fields[2] or '') .. ' ' .. (fields[3] or '') or nil
+end
+-- Of who has its memory, the memory that it is another name of, or what history keeps of it; nil when the id is free.
+local function owner_of(mid, hops)
+  local memory, over, alias, ledger = root .. 'm:' .. mid, root .. 'h:' .. mid, root .. 'al:' .. mid, root .. 'mh:' .. mid
+  if redis.call('EXISTS', memory, over, alias, ledger) == 0 then return nil end
+  local current = owner_in(memory) or owner_in(over)
+  if current then return current end
+  -- Whatever an import says: names that name each other in a circle are nobody's.
+  local named = (hops or 0) < 4 and redis.call('GET', alias)
+  local owner = named and owner_of(string.match(named, '^%S+'), (hops or 0) + 1)
+  if owner then return owner end
+  for _, member in ipairs(redis.call('ZREVRANGE', ledger, 0, -1)) do
+    owner = string.match(member, '^%d') and owner_in(over .. '.' .. member)
+    if owner then return owner end
+  end
+  return nil
+end
+return {owner_of = owner_of}

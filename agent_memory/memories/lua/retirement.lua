@@ -1,0 +1,17 @@
+-- Takes a memory out of the current ones.
+-- NEEDS: root, due, tries, reasons, dead, reach
+local outbox = require("storage/outbox")
+local documents = require("memories/documents")
+local standings = require("memories/standings")
+local history = require("memories/history")
+local message_order = require("memories/message_order")
+-- Its last version goes to the history, and it out of its `order` (if it has one); returns that version.
+local function retire(mid, order)
+  local version, standing = history.archive(mid, documents.key_of(mid), order)
+  standings.unlink(mid, standing)
+  redis.call('DEL', documents.memory_key(mid), documents.vector_key(mid), documents.history_key(mid))
+  if order then message_order.remove(order, mid) end
+  outbox.clear_mark(mid, due, tries, reasons, dead)
+  return version
+end
+return {retire = retire}

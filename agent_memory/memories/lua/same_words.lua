@@ -1,0 +1,91 @@
+-- What is said twice is one memory: a message and a statement in its words, and two messages. A message that is another name of a memory
+-- keeps its position among those of its session, so that its neighbours are found by its words, and is remembered in `ev:` as evidence
+-- under `m<mid>`, from which it can become a memory again when the session of the other one is deleted.
+-- NEEDS: root
+local documents = require("memories/documents")
+local standings = require("memories/standings")
+local session_tags = require("memories/session_tags")
+local aliases = require("memories/aliases")
+local retirement = require("memories/retirement")
+-- What must be known of a memory that is put, in as few calls as can be: where it stands, of what its id is another name, and who holds its
+-- kin, its slot, its words, and (of a statement) the words of what persons and others said.
+local function look_up(step)
+  step.holders, step.kin, step.slot_name, step.words = standings.parse(step.standing)
+  step.key = documents.key_of(step.mid)
+  step.alias_of, step.alias_digest = aliases.target_of(step.mid)
+  local said = step.words_digest or ''
+  local mids = redis.call('HMGET', step.holders, step.kin, step.slot_name, step.words, 'u' .. said, 'o' .. said)
+  step.kin_holder, step.slot_holder, step.words_holder, step.user_message, step.other_message = unpack(mids, 1, 5)
+end
+-- A memory that holds what a step asks for, and is none of those that the step allows for.
+local function conflicting(step, holder)
+  if not holder or holder == step.mid or not documents.key_of(holder) then return nil end
+  for _, mid in ipairs(step.except or {}) do
+    if mid == holder then return nil end
+  end
+  return holder
+end
+-- What says already what a message says: a statement (and whether it has no position in a session), or a message of the same role. What
+-- ends some day does not stand for it.
+local function said_before(step)
+  local message = step.message
+  for _, name in ipairs({message.statement_field, message.field}) do
+    local holder = redis.call('HGET', step.holders, name)
+    local known = holder and holder ~= step.mid and redis.call('HMGET', documents.memory_key(holder), 'j', 'z', 'c')
+    if known and known[1] and not known[2] then
+      local record = cjson.decode(known[1])
+      if name == message.statement_field then
+        return holder, not (record.memory_type == 'message' and type(record.session_id) == 'string')
+      end
+      local same_day = not message.dated or math.floor(tonumber(known[3]) / 86400) == message.day
+      if same_day and tostring((record.metadata or {}).role) == message.role then return holder end
+    end
+  end
+  return nil
+end
+-- As `normalization.is_plain`.
+local function is_plain(record)
+  for _, name in ipairs({'event_date', 'valid_from', 'valid_to', 'expires_at', 'slot'}) do
+    if record[name] and record[name] ~= cjson.null then return false end
+  end
+  for _, name in ipairs({'topics', 'entities'}) do
+    if type(record[name]) == 'table' and #record[name] > 0 then return false end
+  end
+  for name in pairs(record.metadata or {}) do
+    if name ~= 'role' then return false end
+  end
+  return record.pinned ~= true
+end
+local function absorb_message(step, message_mid, source, record, digest)
+  local role = (record.metadata or {}).role
+  local piece = {session_id = record.session_id, message_ids = record.extracted_from, role = role, at = record.created_at, source = source}
+  if #record.text <= 4000 then piece.quote = record.text end
+  redis.call('HSETNX', root .. 'ev:' .. step.mid, 'm' .. message_mid, cjson.encode(piece))
+  -- What came as evidence of the message is evidence of the statement.
+  aliases.move_all(message_mid, step.mid)
+  local evidence = redis.call('HGETALL', root .. 'ev:' .. message_mid)
+  for i = 1, #evidence, 2 do redis.call('HSETNX', root .. 'ev:' .. step.mid, evidence[i], evidence[i + 1]) end
+  redis.call('DEL', root .. 'ev:' .. message_mid)
+  retirement.retire(message_mid)
+  aliases.set(message_mid, step.mid, digest)
+  if not step.order and type(record.session_id) == 'string' then
+    redis.call('HSETNX', documents.memory_key(step.mid), 'pl', message_mid .. ' ' .. record.session_id)
+  end
+  session_tags.refresh(step.mid)
+end
+-- A new statement in the words of messages: they become its evidence and their ids names of it. They keep their positions in their sessions,
+-- for those around them; the first one's is the statement's, too, which is found by what was said around it.
+local function absorb(step)
+  if not step.holders then
+    local said = step.words_digest
+    step.user_message, step.other_message = unpack(redis.call('HMGET', root .. 'by:' .. step.scope, 'u' .. said, 'o' .. said), 1, 2)
+  end
+  if not step.user_message and not step.other_message then return end
+  if redis.call('HEXISTS', documents.memory_key(step.mid), 'z') == 1 then return end
+  for i, mid in ipairs({step.user_message, step.other_message}) do
+    local known = mid and mid ~= step.mid and redis.call('HMGET', documents.memory_key(mid), 'j', 'h', 'z')
+    local record = known and known[1] and not known[3] and cjson.decode(known[1])
+    if record and is_plain(record) then absorb_message(step, mid, i == 1 and 'user' or 'assistant', record, known[2]) end
+  end
+end
+return {look_up = look_up, conflicting = conflicting, said_before = said_before, absorb = absorb}

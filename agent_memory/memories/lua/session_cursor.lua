@@ -1,0 +1,65 @@
+-- The session that memories are made from: its journal's cursor moves in the same step as they are written.
+-- NEEDS: root, fence
+local clock = require("storage/clock")
+local journal = fence and root .. 'j:' .. fence.sid
+-- Whether another worker moved the cursor, or the session began anew.
+local function has_moved()
+  if not fence then return false end
+  local known = redis.call('HMGET', journal, 'ep', fence.cursor)
+  return known[1] ~= fence.epoch or tonumber(known[2] or '-1') ~= fence.start
+end
+-- Takes memories that are stored, or refused (with reasons), out of the journal; returns the ids of those, and the reasons by id. Other
+-- words under the same id that came meanwhile still wait.
+local function take_out(own)
+  local stored, refused = {}, {}
+  for i = 1, #fence.own, 2 do
+    if redis.call('HGET', own, fence.own[i]) == fence.own[i + 1] then stored[#stored + 1] = fence.own[i] end
+  end
+  for i = 1, #fence.refused, 3 do
+    if redis.call('HGET', own, fence.refused[i]) == fence.refused[i + 1] then refused[fence.refused[i]] = fence.refused[i + 2] end
+  end
+  for _, id in ipairs(stored) do redis.call('HDEL', own, id) end
+  for id in pairs(refused) do redis.call('HDEL', own, id) end
+  return stored, refused
+end
+-- What the session shows of its memories: when they were promoted (`pm`), and why not (`pr`).
+local function show(meta, stored, refused)
+  if fence.cursor == 'jp' then redis.call('HSET', meta, 'pt', clock.us_text()) end
+  if #stored > 0 then
+    local promoted = cjson.decode(redis.call('HGET', meta, 'pm') or '{}')
+    for _, id in ipairs(stored) do promoted[id] = fence.at end
+    redis.call('HSET', meta, 'pm', cjson.encode(promoted))
+  end
+  if next(refused) then
+    local reasons_by_id = cjson.decode(redis.call('HGET', meta, 'pr') or '{}')
+    for id, reason in pairs(refused) do reasons_by_id[id] = reason end
+    redis.call('HSET', meta, 'pr', cjson.encode(reasons_by_id))
+  end
+end
+local function advance()
+  if not fence then return end
+  local meta, list, own = root .. 'w:' .. fence.sid, journal .. ':l', journal .. ':o'
+  local to = string.format('%.0f', fence.to)
+  redis.call('HSET', journal, fence.cursor, to)
+  if fence.both then redis.call('HSET', journal, 'je', to) end
+  if fence.cursor == 'je' then redis.call('HDEL', journal, 'x0', 'xt') end
+  local cursors = redis.call('HMGET', journal, 'sq', 'jb', 'jp', 'je')
+  local newest, list_start, promoted, extracted = unpack(cursors, 1, 4)
+  local worked_off = math.min(tonumber(promoted), tonumber(extracted))
+  local first_kept = worked_off - fence.keep
+  local stored, refused = take_out(own)
+  local idle = worked_off >= tonumber(newest) and redis.call('EXISTS', own) == 0
+  -- The journal of a session that is gone goes when its work is settled, which still has to know whose it was.
+  if first_kept > tonumber(list_start) then
+    redis.call('LTRIM', list, first_kept - tonumber(list_start), -1)
+    redis.call('HSET', journal, 'jb', string.format('%.0f', first_kept))
+  end
+  if redis.call('EXISTS', meta) == 0 then return end
+  local ttl = redis.call('TTL', meta)
+  if ttl > 0 and idle then
+    redis.call('EXPIRE', journal, ttl + 60)
+    redis.call('EXPIRE', list, ttl + 60)
+  end
+  show(meta, stored, refused)
+end
+return {has_moved = has_moved, advance = advance}

@@ -1,0 +1,64 @@
+-- Why a step is not to be done.
+-- NEEDS: root
+local documents = require("memories/documents")
+local aliases = require("memories/aliases")
+local owners = require("memories/owners")
+local same_words = require("memories/same_words")
+-- Whether a memory was deleted at all ("1"), or since a time (µs).
+local function is_deleted(mid, since)
+  local deleted = since and redis.call('GET', root .. 'mt:' .. mid)
+  return deleted and (since == '1' or tonumber(deleted) >= tonumber(since))
+end
+local function version_of(mid)
+  local key = documents.key_of(mid)
+  return key and redis.call('HGET', key, 'n') or ''
+end
+-- Whether a version is the current one, or what an undo made of it.
+local function is_current(mid, version)
+  local key = documents.key_of(mid)
+  if not key then return version == '' end
+  local known = redis.call('HMGET', key, 'n', 'of')
+  return known[1] == version or known[2] == version
+end
+local function belongs_to_another(step)
+  local owner = owners.owner_of(step.alias or step.mid)
+  return owner and owner ~= ARGV[values_at + step.owner]
+end
+local function against_put(step)
+  same_words.look_up(step)
+  local key = step.key
+  local known = key and redis.call('HMGET', key, 'h', 'n') or {}
+  if is_deleted(step.mid, step.deleted_since) then return 'buried' end
+  if step.imported and belongs_to_another(step) then return 'other' end
+  if step.expect and (known[2] or '') ~= step.expect then return 'moved' end
+  if step.digest and known[1] == step.digest then return 'same' end
+  if step.imported and key then return 'other' end
+  if not key then
+    if step.alias_of and step.alias_digest == step.digest then
+      return step.deleted_since and not step.imported and 'buried' or 'same'
+    end
+    local holder = step.unique and same_words.conflicting(step, step.kin_holder)
+    if not holder and step.unique == 'words' then holder = same_words.conflicting(step, step.words_holder) end
+    if holder then return 'twin ' .. holder end
+  end
+  local holder = step.slot and same_words.conflicting(step, step.slot_holder)
+  return holder and 'slot ' .. holder or nil
+end
+-- Nil when it is to be done; else "buried", "other", "moved", "same", "twin <mid>" or "slot <mid>".
+local function against(step)
+  if step.op == 'put' then return against_put(step) end
+  if step.op == 'restore' then
+    if not is_current(step.mid, step.to) then return 'moved' end
+    if step.from ~= '' and redis.call('EXISTS', documents.history_key(step.mid .. '.' .. step.from)) == 0 then return 'moved' end
+  elseif step.op == 'claim' then
+    if redis.call('HGET', root .. 'ch:' .. step.id, 'st') ~= step.state then return 'moved' end
+  elseif step.expect and version_of(step.mid) ~= step.expect then
+    return 'moved'
+  elseif step.op == 'evidence' then
+    if not documents.key_of(step.mid) then return 'moved' end
+    if step.alias and is_deleted(step.alias, step.deleted_since) then return 'buried' end
+    if step.alias and documents.key_of(step.alias) then return 'moved' end
+  end
+  return nil
+end
+return {against = against, belongs_to_another = belongs_to_another}

@@ -1,0 +1,90 @@
+-- The step that writes a memory.
+-- NEEDS: root, due, reach, neighbours_ms, embed_after_ms, values
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local documents = require("memories/documents")
+local vector_tags = require("memories/vector_tags")
+local standings = require("memories/standings")
+local session_tags = require("memories/session_tags")
+local history = require("memories/history")
+local message_order = require("memories/message_order")
+local change_log = require("memories/change_log")
+local aliases = require("memories/aliases")
+local same_words = require("memories/same_words")
+-- Other words under the id of what was evidence: it is that no more.
+local function end_alias(step)
+  aliases.remove(step.mid)
+  if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then session_tags.refresh(step.alias_of) end
+end
+-- The version that is replaced goes to the history, its vector stays; returns the version.
+local function replace(mid, from, key)
+  local before, standing = history.archive(mid, from)
+  standings.unlink(mid, standing)
+  if from == key then
+    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', unpack(vector_tags.NAMES))
+  else
+    redis.call('RENAME', from, key)
+    local vector = {}
+    for name, value in pairs((documents.read(mid, key))) do
+      if documents.is_vector(name) then
+        vector[#vector + 1] = name
+        vector[#vector + 1] = value
+      end
+    end
+    redis.call('DEL', key)
+    if #vector > 0 then redis.call('HSET', documents.vector_key(mid), unpack(vector)) end
+  end
+  return before
+end
+-- In one command: each one would index the memory anew.
+local function write_fields(step, key, digest, version)
+  local shared_at, names_at, first_at = values_at + step.shared, values_at + step.field_names, values_at + step.field_values
+  local fields = {unpack(ARGV, shared_at, shared_at + step.shared_count - 1)}
+  local count = #fields
+  for i = 0, step.field_count - 1 do
+    fields[count + 1], fields[count + 2] = ARGV[names_at + i], ARGV[first_at + i]
+    count = count + 2
+  end
+  redis.call('HSET', key, 'h', digest, 'n', version, 'ra', clock.seconds_text(), 'bk', step.standing, unpack(fields))
+end
+-- Whoever looks for its words, its kin or its slot finds it from now on.
+local function register(step, replaced)
+  if replaced or step.kin_holder or step.slot_holder or step.words_holder then
+    standings.link(step.mid, step.standing)
+    return
+  end
+  local fields = {step.words, step.mid}
+  if step.kin ~= '' then fields[3], fields[4] = step.kin, step.mid end
+  if step.slot_name ~= '' then fields[#fields + 1], fields[#fields + 2] = step.slot_name, step.mid end
+  redis.call('HSET', step.holders, unpack(fields))
+end
+-- Returns "changed" or "new".
+local function put(step)
+  local mid, key, from = step.mid, documents.memory_key(step.mid), step.key
+  local vector_key = documents.vector_key(mid)
+  local digest = step.digest or step.first_digest or from and redis.call('HGET', from, 'h') or ''
+  if step.alias_of then end_alias(step) end
+  local before = from and replace(mid, from, key) or '-'
+  redis.call('DEL', root .. 'mt:' .. mid)
+  local version = history.new_version()
+  write_fields(step, key, digest, version)
+  if from then vector_tags.copy(key, vector_key) end
+  if step.leave then message_order.remove(step.leave, mid) end
+  if step.order then
+    -- By its own time: negative, so before all that arrive by themselves, whose scores are counted from 1; the clock's 15 µs are kept.
+    local score = step.imported and tonumber(redis.call('HGET', key, 'c')) - 1e11
+    message_order.insert(step.order, mid, score, neighbours_ms)
+  end
+  change_log.add('m', mid, before, version)
+  local has_vector = step.same_text and redis.call('EXISTS', vector_key) == 1
+  if not has_vector or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
+  local over = step.ends and history.is_over(key)
+  if over then history.close(mid) else register(step, from) end
+  if from then
+    session_tags.refresh(mid)
+  elseif step.words_digest and not over then
+    same_words.absorb(step)
+  end
+  return from and 'changed' or 'new'
+end
+return {put = put}

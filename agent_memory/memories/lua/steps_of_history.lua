@@ -1,0 +1,84 @@
+-- The steps that take memories out of the current ones, bring former versions back, and end changes.
+-- NEEDS: root, due, reach, neighbours_ms
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local documents = require("memories/documents")
+local vector_tags = require("memories/vector_tags")
+local standings = require("memories/standings")
+local session_tags = require("memories/session_tags")
+local history = require("memories/history")
+local message_order = require("memories/message_order")
+local change_log = require("memories/change_log")
+local aliases = require("memories/aliases")
+local retirement = require("memories/retirement")
+-- How long background work does not bring back what was forgotten; an undo does.
+local TOMBSTONE_SECONDS = 2592000
+local function merge_into(mid, target, digest)
+  -- Other names of it become names of what it is merged into, and are its own again when that is undone.
+  aliases.move_all(mid, target, function(name, name_digest) change_log.add('u', name, mid, name_digest or '') end)
+  local evidence = redis.call('HGETALL', root .. 'ev:' .. mid)
+  for i = 1, #evidence, 2 do
+    if redis.call('HSETNX', root .. 'ev:' .. target, evidence[i], evidence[i + 1]) == 1 then change_log.add('e', target, evidence[i]) end
+  end
+  session_tags.refresh(target)
+  aliases.set(mid, target, digest)
+end
+local function retire(step)
+  local digest = redis.call('HGET', documents.key_of(step.mid), 'h')
+  change_log.add('m', step.mid, retirement.retire(step.mid, step.order), '-')
+  if step.alias then
+    merge_into(step.mid, step.alias, digest)
+  else
+    redis.call('SET', root .. 'mt:' .. step.mid, clock.us_text(), 'EX', TOMBSTONE_SECONDS)
+  end
+  return 'done'
+end
+-- Makes a former version the current one, shown as recorded when it was; it is known again from now on. Returns its new version.
+local function bring_back(mid, name)
+  local flat = redis.call('HGETALL', documents.history_key(name))
+  local fields, vector = {}, {}
+  for i = 1, #flat, 2 do
+    if documents.is_vector(flat[i]) then
+      vector[#vector + 1] = flat[i]
+      vector[#vector + 1] = flat[i + 1]
+    else
+      fields[flat[i]] = flat[i + 1]
+    end
+  end
+  local order, score = fields['ok'], fields['os']
+  fields['ro'], fields['of'] = fields['ro'] or fields['ra'], fields['of'] or fields['n']
+  fields['ra'], fields['rt'], fields['ok'], fields['os'] = clock.seconds_text(), nil, nil, nil
+  fields['n'] = history.new_version()
+  local key, vector_key = documents.memory_key(mid), documents.vector_key(mid)
+  redis.call('HSET', key, unpack(documents.flatten(fields)))
+  if #vector > 0 then
+    redis.call('HSET', vector_key, unpack(vector))
+    vector_tags.copy(key, vector_key)
+  else
+    outbox.mark_due(due, clock.ms, mid)
+  end
+  if order then message_order.insert(order, mid, score, neighbours_ms) end
+  session_tags.refresh(mid)
+  if history.is_over(key) then history.close(mid) else standings.link(mid, fields['bk']) end
+  return fields['n']
+end
+local function restore(step)
+  local current = documents.key_of(step.mid)
+  redis.call('DEL', root .. 'mt:' .. step.mid)
+  local before = current and retirement.retire(step.mid, step.order) or '-'
+  local after = step.from ~= '' and bring_back(step.mid, step.mid .. '.' .. step.from) or '-'
+  change_log.add('m', step.mid, before, after)
+  return 'done'
+end
+local function yield(step)
+  standings.unlink(step.mid, redis.call('HGET', documents.key_of(step.mid), 'bk'))
+  return 'done'
+end
+local function check() return 'done' end
+local function claim(step)
+  local change = root .. 'ch:' .. step.id
+  redis.call('HSET', change, 'st', step.to, 'ua', clock.seconds_text())
+  if step.to ~= 'proposed' then redis.call('HDEL', change, 'p') end
+  return 'done'
+end
+return {retire = retire, restore = restore, yield = yield, check = check, claim = claim}

@@ -1,0 +1,111 @@
+"""The candidates of a search: the lists that it asks the index for, as commands on a pipeline, and the hits of their replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import Any
+
+from agent_memory.memories.search.query import SearchQuery
+from agent_memory.memories.store import Hits, MemoryStore, parse_hits
+from agent_memory.storage.connection import Pipe
+from agent_memory.storage.search import filters
+from agent_memory_client.models import SearchModeEnum
+
+
+class CandidateList(Enum):
+    """A list that the index is asked for."""
+
+    NEAREST = auto()
+    """The nearest by meaning, with their distances."""
+    WITHIN_DISTANCE = auto()
+    """All within the distance that the request names."""
+    MATCHING = auto()
+    """Only how many the filter lets through."""
+    BEST_BY_WORDS = auto()
+    """The best by words, with their scores."""
+    NEAREST_IN_TIME = auto()
+    """As the lists above, of the time that the query names: what belongs to it may be far down in them."""
+    BEST_BY_WORDS_IN_TIME = auto()
+
+
+Candidates = Mapping[CandidateList, Hits]
+"""The hits of each list that was asked for."""
+
+
+def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
+    """The lists that a query needs, in the order of its commands; none for a query that can match nothing."""
+    if query.empty:
+        return ()
+    if query.meaning is None:
+        return (CandidateList.BEST_BY_WORDS,)
+    if query.mode is SearchModeEnum.SEMANTIC:
+        if query.request.distance_threshold is not None:
+            return (CandidateList.WITHIN_DISTANCE,)
+        return (CandidateList.NEAREST, CandidateList.MATCHING)
+    lists = [CandidateList.NEAREST, CandidateList.MATCHING]
+    if query.words.terms:
+        lists.append(CandidateList.BEST_BY_WORDS)
+    if query.span is not None:
+        lists.append(CandidateList.NEAREST_IN_TIME)
+        if query.words.terms:
+            lists.append(CandidateList.BEST_BY_WORDS_IN_TIME)
+    return lists
+
+
+def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
+    """Puts a query's commands on a pipeline; returns how many replies they give, which `parse_candidates` takes."""
+    lists = lists_of(query)
+    for wanted in lists:
+        _queue_list(pipe, store, query, wanted, query.clause, past=False)
+    if query.history is None:
+        return len(lists)
+    for wanted in lists:
+        _queue_list(pipe, store, query, wanted, query.history, past=True)
+    return 2 * len(lists)
+
+
+def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: CandidateList, clause: str, *, past: bool) -> None:
+    request, words, fields = query.request, query.words, query.age.index_fields
+    terms = words.terms
+    if query.span is not None and wanted in (CandidateList.NEAREST_IN_TIME, CandidateList.BEST_BY_WORDS_IN_TIME):
+        # The date of a memory answers the words of time.
+        clause, terms = filters.during(clause, query.span.start, query.span.end), words.subject or words.terms
+    if wanted is CandidateList.MATCHING:
+        store.queue_count(pipe, clause, past=past)
+    elif wanted in (CandidateList.BEST_BY_WORDS, CandidateList.BEST_BY_WORDS_IN_TIME):
+        scorer, muted, phrase = request.text_scorer, words.muted, words.phrase
+        store.queue_words(pipe, clause, terms, query.depth, scorer=scorer, fields=fields, past=past, mute=muted, phrase=phrase)
+    else:
+        assert query.meaning is not None
+        vector = query.meaning.vector
+        if wanted is CandidateList.WITHIN_DISTANCE:
+            assert request.distance_threshold is not None
+            store.queue_within(pipe, clause, vector, request.distance_threshold, query.depth, fields, past=past)
+        else:
+            store.queue_nearest(pipe, clause, vector, query.depth, fields, past=past)
+
+
+def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
+    """The hits of a query's replies; those of history follow those of the rest. Raises RedisUnavailable for an incomplete answer."""
+    lists = lists_of(query)
+    hits = list(map(parse_hits, replies))
+    if query.history is None:
+        return dict(zip(lists, hits, strict=True))
+    current, past = hits[: len(lists)], hits[len(lists) :]
+    return {wanted: _with_history(*both) for wanted, *both in zip(lists, current, past, strict=True)}
+
+
+def _with_history(current: Hits, past: Hits) -> Hits:
+    """Two answers to one question as one, by distance or by score: each list has its own kind of value."""
+    hits, distances = [*current.hits, *past.hits], current.distances or past.distances
+    hits.sort(key=lambda hit: hit.value, reverse=not distances)
+    return Hits.of(current.total + past.total, hits, distances=distances)
+
+
+def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
+    """The times (epoch seconds) in a field of the hits, by name, as far as they were asked for."""
+    times: dict[str, float] = {}
+    for hits in candidates.values():
+        times |= hits.numbers(field)
+    return times

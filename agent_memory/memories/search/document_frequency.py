@@ -1,0 +1,134 @@
+"""How common a query's words are among the memories that a search may find: in how many of them each stands."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from agent_memory.core.scope import Scope
+from agent_memory.core.settings import Settings
+from agent_memory.memories.store import MemoryStore, parse_hits
+from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.search import filters
+from agent_memory.text import terms as analysis
+from agent_memory_client.models import SearchRequest
+
+# Words that stand in or around at least this share of the memories say nothing about which of them is meant (names, above all).
+COMMON_SHARE = 0.30
+# Below this many memories shares of them mean nothing.
+_ENOUGH = 30
+# A search waits for memories without a vector when there are more than this many and this share of all that it searches.
+_FEW = 20
+_MISSING_SHARE = 0.05
+_LOOK_SECONDS = 0.05
+# What stands in fewer of the memories than this is rare.
+_RARE_SHARE = 0.1
+_STALLED_SECONDS = 30.0
+
+
+class TermStatistic(NamedTuple):
+    """In how many memories a term stands, and how much it adds to a score at most."""
+
+    memories: int
+    best_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistics:
+    """How many memories there are, and what is known of each term."""
+
+    total: int = 0
+    terms: Mapping[str, TermStatistic] = field(default_factory=dict[str, TermStatistic])
+
+
+class DocumentFrequencies:
+    """Asks the index how common terms are."""
+
+    def __init__(self, settings: Settings, reader: Reader, store: MemoryStore) -> None:
+        self._settings = settings
+        self._read = reader
+        self._store = store
+        self._no_wait_until = 0.0
+
+    async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
+        """The statistics of some terms among the memories of a clause of `around`, in one round trip.
+
+        With `settle` it then waits a moment for a bulk of memories that were just written to get their vectors.
+        """
+        current = filters.current(clause)
+
+        def build(pipe: Pipe) -> None:
+            self._queue_counts(pipe, current)
+            for term in terms:
+                self._store.queue_words(pipe, current, [term], 1)
+
+        total, embedded, *hits = map(parse_hits, await self._read(build))
+        missing = total.total - embedded.total
+        if settle and missing > max(_FEW, _MISSING_SHARE * total.total):
+            await self._wait_for_vectors(current, missing)
+        statistics = {term: TermStatistic(hit.total, max(hit.values, default=0.0)) for term, hit in zip(terms, hits, strict=True)}
+        return TermStatistics(total.total, statistics)
+
+    def _queue_counts(self, pipe: Pipe, clause: str) -> None:
+        self._store.queue_count(pipe, clause)
+        self._store.queue_count(pipe, clause, embedded=True)
+
+    async def _wait_for_vectors(self, clause: str, missing: int) -> None:
+        """Waits, for a moment at most, while a bulk of memories that were just written gets its vectors.
+
+        A search in half of them would be an answer, but not the right one. When no worker is at it, searches do not wait for a while.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._settings.search.settle_seconds
+        if loop.time() < self._no_wait_until:
+            return
+        left = missing
+        while left > _FEW and loop.time() < until:
+            await asyncio.sleep(_LOOK_SECONDS)
+            total, embedded = (parse_hits(reply).total for reply in await self._read(lambda pipe: self._queue_counts(pipe, clause)))
+            left = total - embedded
+        if left >= missing:
+            self._no_wait_until = loop.time() + _STALLED_SECONDS
+
+
+AROUND = frozenset({"user_id", "namespace"})
+
+
+def around(scope: Scope, request: SearchRequest) -> str:
+    """The clause of the memories whose words are counted: those of the request's users and namespaces."""
+    wanted: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
+    return filters.where(scope, wanted)
+
+
+def without_common(text: str, terms: Sequence[str], statistics: TermStatistics, subject: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The query without the words that most of the memories share, and these; as it is when nothing would be left (of the `subject` of a
+    query that names a time, either: what only quotes that time would be nearest)."""
+    if statistics.total < _ENOUGH or not statistics.terms:
+        return text, ()
+    most = COMMON_SHARE * statistics.total
+    common = frozenset([term for term in terms if statistics.terms[term].memories >= most])
+    nothing = common.issuperset(subject) if subject else len(common) == len(terms)
+    rest = "" if nothing else analysis.without(text, common)
+    return (rest, sorted(common)) if rest else (text, ())
+
+
+def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:
+    """Words that many memories share and that would yet outweigh all others; none when it is all of them.
+
+    RediSearch 2.10 computes BM25's IDF from N - n without a sign, and n counts rewritten documents several times until its collector runs.
+    A word of nearly all memories of a small store then gets an IDF of about 39 instead of about 0. No word can score more than
+    (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), so what does, even for ten million memories, is such a word. One that
+    stands in few memories may outweigh the others: it is what was asked for.
+    """
+    too_high: list[str] = []
+    for term in terms:
+        statistic = statistics.terms.get(term)
+        if statistic is None or statistic.memories < _RARE_SHARE * statistics.total:
+            continue
+        if statistic.best_score > 2.2 * math.log(1 + 1e7 / (statistic.memories + 0.5)):
+            too_high.append(term)
+    return too_high if len(too_high) < len(terms) else ()

@@ -1,0 +1,260 @@
+"""From candidates to a ranking: fusing and scoring lists, by pure functions, each with the source of its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent_memory.memories.search.candidates import CandidateList, Candidates
+from agent_memory.memories.search.query import SearchQuery
+from agent_memory.memories.store import Hits
+from agent_memory.storage.search.filters import FILTERS
+from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
+
+# The weight of meaning against words when the caller gives none; docs/recall.md has the measurements (0.35 to 0.55 are alike).
+ALPHA = 0.45
+# A memory of the time that the query names comes before all others when its own score (0..1) is at least this: it is about what is asked.
+FITS = 0.1
+# At most so many do: what was told of that time on other days stays within reach.
+_FIRST = 30
+# What belonging to that time adds to the rest.
+TIME_BONUS = 0.3
+
+
+Scored = tuple[float, str]
+"""A score (0..1) and the name of what has it."""
+
+
+class Parts(NamedTuple):
+    """A fused score and what it is made of; ranks count from 1, None is "not in this list"."""
+
+    name: str
+    score: float
+    similarity: float | None
+    similarity_rank: int | None
+    words: float | None
+    words_rank: int | None
+    in_time: bool = False
+
+
+def fuse(
+    similarities: Mapping[str, float],
+    words: Mapping[str, float],
+    alpha: float,
+    *,
+    last_word: float = 0.0,
+    known: Collection[str] = (),
+) -> list[Scored]:
+    """Fuses by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
+
+    The convex combination with theoretical minimum (0 for both) of Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid
+    Retrieval", ACM TOIS 2023. What the list of similarities lacks is at most as near as the last in it, and counts as that; so does what a
+    list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches), but for those `known` to share no word.
+    """
+    nearest = max(similarities.values(), default=0.0)
+    best = max(words.values(), default=0.0)
+    least = max(min(similarities.values(), default=0.0), 0.0)
+    rest = 1 - alpha
+    # Without a best there is nothing to divide by, and nothing to add. Hundreds of these are made for a search of ten.
+    near_part = alpha / nearest if nearest > 0 else 0.0
+    word_part = rest / best if best > 0 else 0.0
+    if known:
+        words = {**{name: 0.0 for name in known if name in similarities}, **words}
+    of_words = words.get
+    fused = [(near_part * (near if near > 0 else 0.0) + word_part * of_words(name, last_word), name) for name, near in similarities.items()]
+    far = near_part * least
+    fused += [(far + word_part * word, name) for name, word in words.items() if name not in similarities]
+    return _ordered(fused)
+
+
+def timed(fused: Iterable[Scored], in_time: Collection[str], fits: float = FITS) -> list[Scored]:
+    """Puts what belongs to the time that a query names first, in the order of the scores, and brings the scores back to 0..1.
+
+    A memory of that time whose score is less than `fits` says nothing of what is asked and gets a bonus only: who asks for the passport
+    of last week means the passport, also when it was spoken of the week before; so do those behind the best thirty. With `fits` 0 the time
+    is all that is asked, and all of it comes first.
+    """
+    order: list[Scored] = []
+    left = _FIRST if fits else None
+    for score, name in _ordered(fused):
+        belongs = name in in_time
+        first = belongs and score >= fits and left != 0
+        if first and left is not None:
+            left -= 1
+        raised = 1.0 if first else TIME_BONUS if belongs else 0.0
+        order.append(((score + raised) / 2, name))
+    return _ordered(order)
+
+
+def relevant(
+    fused: Iterable[Scored],
+    similarities: Mapping[str, float],
+    words: Collection[str],
+    least_similarity: float,
+    also: Collection[str] = (),
+) -> tuple[list[Scored], list[Scored]]:
+    """Those that share a word with the query or are near enough to it, and what else counts as an answer; then the rest, which would be
+    answers for the answer's sake."""
+    if similarities and min(similarities.values()) >= least_similarity:
+        return list(fused), []
+    answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
+    order = list(fused)
+    return [scored for scored in order if scored[1] in answers], [scored for scored in order if scored[1] not in answers]
+
+
+class PartsOf:
+    """Says what fused scores are made of, for those that somebody asks about."""
+
+    def __init__(self, similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> None:
+        self._similarities = similarities
+        self._words = words
+        self._in_time = in_time
+        self._ranks: tuple[Mapping[str, int], Mapping[str, int]] | None = None
+
+    def __call__(self, score: float, name: str) -> Parts:
+        """The parts of one score."""
+        if self._ranks is None:
+            self._ranks = _ranks(self._similarities), _ranks(self._words)
+        near, word = self._ranks
+        return Parts(
+            name, score, self._similarities.get(name), near.get(name), self._words.get(name), word.get(name), name in self._in_time
+        )
+
+
+def saturated(score: float) -> float:
+    """A BM25 score (0 and up) as 0..1, the same for the same match on every page: x / (x + 10), 10 being a middling score."""
+    return score / (score + 10.0) if score > 0 else 0.0
+
+
+class RankedMemory(NamedTuple):
+    """A memory, by its name in keys, in an answer: its score (0..1, more is better), its distance (0..2), and where they come from.
+
+    `recency` (0..1) and `reranked` (a reranker's own scale) say what else its rank is due to. Listings have no scores.
+    """
+
+    mid: str
+    score: float | None
+    distance: float
+    parts: Parts | None = None
+    recency: float | None = None
+    reranked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All that was ranked, best first, and how many memories match; those of `below_threshold` were ranked, but are not near enough.
+
+    `similarities` are None for what was found by words alone; the other maps hold what else is known of a memory, by its name.
+    """
+
+    total: int
+    scored: Sequence[Scored]
+    below_threshold: Sequence[Scored] = ()
+    similarities: Mapping[str, float] | None = None
+    parts: PartsOf | None = None
+    recencies: Mapping[str, float] = field(default_factory=dict[str, float])
+    reranked: Mapping[str, float] = field(default_factory=dict[str, float])
+    notices: Sequence[str] = ()
+    listed: bool = False
+
+    def memory_of(self, scored: Scored) -> RankedMemory:
+        """What is known of a scored memory. Ten of hundreds are asked about."""
+        score, name = scored
+        if self.listed:
+            return RankedMemory(name, None, 0.0)
+        similarity = score if self.similarities is None else self.similarities.get(name, 0.0)
+        parts = None if self.parts is None else self.parts(score, name)
+        return RankedMemory(name, score, 1.0 - similarity, parts, self.recencies.get(name), self.reranked.get(name))
+
+    def rank_of(self, name: str) -> int | None:
+        """The rank of a memory, from 1; None when it was not ranked."""
+        return next((rank for rank, (_, ranked) in enumerate(self.scored, start=1) if ranked == name), None)
+
+
+def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
+    """The candidates in the order of their scores. In an answer without further pages what shares no word with the query and is less
+    similar than `min_similarity` is left out."""
+    if not candidates:
+        return Ranking(0, [])
+    if query.meaning is None:
+        hits = candidates[CandidateList.BEST_BY_WORDS]
+        return Ranking(hits.total, [(saturated(value), name) for value, name in _ordered(_scored(hits))])
+    if query.mode is SearchModeEnum.SEMANTIC:
+        within = candidates.get(CandidateList.WITHIN_DISTANCE)
+        total = candidates[CandidateList.MATCHING].total if within is None else within.total
+        near = _similarities(candidates[CandidateList.NEAREST] if within is None else within)
+        ordered = _ordered([(similarity, name) for name, similarity in near.items()])
+        return Ranking(total, [(max(0.0, similarity), name) for similarity, name in ordered], similarities=near)
+    return _rank_both(query, candidates, min_similarity)
+
+
+def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
+    """The order by meaning and words together."""
+    near = _similarities(candidates[CandidateList.NEAREST])
+    # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
+    words = _scores(candidates, CandidateList.BEST_BY_WORDS)
+    last_word = min(words.values()) if len(words) >= query.depth else 0.0
+    in_time, answers = frozenset[str](), frozenset[str]()
+    if query.span is not None:
+        near_in_time = _similarities(candidates[CandidateList.NEAREST_IN_TIME])
+        words_in_time = _scores(candidates, CandidateList.BEST_BY_WORDS_IN_TIME)
+        in_time = frozenset(near_in_time) | frozenset(words_in_time)
+        near |= near_in_time
+        answers = frozenset(words) if query.words.subject else frozenset(words) | in_time
+        # Only what is asked beside the time tells which memories of that time fit.
+        words = {name: value for name, value in words.items() if name not in in_time} | words_in_time
+    total = candidates[CandidateList.MATCHING].total
+    if query.words.phrase:
+        # Only the index of words knows phrases, and a hybrid search must have them.
+        near = {name: similarity for name, similarity in near.items() if name in words}
+        total = candidates[CandidateList.BEST_BY_WORDS].total
+    request = query.request
+    alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ALPHA
+    fused = fuse(near, words, alpha, last_word=last_word, known=in_time)
+    if in_time:
+        fused = timed(fused, in_time, FITS if query.words.subject else 0.0)
+    far: list[Scored] = []
+    if not query.paged:
+        fused, far = relevant(fused, near, words, min_similarity, answers)
+        if not fused and filters_content(request):
+            # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
+            fused, far = far, []
+    # When the lists hold all that there is, what is not near enough does not count as a match either.
+    total = len(fused) if len(near) < query.depth else total
+    return Ranking(total, fused, far, near, PartsOf(near, words, in_time) if request.explain else None)
+
+
+def _scored(hits: Hits) -> list[Scored]:
+    return list(zip(hits.values, hits.names, strict=True))
+
+
+def _similarities(hits: Hits) -> dict[str, float]:
+    return {name: 1.0 - distance for name, distance in zip(hits.names, hits.values, strict=True)}
+
+
+def _scores(candidates: Candidates, wanted: CandidateList) -> dict[str, float]:
+    hits = candidates.get(wanted)
+    return {} if hits is None else dict(zip(hits.names, hits.values, strict=True))
+
+
+_OWNERS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
+
+
+def filters_content(wanted: SearchRequest | Condition) -> bool:
+    """Whether a request narrows its search by more than whose memories are meant: by type, topics, dates, metadata and the like."""
+    if any(getattr(wanted, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
+        return True
+    if isinstance(wanted, SearchRequest):
+        return wanted.filter is not None and filters_content(wanted.filter)
+    inner = [*(wanted.and_ or ()), *(wanted.or_ or ()), *([] if wanted.not_ is None else [wanted.not_])]
+    return any(map(filters_content, inner))
+
+
+def _ordered(fused: Iterable[Scored]) -> list[Scored]:
+    """Best first, equal ones by their names backwards: the engine's own order is that of the last writing."""
+    return sorted(fused, reverse=True)
+
+
+def _ranks(scores: Mapping[str, float]) -> Mapping[str, int]:
+    return {name: rank for rank, name in enumerate(sorted(scores, key=scores.__getitem__, reverse=True), start=1)}

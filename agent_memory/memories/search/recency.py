@@ -1,0 +1,149 @@
+"""How much the age of memories counts in the order of an answer: what a request says of it, and the contract's formulas (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, auto
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from agent_memory_client.models import SearchRequest
+
+Item = TypeVar("Item")
+
+
+class Age(Enum):
+    """What the age of memories does to the order of an answer."""
+
+    IGNORED = auto()
+    """Nothing: the request says so, or its query names a time, which says by itself what age is wanted."""
+    BREAKS_TIES_ON_PAGE = auto()
+    """Of memories that fit alike the newer comes first. Only those that may be on the page are asked for their age, with their records."""
+    BREAKS_TIES = auto()
+    """The same, of all that is ranked: who asks for explanations, for no duplicates, for history or for a reranked order needs all."""
+    WEIGHED = auto()
+    """The request weighs it against the scores."""
+
+    @property
+    def index_fields(self) -> Sequence[str]:
+        """What the index is asked for beside scores: when a memory was created, and last read."""
+        return _INDEX_FIELDS[self]
+
+
+_INDEX_FIELDS: Mapping[Age, Sequence[str]] = {
+    Age.IGNORED: (),
+    Age.BREAKS_TIES_ON_PAGE: (),
+    Age.BREAKS_TIES: ("c",),
+    Age.WEIGHED: ("c", "la"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecencyWeights:
+    """The contract's weights and half-lives (days) of the recency score."""
+
+    semantic: float = 0.8
+    recency: float = 0.2
+    freshness: float = 0.6
+    novelty: float = 0.4
+    half_life_accessed: float = 7.0
+    half_life_created: float = 30.0
+
+
+# What a search that says nothing of age gets: between memories that fit alike the newer one comes first, and that is all. Only the time
+# of writing counts, so that being found does not make a memory be found again.
+TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0)
+
+
+def recency(idle: float, age: float, weights: RecencyWeights) -> float:
+    """How recent a memory is, 0 to 1, from the seconds since it was read and since it was written: the contract's decay."""
+    # A part that weighs nothing need not be computed: a search asks for hundreds of these.
+    recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
+    if weights.freshness:
+        recent += weights.freshness * 0.5 ** (max(idle, 0.0) / 86400 / weights.half_life_accessed)
+    return 0.0 if recent < 0 else recent if recent < 1 else 1.0
+
+
+def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
+    """As `recency`, of many memories by their ages alone, for weights without freshness."""
+    novelty, half_life = weights.novelty, weights.half_life_created * 86400
+    if not 0 <= novelty <= 1:
+        return [recency(age, age, weights) for age in ages]
+    return [novelty * 0.5 ** (age / half_life) if age > 0 else novelty for age in ages]
+
+
+def recency_score(similarity: float, accessed: datetime, created: datetime, now: datetime, weights: RecencyWeights) -> float:
+    """The contract's formula: semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
+    recent = recency((now - accessed).total_seconds(), (now - created).total_seconds(), weights)
+    return weights.semantic * similarity + weights.recency * recent
+
+
+def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[tuple[float, Item]]:
+    """The first of some scored memories, best first, that may be among the first `count` when age breaks ties."""
+    if len(scored) <= count:
+        return scored
+    least = scored[count - 1][0] - TIEBREAK.recency / TIEBREAK.semantic
+    end = count
+    while end < len(scored) and scored[end][0] >= least:
+        end += 1
+    return scored[:end]
+
+
+def newer_first(scored: Sequence[tuple[float, Item]], created: Iterable[float], now: float) -> list[tuple[float, Item]]:
+    """Scored memories, best first, with ties broken by when (epoch seconds) they were created; their scores stay."""
+    return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in created], TIEBREAK), TIEBREAK)
+
+
+def weigh_age(
+    scored: Sequence[tuple[float, Item]], similarities: Iterable[float], recencies: Iterable[float], weights: RecencyWeights
+) -> list[tuple[float, Item]]:
+    """Scored memories in the order of their similarities and recencies (0..1, side by side) by these weights; their scores stay."""
+    semantic, weight = weights.semantic, weights.recency
+    aged = [(semantic * alike + weight * new, memory) for alike, new, memory in zip(similarities, recencies, scored, strict=True)]
+    aged.sort(key=itemgetter(0), reverse=True)
+    return [memory for _, memory in aged]
+
+
+def now_of(request: SearchRequest) -> float:
+    """The time (epoch seconds) that ages are counted from."""
+    return (request.reference_time or datetime.now(UTC)).timestamp()
+
+
+_WEIGHTS = {
+    "recency_semantic_weight": "semantic",
+    "recency_recency_weight": "recency",
+    "recency_freshness_weight": "freshness",
+    "recency_novelty_weight": "novelty",
+    "recency_half_life_last_access_days": "half_life_accessed",
+    "recency_half_life_created_days": "half_life_created",
+}
+
+
+def asks_for_recency(request: SearchRequest) -> bool:
+    """Whether the request wants its answer ordered by age too, by any of the contract's parameters."""
+    if request.recency_boost is False:
+        return False
+    if request.recency_boost or request.server_side_recency:
+        return True
+    return any(getattr(request, name) is not None for name in request.model_fields_set.intersection(_WEIGHTS))
+
+
+def weights_of(request: SearchRequest) -> RecencyWeights:
+    """The contract's weights with what the request changes of them; those that only break ties when it says nothing of age."""
+    if not asks_for_recency(request):
+        return TIEBREAK
+    changes: dict[str, Any] = {name: value for field, name in _WEIGHTS.items() if (value := getattr(request, field)) is not None}
+    return RecencyWeights(**changes)
+
+
+def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
+    """What age does in the answer to a request; `whole` says that all that is ranked must be in its final order, not only a page."""
+    if request.recency_boost is False:
+        return Age.IGNORED
+    if asks_for_recency(request):
+        return Age.WEIGHED
+    if names_time:
+        return Age.IGNORED
+    return Age.BREAKS_TIES if whole else Age.BREAKS_TIES_ON_PAGE

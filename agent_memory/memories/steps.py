@@ -1,0 +1,283 @@
+"""Building the call of `memory_commit.lua`: steps, the values that they write, and the fence of the work that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+from agent_memory.core.clock import iso
+from agent_memory.core.scope import SessionRef
+from agent_memory.memories.owners import owner_name
+from agent_memory.memories.records import (
+    WORDS,
+    Found,
+    Standing,
+    memory_digest,
+    memory_fields,
+    message_memory_id,
+    said_by_person,
+    standing,
+)
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.storage.keyspace import Keys, new_mid
+from agent_memory.storage.scripts import Arg
+from agent_memory.text.normalization import is_plain, is_turn
+from agent_memory.text.retrieval_units import unit_terms
+from agent_memory.text.time_expressions import names_relative_time
+from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
+
+Step = dict[str, Any]
+# As much as a piece of evidence can quote, in characters.
+_MOST_QUOTED = 4000
+# How long whoever wrote memories may take until it begins to embed them.
+_EMBEDDED_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Moves a session's cursor in the same step as the memories made from its journal; nothing is written when it moved already.
+
+    `own` are the session's memories among them, as they stood in the journal, from which they go; so do those that are `refused`, each
+    with the reason, which the session shows. With `embeds` whoever writes them embeds them next: their marks are due only if that fails.
+    """
+
+    sid: str
+    epoch: str
+    cursor: str
+    start: int
+    to: int
+    keep: int
+    both: bool = False
+    own: Mapping[str, str] = field(default_factory=dict[str, str])
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    embeds: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """As the script knows it."""
+        return {
+            "sid": self.sid,
+            "epoch": self.epoch,
+            "cursor": self.cursor,
+            "start": self.start,
+            "to": self.to,
+            "keep": self.keep,
+            "both": self.both,
+            "own": [part for item in self.own.items() for part in item],
+            "refused": [part for name, (raw, reason) in self.refused.items() for part in (name, raw, reason)],
+            "at": iso(datetime.now(UTC)),
+        }
+
+
+def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
+    """The key that orders the messages of a message memory's session; None for all other memories."""
+    if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
+        return None
+    return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
+
+
+def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
+    """The field under which a piece of a memory's evidence is kept: the same for the same piece, whenever it came."""
+    if evidence.session_id and len(evidence.message_ids) == 1:
+        # However often, and by whom, a message is cited: it is one piece.
+        ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
+        return "m" + keys.mid(tenant, message_memory_id(ref, evidence.message_ids[0]))
+    return blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
+
+
+class Steps:
+    """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
+
+    def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
+        """With `revised` (an id and fields), puts of owners that change a memory are remembered as such a change."""
+        self._keys = keys
+        self._tenant = tenant
+        self._atomic = atomic
+        self._fence = None if fence is None else fence.described()
+        self._embed_after_ms = _EMBEDDED_MS if fence is not None and fence.embeds else 0
+        self._revised = revised
+        self._values: list[Arg] = []
+        self._shared: dict[Sequence[str], int] = {}
+        self._groups: list[dict[str, Any]] = []
+
+    def mid(self, memory_id: str) -> str:
+        return new_mid(self._tenant, memory_id)
+
+    def order(self, record: MemoryRecord) -> str | None:
+        """As `order_of`."""
+        return order_of(self._keys, self._tenant, record)
+
+    def group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
+        """Adds steps that belong together."""
+        self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
+
+    def put(
+        self,
+        record: MemoryRecord,
+        *,
+        before: Sequence[MemoryRecord] = (),
+        after: Sequence[MemoryRecord] = (),
+        late: bool | str = False,
+        owned: bool = False,
+        expect: str | None = None,
+        dedupe: bool = False,
+        apart: bool = False,
+        settled: bool = False,
+        among: Sequence[str] = (),
+        leave: str | None = None,
+        same: bool = False,
+        kept: bool = False,
+        past: bool = False,
+        alone: bool = False,
+    ) -> Step:
+        """Writes a record; with `dedupe` not beside one of its words (`apart`: and type and date), and never beside another of its slot.
+
+        With `owned` an id of another owner is refused; `late` may be the time (µs) as of which a deletion counts.
+
+        All but for those `among` (mids); the slot is not asked about when that is `settled`. A new turn in the words of a current memory
+        becomes evidence of that, and another name of it; a new statement in the words of turns takes them over in the same way.
+
+        `past`: a memory that another server made, see `MemoryStore.adopt`. `same`: the text stays, and with it the vector. `kept`: what
+        its writer gave counts as it did, so the same write again is the same. `alone`: it is stored whatever else has its words.
+        """
+        stands = standing(self._tenant, record)
+        fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
+        step: Step = {
+            "op": "put",
+            "mid": self.mid(record.id),
+            "standing": str(stands),
+            "field_names": self._add_once(fields.names),
+            "field_values": self._add(fields.values),
+            "field_count": len(fields.names),
+            "shared": self._add_once(fields.alike),
+            "shared_count": len(fields.alike),
+        }
+        aside = record.quarantine is not None
+        if aside:
+            # It stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
+            dedupe, settled = False, True
+        if aside or record.valid_to is not None or record.expires_at is not None:
+            step["ends"] = True
+        if alone:
+            step["first_digest"] = fields.digest
+        elif not kept:
+            step["digest"] = fields.digest
+        if dedupe and stands.kin:
+            step["unique"] = "kin" if apart else "words"
+        if not settled and stands.slot:
+            step["slot"] = True
+        if among:
+            step["except"] = list(among)
+        if late:
+            step["deleted_since"] = "1" if late is True else late
+        if owned:
+            step["owner"] = self._add_once((owner_name(record),))
+        if same:
+            step["same_text"] = True
+        if past:
+            step["imported"] = True
+        if (order := order_of(self._keys, self._tenant, record)) is not None:
+            step["order"] = order
+        if expect is not None:
+            step["expect"] = expect
+        if leave is not None:
+            step["leave"] = leave
+        if not (aside or alone):
+            step |= self._cited(record, stands)
+        return step
+
+    def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
+        """What a turn says to what has its words already, and a statement to turns of its words."""
+        words = stands.words[1:]
+        if not is_turn(record):
+            return {"words_digest": words}
+        if not is_plain(record):
+            return {}
+        role, at = str(record.metadata.get("role")), record.created_at
+        piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
+        piece.source = "user" if said_by_person(record) else "assistant"
+        # The memory may get other words later; what was said stays.
+        piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
+        message = {
+            "field": stands.words,
+            "statement_field": WORDS + words,
+            "session": record.session_id,
+            "created": at.timestamp(),
+            "day": int(at.timestamp() // 86400),
+            "dated": names_relative_time(record.text) or None,
+            "role": role,
+            "json": piece.model_dump_json(exclude_none=True),
+            "evidence_field": "m" + self.mid(record.id),
+        }
+        return {"message": {name: value for name, value in message.items() if value is not None}}
+
+    def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool | str = False) -> Step:
+        """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
+        text = evidence.model_dump_json(exclude_none=True)
+        step: Step = {
+            "op": "evidence",
+            "mid": found.mid,
+            "field": evidence_field(self._keys, self._tenant, found.record, evidence),
+            "json": text,
+        }
+        if alias is not None and alias.id != found.record.id:
+            step |= {"alias": self.mid(alias.id), "digest": memory_digest(alias), "owner": self._add_once((owner_name(found.record),))}
+        return step | ({"deleted_since": "1" if late is True else late} if late else {})
+
+    def absorb(self, record: MemoryRecord) -> Step | None:
+        """What a new statement does to messages of its words, for one that is here already; None for a message itself."""
+        if is_turn(record) or record.quarantine is not None:
+            return None
+        stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
+        step: Step = {"op": "absorb", "mid": self.mid(record.id), "scope": stands.scope, **self._cited(record, stands)}
+        return step | ({"order": order} if order else {})
+
+    def also_named(self, found: Found, memory_id: str, dig: str) -> Step:
+        """Makes an id another name of a memory; `dig` is the digest of what was given under it."""
+        return {"op": "alias", "alias": self.mid(memory_id), "mid": found.mid, "digest": dig}
+
+    def disown(self, found: Found, name: str, evidence: Evidence) -> Step:
+        """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""
+        step: Step = {"op": "forget_evidence", "mid": found.mid, "field": name}
+        if name.startswith("m") and evidence.session_id:
+            ref = SessionRef(evidence.session_id, found.record.namespace, found.record.user_id)
+            step |= {"alias": name[1:], "order": self._keys.order(self._keys.sid(self._tenant, ref))}
+        return step
+
+    def retire(self, found: Found, *, alias_of: str | None = None) -> Step:
+        """Takes a memory out of the current ones; its id can become another name of the memory `alias_of` (a mid)."""
+        step: Step = {"op": "retire", "mid": found.mid, "expect": str(found.version)}
+        order = order_of(self._keys, self._tenant, found.record)
+        if order is not None:
+            step["order"] = order
+        return step | ({} if alias_of is None else {"alias": alias_of})
+
+    def check(self, found: Found) -> Step:
+        """Nothing, but only while a memory is as it was read."""
+        return {"op": "check", "mid": found.mid, "expect": str(found.version)}
+
+    def _add(self, values: Sequence[Arg]) -> int:
+        """The position of the first of some values, from 0."""
+        position = len(self._values)
+        self._values += values
+        return position
+
+    def _add_once(self, values: Sequence[str]) -> int:
+        """As `_add`, for what several steps have alike."""
+        position = self._shared.get(values)
+        if position is None:
+            position = self._shared[values] = self._add(values)
+        return position
+
+    async def run(self, scripts: MemoryScripts) -> list[str]:
+        """The script's reply."""
+        return await scripts.commit_steps(
+            self._groups,
+            self._values,
+            atomic=self._atomic,
+            fence=self._fence,
+            revised=self._revised,
+            embed_after_ms=self._embed_after_ms,
+        )

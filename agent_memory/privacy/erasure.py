@@ -1,0 +1,116 @@
+"""Orders to delete all of a session's or a user's memories: durable from the moment they are acknowledged, worked off by workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.jobs.erasure_orders import Erasure
+from agent_memory.memories.codec import decode_memory
+from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.keyspace import Keys, tag
+from agent_memory.storage.scripts import Script
+from agent_memory.storage.search import filters
+from agent_memory.storage.search.queries import name_query, search
+from agent_memory.storage.search.schemas import memory_index_name
+from agent_memory_client.models import MemoryRecord, Namespace, SessionId, UserId
+
+_PAGE = 500
+_RECEIPT_SECONDS = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """An order as it was written down; given anew, it is another one."""
+
+    name: str
+    what: Erasure
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What the search filter looks at."""
+
+    namespace: Namespace | None
+    user_id: UserId | None
+    session_id: SessionId | None
+
+
+class ErasureStore:
+    """What orders to delete name, and their receipts."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._finish = Script(client, "privacy/erasure_finish")
+
+    async def load(self, name: str) -> Ordered | None:
+        """The order of a name, None when it was carried out."""
+        raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
+        body = {} if raw is None else json.loads(raw)
+        if raw is None or "done" in body:
+            return None
+        return Ordered(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"]), raw)
+
+    async def stands(self, order: Ordered) -> bool:
+        """Whether an order is still to be carried out, and was not given anew.
+
+        Asked after a look at what is there: then all that was seen was written before the deletion was said to be done.
+        """
+        return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
+
+    async def finished(self, order: Ordered, counts: Mapping[str, int]) -> None:
+        """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was."""
+        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)})
+        name = self._keys.erasure(order.name)
+        await self._finish(order=name, carried_out=order.raw, receipt=receipt, ttl_seconds=_RECEIPT_SECONDS)
+
+    async def page(self, scope: Scope, what: Erasure) -> Sequence[tuple[MemoryRecord, int | None]]:
+        """Some memories that an order names, with their versions; none when all are gone.
+
+        Exactly those: a session of this id of another user is not meant.
+        """
+        clause = filters.where(scope, selection_of(what))
+        index = memory_index_name(self._keys)
+        offset = 0
+        while True:
+            hits = await search(self._client, index, name_query(clause, offset, _PAGE))
+            meant = [one for one in await self._versions(scope, [hit.mid for hit in hits.hits]) if is_meant(what, one[0])]
+            offset += _PAGE
+            if meant or offset >= hits.total:
+                return meant
+
+    async def _versions(self, scope: Scope, mids: Sequence[str]) -> list[tuple[MemoryRecord, int | None]]:
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
+
+        mine = tag(scope.tenant).encode()
+        rows = await read(self._client, build) if mids else []
+        return [(decode_memory(raw), int(version)) for owner, raw, version in rows if owner == mine and raw and version]
+
+    def session(self, what: Erasure) -> SessionRef | None:
+        """The session that an order names."""
+        return None if what.session_id is None else SessionRef(what.session_id, what.namespace, what.user_id)
+
+
+def selection_of(what: Erasure) -> Any:
+    """What a search filter looks at, for all that an order names."""
+    return _Selection(
+        None if what.namespace is None else Namespace(eq=what.namespace),
+        None if what.user_id is None else UserId(eq=what.user_id),
+        None if what.session_id is None else SessionId(eq=what.session_id),
+    )
+
+
+def is_meant(what: Erasure, record: MemoryRecord) -> bool:
+    """Whether a memory is what an order names: a session of this id of another user is not."""
+    if what.session_id is None:
+        return record.user_id == what.user_id and what.namespace in (None, record.namespace)
+    return (record.session_id, record.namespace, record.user_id) == (what.session_id, what.namespace, what.user_id)

@@ -1,0 +1,33 @@
+"""Erasing a user or a session, and purging a source."""
+
+from __future__ import annotations
+
+from agent_memory.core.feature import Feature, Services
+from agent_memory.foundation import Foundation
+from agent_memory.jobs.job_store import OrderStore
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.erasure import ErasureStore
+from agent_memory.privacy.lineage import LineageStore
+from agent_memory.privacy.purge import PURGE, PurgeService
+from agent_memory.privacy.traces import TraceStore
+
+
+def open_privacy(foundation: Foundation, services: Services) -> None:
+    """Opens what deletes for good."""
+    client, keys, spec = foundation.client, foundation.keys, foundation.spec
+    scripts = services[MemoryScripts]
+    services.add(
+        ErasureStore(client, keys),
+        PurgeService(services[OrderStore]),
+        LineageStore(client, keys, scripts, spec),
+        TraceStore(client, keys, services[MemoryStore], scripts, spec),
+    )
+
+
+PRIVACY = Feature(
+    name="privacy",
+    open=open_privacy,
+    routes=("agent_memory.privacy.routes:router", "agent_memory.privacy.routes:persons"),
+    jobs={PURGE: "agent_memory_worker.purge:purge"},
+)

@@ -1,0 +1,183 @@
+"""What a purge of a source does to one memory, by what its versions and its evidence come from (pure).
+
+A memory goes when all that it rests on comes from the source; one with other evidence loses what comes from it. One whose content was
+changed by something of the source gets the last content from before back. Where that cannot be told apart, it goes: content that may
+have come from the source is worth less than being rid of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from agent_memory.memories.changes.store import StoredChange
+from agent_memory.memories.commit import ChangeKind
+from agent_memory.memories.records import Found, evidence_of
+from agent_memory.memories.trust import TRUST, source_of
+from agent_memory.privacy.lineage import Kept
+from agent_memory.text.normalization import is_turn
+from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
+
+Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
+"""The memories (mids) that a piece of a memory's evidence is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be done with a memory: it goes, or some of these."""
+
+    kept: Kept
+    goes: bool = False
+    matched: bool = False
+    """It is of the source itself; else it was made of what is."""
+    back: Found | None = None
+    """The version that becomes the current one again."""
+    versions: tuple[int, ...] = ()
+    """Former versions that are to be deleted, the current one among them when another comes back."""
+    fields: tuple[str, ...] = ()
+    """Late evidence that is taken away."""
+    names: tuple[str, ...] = ()
+    """Other names (mids) that came with it."""
+    record: MemoryRecord | None = None
+    """The current version without the evidence that it loses."""
+    pieces: int = 0
+    """How many pieces of evidence it loses."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done."""
+        return not (self.goes or self.back or self.versions or self.fields or self.record)
+
+
+def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) -> bool:
+    """Whether a memory is of the source: all conditions hold."""
+    if source.source_class is not None and source_of(record) not in source.source_class:
+        return False
+    if source.session_id is not None and record.session_id != source.session_id:
+        return False
+    if source.agent_id is not None and record.agent_id != source.agent_id:
+        return False
+    if source.import_source is not None and imported != source.import_source:
+        return False
+    wanted = (source.metadata or {}).items()
+    return all(name in record.metadata and _equal(record.metadata[name], value) for name, value in wanted)
+
+
+def _equal(mine: object, wanted: object) -> bool:
+    return mine == wanted and isinstance(mine, bool) is isinstance(wanted, bool)
+
+
+def cites(source: PurgeRequest, piece: Evidence) -> bool:
+    """Whether a piece of evidence says by itself that it is of the source. It knows its source class and its session, nothing else."""
+    if source.agent_id is not None or source.import_source is not None or source.metadata is not None:
+        return False
+    if source.source_class is not None and piece.source not in source.source_class:
+        return False
+    return source.session_id is None or piece.session_id == source.session_id
+
+
+def judge(source: PurgeRequest, kept: Kept, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources) -> Verdict:
+    """What becomes of a memory, when those that are `tainted` (mids) go. One tainted message is enough for a piece of evidence to go."""
+
+    def poisoned(about: MemoryRecord, piece: Evidence) -> bool:
+        return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
+
+    versions = kept.versions
+    about = versions[-1].record
+    bad = {name: piece for name, piece in kept.pieces if poisoned(about, piece)}
+    touched, carried = _touched(kept.mid, bad, tainted, changes)
+    # Evidence that came without changing the content: it says the same by itself.
+    alone = [piece for name, piece in kept.pieces if name not in bad and name not in carried]
+    own = {one.version: _own(source, one.record, kept.imported, poisoned) for one in versions}
+    made = [one.version in touched or (not own[one.version] and not _stays_by(source, one.record, kept, alone)) for one in versions]
+    matched = any(matches(source, one.record, kept.imported) for one in versions)
+    if made[0]:
+        return Verdict(kept, goes=True, matched=matched)
+    first = next((place for place, one in enumerate(made) if one), None)
+    clean = versions[:first]
+    texts = {one.record.text for one in clean}
+    back: Found | None = None
+    gone = [one for one, derived in zip(versions, made, strict=True) if derived or (first is not None and one.record.text not in texts)]
+    if kept.now is not None and kept.now in gone:
+        back = clean[-1]
+    elif kept.now is None and kept.alias_of in tainted:
+        back = [one for one in versions if one not in gone][-1]
+    # Former versions that quote what goes; what comes back is looked at once more.
+    quoting = [one for one in kept.past if one is not back and any(poisoned(one.record, piece) for piece in one.record.evidence or ())]
+    names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != kept.mid)
+    ids = tuple(sorted({one.version for one in (*gone, *quoting)}))
+    record: MemoryRecord | None = None
+    fields = tuple(bad)
+    lost = len(bad)
+    if back is None and kept.now is not None and kept.now not in gone:
+        record, moved, less = _without(source, kept, alone, poisoned)
+        fields += tuple(name for name, piece in kept.pieces if piece in moved and name not in bad)
+        lost += less
+    return Verdict(kept, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
+
+
+def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
+    """Whether a record that is not stored is of the source, or of nothing but what is."""
+    pieces = evidence_of(record)
+    cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
+    return matches(source, record, None) or all(cited)
+
+
+def _touched(mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]) -> tuple[set[int], set[str]]:
+    """The versions of a memory that were made by something of the source, and the late evidence that came with a change of content."""
+    touched: set[int] = set()
+    carried: set[str] = set()
+    for change in changes:
+        if change.state != "applied" or change.kind not in (ChangeKind.UPDATE, ChangeKind.SUPERSEDE, ChangeKind.MERGE):
+            continue
+        after = [int(last) for one, _, last in change.memories if one == mid and last]
+        fields = {line[2] for line in change.lines if line[0] == "e" and line[1] == mid}
+        others = {one for one, _, _ in change.memories if one != mid}
+        if after:
+            carried |= fields
+        if not fields.isdisjoint(bad) or not others.isdisjoint(tainted):
+            touched.update(after)
+    return touched, carried
+
+
+def _own(
+    source: PurgeRequest, record: MemoryRecord, imported: str | None, poisoned: Callable[[MemoryRecord, Evidence], bool]
+) -> list[Evidence]:
+    """What a version rests on by itself and that is not of the source; nothing when the version is."""
+    if matches(source, record, imported):
+        return []
+    return [piece for piece in evidence_of(record) if not poisoned(record, piece)]
+
+
+def _stays_by(source: PurgeRequest, record: MemoryRecord, kept: Kept, alone: Sequence[Evidence]) -> bool:
+    """Whether other evidence is enough for a statement to stay. A message is its own evidence: without it there is none."""
+    return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), kept.imported)
+
+
+def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
+    """A statement as it is when it rests on these pieces alone: with the source and the trust of the least of them."""
+    named = [piece.source for piece in pieces if piece.source is not None]
+    least = min(named, key=lambda one: TRUST[one], default=None)
+    update: dict[str, object] = {"evidence": list(pieces)}
+    if least is not None:
+        update |= {"source_class": least, "trust": TRUST[least]}
+    if source.session_id is not None and record.session_id == source.session_id:
+        update["session_id"] = pieces[0].session_id
+    return record.model_copy(update=update)
+
+
+def _without(
+    source: PurgeRequest, kept: Kept, alone: Sequence[Evidence], poisoned: Callable[[MemoryRecord, Evidence], bool]
+) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
+    """The current version without what it loses (None: it loses nothing), the late evidence that it rests on now, and how much it loses.
+
+    Its trust is not raised, unless it rests on other evidence than before.
+    """
+    assert kept.now is not None
+    record = kept.now.record
+    written = record.evidence or []
+    left = _own(source, record, kept.imported, poisoned)
+    if not left and not is_turn(record):
+        return _resting_on(source, record, alone), alone, max(len(written), 1)
+    lost = len(written) - len(left) if written else 0
+    return (record.model_copy(update={"evidence": left}), (), lost) if lost else (None, (), 0)

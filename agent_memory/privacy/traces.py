@@ -1,0 +1,171 @@
+"""What remains of a user beside sessions and memories: kept answers, orders and versions. For erasing alone.
+
+These are found by looking at all of them, which only a worker may do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.core.scope import Scope
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.erasure_orders import Erasure
+from agent_memory.memories.records import Found
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.steps import Steps
+from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.erasure import is_meant, selection_of
+from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search import filters
+from agent_memory.storage.search.queries import name_query, search
+from agent_memory.storage.search.results import PAST
+from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name
+from agent_memory_client.models import Evidence, MemoryRecord
+
+_COUNT = 500
+
+
+class TraceStore:
+    """Finds and deletes what remains of a user."""
+
+    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore, scripts: MemoryScripts, spec: VectorSpec) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._words = memory_index_name(keys)
+        self._keys = keys
+        self._memories = memories
+        self._history = history_index_name(keys, spec)
+
+    async def forget_past(self, scope: Scope, what: Erasure) -> int:
+        """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since."""
+        clause = filters.where(scope, selection_of(what))
+        gone, offset = 0, 0
+        while True:
+            hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
+            names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
+            found = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
+            meant = [(name, one) for name, one in zip(names, found, strict=True) if one is not None and is_meant(what, one)]
+            if meant:
+                await self._forget_versions(scope, meant)
+                gone, offset = gone + len(meant), 0
+            elif (offset := offset + _COUNT) >= hits.total:
+                return gone
+
+    async def forget_evidence(self, scope: Scope, what: Erasure) -> int:
+        """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went."""
+        clause = filters.where(scope, selection_of(what))
+        gone = 0
+        for index in (self._words, self._history):
+            offset = 0
+            while True:
+                hits = await search(self._client, index, name_query(clause, offset, _COUNT))
+                some = [one for one in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if one]
+                done = await self._disown(scope, what, some)
+                gone += done
+                # What was worked on is not found again.
+                offset = 0 if done else offset + _COUNT
+                if offset >= hits.total:
+                    break
+        return gone
+
+    async def _disown(self, scope: Scope, what: Erasure, some: Sequence[Found]) -> int:
+        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(one.mid)) for one in some]) if some else []
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        gone = 0
+        for one, row in zip(some, rows, strict=True):
+            if (one.record.namespace, one.record.user_id) != (what.namespace, what.user_id):
+                continue
+            for name, raw in row.items():
+                piece = Evidence.model_validate_json(raw)
+                if piece.session_id == what.session_id:
+                    steps.group(steps.disown(one, name.decode(), piece))
+                    gone += 1
+        if gone:
+            await steps.run(self._scripts)
+        return gone
+
+    async def _forget_versions(self, scope: Scope, meant: Sequence[tuple[str, MemoryRecord]]) -> None:
+        mids = [name.partition(".")[0] for name, _ in meant]
+        current = await self._memories.fetch(scope, mids)
+        over = await self._memories.fetch(scope, [PAST + mid for mid in mids])
+        whole = [
+            record
+            for (name, record), now, ended in zip(meant, current, over, strict=True)
+            # Of what somebody else has now, only the versions go.
+            if now is None and (ended is None or "." not in name)
+        ]
+        await self._memories.delete(scope, whole)
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                for mid, (name, _) in zip(mids, meant, strict=True):
+                    pipe.delete(self._keys.history(name))
+                    pipe.zrem(self._keys.ledger(mid), name.partition(".")[2])
+                    pipe.srem(self._keys.bare, name)
+                await pipe.execute()
+
+    async def forget_answers(self, user_id: str) -> int:
+        """Answers kept under Idempotency-Keys that name the user; of any tenant, since they do not say whose they are."""
+        spelled = {json.dumps(user_id).encode(), json.dumps(user_id, ensure_ascii=False).encode()}
+        gone: list[bytes] = []
+        async for key in self._each("idem:*"):
+            with redis_errors():
+                body: Any = await self._client.hget(key, "b")  # pyright: ignore[reportGeneralTypeIssues]
+            if body is not None and any(name in body for name in spelled):
+                gone.append(key)
+        return await self._delete(gone)
+
+    async def forget_orders(self, scope: Scope, user_id: str) -> int:
+        """Orders of the tenant that were given for the user, or by somebody limited to the user, or that name memories."""
+        gone = 0
+        async for key in self._each("ord:*"):
+            with redis_errors():
+                raw: Any = await self._client.get(key)
+            body = {} if raw is None else json.loads(raw)
+            if body.get("tn") != scope.tenant or not _names(body, user_id):
+                continue
+            name = key.decode().rpartition(":")[2]
+            with redis_errors():
+                async with self._client.pipeline(transaction=True) as pipe:
+                    pipe.delete(key)
+                    for marks in (self._keys.due, self._keys.dead):
+                        pipe.zrem(marks(DueKind.ORDER), name)
+                    for fields in (self._keys.tries, self._keys.why):
+                        pipe.hdel(fields(DueKind.ORDER), name)
+                    await pipe.execute()
+            gone += 1
+        return gone
+
+    async def forget_claims(self, scope: Scope) -> None:
+        """Which work of the tenant was claimed: until it is counted anew, the tenant may have more than its share at a time."""
+        with redis_errors():
+            await self._client.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind))
+
+    async def rewrite_log(self) -> None:
+        """Asks Redis to write its append-only file anew, without what was deleted. One that does not let us does so in its own time."""
+        try:
+            await self._client.bgrewriteaof()
+        except Exception:  # noqa: BLE001 - the data is gone from the database in any case; a managed Redis forbids this, or one is under way
+            return
+
+    async def _each(self, pattern: str) -> AsyncIterator[bytes]:
+        with redis_errors():
+            async for key in self._client.scan_iter(match=self._keys.root.replace("{", "\\{") + pattern, count=_COUNT):
+                yield key
+
+    async def _delete(self, keys: list[bytes]) -> int:
+        if not keys:
+            return 0
+        with redis_errors():
+            return int(await self._client.delete(*keys))
+
+
+def _names(order: Any, user_id: str) -> bool:
+    """Whether an order, as it is kept, may tell of a user."""
+    told = json.dumps(user_id)[1:-1]
+    what = order["args"].get("what") or ""
+    return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or "ids" in order or told in what or user_id in what

@@ -1,0 +1,32 @@
+"""The memory prompt."""
+
+from __future__ import annotations
+
+from agent_memory.core.feature import Feature, Services
+from agent_memory.foundation import Foundation
+from agent_memory.memories.search.explain import SearchExplainer
+from agent_memory.memories.search.pages import PageReader
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.recall.explain import ExplainService
+from agent_memory.recall.sections.memories import MemoriesSection
+from agent_memory.recall.sections.session import SessionSection
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.recent import RecentMessages
+from agent_memory.sessions.store import SessionStore
+
+
+def open_recall(foundation: Foundation, services: Services) -> None:
+    """Opens the assembly of prompts."""
+    settings, counter = foundation.settings, foundation.counter
+    session = SessionSection(settings, services[SessionStore], counter)
+    memories = MemoriesSection(
+        settings, services[SearchService], services[PageReader], services[MemoryStore], services[RecentMessages], counter
+    )
+    # What stands beside the session in a prompt, in this order.
+    sections = [memories]
+    recall = RecallService(foundation.reader, session, sections, counter)
+    services.add(recall, ExplainService(services[SearchExplainer], recall))
+
+
+RECALL = Feature(name="recall", open=open_recall, routes=("agent_memory.recall.routes:router", "agent_memory.recall.routes:explain_router"))

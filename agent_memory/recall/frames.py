@@ -1,0 +1,98 @@
+r"""The frame of a memory in a prompt, `- [date; type] text (ID: id)`, and what keeps stored text from imitating it (pure).
+
+Where a text says what begins or ends a line of memories, or heads a part of a prompt, a backslash stands in it: `(ID\: …)`, `; semantic\]`,
+`\## Long term memories …`. One more backslash each time, so that nothing is lost; all other text stays as it is. Letters and marks that
+merely look like those count as they do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from itertools import pairwise
+
+_TYPES = frozenset({"episodic", "semantic", "message", "procedural"})
+# What is not seen, or is space. Possessive runs of it, so that a match takes time in the length of the text, whatever stands there.
+_UNSEEN = (
+    r"\s\u00ad\u0300-\u036f\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+)
+_OPEN = r"(\uff08\ufe59\u207d\u208d\u2768\u276a\u27ee\u2985\ufe35"
+_COLON = r":\uff1a\ufe55\u2236\ua789\u02d0\u02f8\u05c3\ufe13\ufe30\u0589\u0703\u0704"
+_SEMICOLON = r";\uff1b\ufe54\u037e\u204f\ufe14"
+_BRACKET = r"\]\uff3d\u2046\u27e7\u3011\u3015\u2773\ufe48"
+_ID = re.compile(rf"[{_OPEN}][{_UNSEEN}]*+([^{_UNSEEN}])[{_UNSEEN}]*+([^{_UNSEEN}])[{_UNSEEN}\\]*+(?=[{_COLON}])")
+_TYPE = re.compile(rf"[{_SEMICOLON}]([^{_SEMICOLON}{_BRACKET}]*+)(?=[{_BRACKET}])")
+_HEAD = re.compile(rf"(?=[#\uff03\ufe5f]{{2}}[{_UNSEEN}]*+(?:A summary of the conversation|Long term memories))", re.IGNORECASE)
+_FRAMES = re.compile(rf"[{_OPEN}{_SEMICOLON}#\uff03\ufe5f]")
+_INVISIBLE = re.compile(rf"[{_UNSEEN}]+")
+# Letters of other alphabets that look like those of the frame's words, beside what is one of them in another style (NFKC).
+_LOOKS_LIKE = str.maketrans(
+    "аеорсԁіӏјѕһхугтмпυսⅼıɩιΙІӀαεορϲɡɑᴀᴅᴇɢɪᴍɴᴏᴘʀᴛᴜꜱʟᴄᎠᗞ∣ǀ",
+    "aeopcdiljshxyrtmnuuliiiiilaeopcgaadegimnoprtuslcddll",
+)
+_LONG = 32
+_EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
+
+
+def escape_frames(text: str) -> str:
+    """A text that imitates no frame; the same where it does not."""
+    positions = _escape_positions(text)
+    if not positions:
+        return text
+    return "\\".join(text[start:end] for start, end in pairwise([0, *positions, len(text)]))
+
+
+def one_line(text: str) -> str:
+    """A text on one line, in which no frame begins or ends."""
+    return escape_frames(" ".join(text.split()))
+
+
+def shown_id(memory_id: str) -> str:
+    """An id as it stands in a frame; as a string of JSON in ASCII where it could be read as the end of the frame, or is not to be seen."""
+    if memory_id.isascii() and memory_id.isalnum():
+        return memory_id
+    plain = memory_id.isprintable() and memory_id == " ".join(memory_id.split()) and memory_id[:1] != '"'
+    if plain and _balanced(memory_id) and not _escape_positions(memory_id):
+        return memory_id
+    return re.sub(r"[()\[\]:;#]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(memory_id))
+
+
+def _escape_positions(text: str) -> list[int]:
+    """Where a backslash belongs, in order."""
+    # Nearly all texts: to look for three characters takes a tenth of the time that a pattern of many takes.
+    if text.isascii() and "(" not in text and ";" not in text and "#" not in text:
+        return []
+    if _FRAMES.search(text) is None:
+        return []
+    positions = [match.end() for match in _ID.finditer(text) if _is_id(match[1], match[2])]
+    positions += [match.end() for match in _TYPE.finditer(text) if _skeleton(match[1].rstrip("\\")) in _TYPES]
+    positions += [match.start() for match in _HEAD.finditer(text)]
+    return sorted(positions)
+
+
+def _is_id(first: str, second: str) -> bool:
+    if _skeleton(second) != "d":
+        return False
+    # Before a small d, these are what they are: "(1d: rain)".
+    return _skeleton(first) == "i" or (first in _EASILY_I and second != "d")
+
+
+def _skeleton(text: str) -> str:
+    """What a short text looks like, in small Latin letters; a long one looks like none of the frame's words."""
+    visible = _INVISIBLE.sub("", text)
+    if len(visible) > _LONG:
+        return ""
+    if not visible.isascii():
+        visible = "".join(letter for letter in unicodedata.normalize("NFKD", visible) if not unicodedata.combining(letter))
+    return visible.translate(_LOOKS_LIKE).casefold().translate(_LOOKS_LIKE)
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for mark in text:
+        depth += (mark == "(") - (mark == ")")
+        if depth < 0:
+            return False
+    return depth == 0

@@ -1,0 +1,42 @@
+"""A memory prompt before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_memory.memories.cards import Card
+from agent_memory_client.models import ANSWER, AnswerExplanation, MemoryPromptResponse, SearchRequest
+
+PER_MESSAGE = 4
+"""Tokens around each message's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt; see MemoryPromptResponse. `search` is the search that brought its memories."""
+
+    messages: Sequence[dict[str, Any]]
+    memories: Sequence[Card]
+    notices: Sequence[str]
+    explanation: AnswerExplanation | None
+    search: SearchRequest | None = None
+
+    def prompt_values(self) -> dict[str, Any]:
+        """The answer as JSON has it."""
+        return {
+            "messages": self.messages,
+            "long_term_memories": [card.values for card in self.memories] or None,
+            "notices": self.notices or None,
+            "explanation": self.explanation,
+        }
+
+    def model(self) -> MemoryPromptResponse:
+        """As the wire model."""
+        return MemoryPromptResponse.model_validate(self.prompt_values(), context=ANSWER)
+
+
+def text_message(role: str, text: str) -> dict[str, Any]:
+    """A message of a prompt."""
+    return {"role": role, "content": {"type": "text", "text": text, "annotations": None, "_meta": None}}

@@ -1,0 +1,163 @@
+"""The session in a prompt: its summary, and its last messages that fit. One read brings both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
+from agent_memory.core.settings import Settings
+from agent_memory.llm.catalog import context_window
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.recall.frames import escape_frames
+from agent_memory.recall.prompt import PER_MESSAGE, text_message
+from agent_memory.sessions.codec import SessionTurns, Turn
+from agent_memory.sessions.service import fitting
+from agent_memory.sessions.store import SessionStore, Window
+from agent_memory.storage.connection import Pipe
+from agent_memory.text.prompt_marks import SUMMARY_HEAD
+from agent_memory_client.models import MemoryPromptRequest
+
+
+class SessionSection:
+    """Reads the session of a prompt; other sections depend on which it is, so it is loaded before them."""
+
+    def __init__(self, settings: Settings, store: SessionStore, counter: TokenCounter) -> None:
+        self._settings = settings
+        self._store = store
+        self._counter = counter
+
+    def queue_session(self, pipe: Pipe, ask: PromptAsk) -> int:
+        """Puts the session's reads on the prompt's pipeline; returns how many replies they give."""
+        if ask.session is None:
+            return 0
+        self._store.queue_turns(pipe, ask.scope, ask.session, self._read_window(ask.body))
+        return 2
+
+    async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
+        """The session of these replies, or the only one of its id; nothing where there is none."""
+        turns: SessionTurns | None = None
+        if (ref := ask.session) is not None:
+            window = self._read_window(ask.body)
+            turns = self._store.parse_turns(replies)
+            if turns is not None and turns.parted:
+                turns = await self._store.turns(ask.scope, ref, window)
+            if turns is None:
+                refs = await self._store.find(ask.scope, ref.session_id, ref.namespace, ref.user_id)
+                turns = await self._store.turns(ask.scope, refs[0], window) if len(refs) == 1 else None
+        summary = SummaryContent(turns.context or "" if turns is not None else "", self._counter)
+        return SessionContent(turns, summary, WindowContent(turns, self._named_window(ask.body)))
+
+    def _named_window(self, body: MemoryPromptRequest) -> int | None:
+        """The window that a prompt names for its model, if it names one."""
+        session = body.session
+        if session is None or not (session.model_name or session.context_window_max):
+            return None
+        return session.context_window_max or context_window(session.model_name, self._settings.models)
+
+    def _read_window(self, body: MemoryPromptRequest) -> Window:
+        """How much of a session is read: no more than the prompt can show."""
+        limits = [tokens for tokens in (self._named_window(body), body.max_tokens) if tokens is not None]
+        overhead = 0 if body.max_tokens is None else PER_MESSAGE
+        return Window(min(limits, default=None), self._settings.models.default_context_window, overhead)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContent:
+    """A session as it was read, and the two parts of a prompt that are made of it."""
+
+    turns: SessionTurns | None
+    summary: SummaryContent
+    window: WindowContent
+
+    @property
+    def messages(self) -> SessionMessages | None:
+        """The messages that were read; None without a session."""
+        turns = self.turns
+        return None if turns is None else SessionMessages(turns.ref, [turn.id for turn in turns.messages])
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryContent:
+    """The summary of the session; "" for none."""
+
+    text: str
+    counter: TokenCounter
+
+    def fit_section(self, tokens: int | None) -> FittedSummary:
+        """The summary, cut to so many tokens."""
+        if not self.text or tokens is None or self.counter.count(self.text) <= tokens:
+            return FittedSummary(self.text, self.counter)
+        return FittedSummary(self.counter.truncate(self.text, tokens), self.counter)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedSummary:
+    """The summary as the prompt shows it."""
+
+    text: str
+    counter: TokenCounter
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes."""
+        return self.counter.count(self.text) + PER_MESSAGE if self.text else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message, or none."""
+        return SectionText([text_message("system", SUMMARY_HEAD + escape_frames(self.text))] if self.text else [])
+
+
+@dataclass(frozen=True, slots=True)
+class WindowContent:
+    """The last messages of the session, as they were read for the window of its model."""
+
+    turns: SessionTurns | None
+    named_window: int | None
+
+    def fit_section(self, tokens: int | None) -> FittedWindow:
+        """The last messages that fit into the window, and into so many tokens; the newest in any case."""
+        if self.turns is None:
+            return FittedWindow(None, ())
+        if tokens is None:
+            return FittedWindow(self.turns, self.turns.messages)
+        window = tokens if self.named_window is None else min(self.named_window, tokens)
+        return FittedWindow(self.turns, fitting(self.turns.messages, window, overhead=PER_MESSAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedWindow:
+    """The messages that the prompt shows."""
+
+    turns: SessionTurns | None
+    messages: Sequence[Turn]
+
+    @property
+    def shown(self) -> SessionMessages | None:
+        """Which they are; None without a session."""
+        turns = self.turns
+        if turns is None:
+            return None
+        return SessionMessages(turns.ref, [turn.id for turn in self.messages], turns.total - len(self.messages))
+
+    def count_tokens(self) -> int:
+        """How many tokens they take."""
+        return sum(turn.tokens + PER_MESSAGE for turn in self.messages)
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """The messages."""
+        return SectionText([turn_message(turn) for turn in self.messages])
+
+
+def turn_message(turn: Turn) -> dict[str, Any]:
+    """A message of a session in a prompt: whatever is not the user's is the assistant's, and `original_role` says whose it was."""
+    message = text_message("user" if turn.role == "user" else "assistant", turn.content)
+    if turn.role not in ("user", "assistant"):
+        message["original_role"] = turn.role
+    if (beside := turn.beside) is not None:
+        if "p" in beside:
+            message["content_parts"] = beside["p"]
+        if "n" in beside:
+            message["no_content"] = beside["n"]
+        message = {**beside.get("f", {}), **message}
+    return message

@@ -1,0 +1,27 @@
+#!lua flags=no-writes
+-- The newest messages of a user that wait for promotion, the session written last first: so many, of so many sessions, however many wait.
+-- They are read one by one, because nobody knows how large the next one is: one that is larger than what is left ends its session. The
+-- journals' names are made here; they share the slot of `user_waiting`. `namespaces` are the only ones that are wanted, if not all.
+-- KEYS: user_waiting
+-- ARGV: journal_prefix, left_out, looked_at: number, most_sessions: number, most_each: number, most: number, most_bytes: number, namespaces...
+-- -> {tenant, session, namespace or "", user, has namespace 1/0, entries (newest first)…}…
+local answer = {}
+local wanted = #ARGV >= namespaces_at and {}
+for i = namespaces_at, #ARGV do wanted[ARGV[i]] = true end
+for _, sid in ipairs(redis.call('ZREVRANGE', user_waiting, 0, looked_at - 1)) do
+  if most <= 0 or #answer >= most_sessions then break end
+  local journal = journal_prefix .. sid
+  local fields = sid ~= left_out and redis.call('HMGET', journal, 'tn', 'sid', 'ns', 'us', 'jp', 'sq') or {}
+  local tenant, session, namespace, user, promoted, newest = unpack(fields, 1, 6)
+  if tenant and tonumber(promoted) < tonumber(newest) and (not wanted or (namespace and wanted[namespace])) then
+    local row = {tenant, session, namespace or '', user or '', namespace and 1 or 0}
+    for i = 1, math.min(tonumber(newest) - tonumber(promoted), most_each, most) do
+      local entry = redis.call('LINDEX', journal .. ':l', -i)
+      if not entry or #entry > most_bytes then break end
+      most_bytes, most = most_bytes - #entry, most - 1
+      row[#row + 1] = entry
+    end
+    answer[#answer + 1] = row
+  end
+end
+return answer

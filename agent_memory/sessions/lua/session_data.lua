@@ -1,0 +1,13 @@
+#!lua
+-- Merges a patch into a session's data, or replaces it.
+-- KEYS: meta
+-- ARGV: if_match?, merge: flag, json
+-- -> {"ok", version} | {"mismatch", version} | {"missing"}
+local clock = require("storage/clock")
+local merge_patch = require("sessions/merge_patch")
+local session = redis.call('HMGET', meta, 'v', 'data')
+local version, data = session[1], session[2]
+if not version then return {'missing'} end
+if if_match and if_match ~= '*' and if_match ~= version then return {'mismatch', version} end
+redis.call('HSET', meta, 'data', merge and merge_patch.apply(data or '{}', json) or json, 'ua', clock.us_text())
+return {'ok', string.format('%.0f', redis.call('HINCRBY', meta, 'v', 1))}

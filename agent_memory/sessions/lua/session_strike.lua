@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- Strikes messages out of a session, and with them, if asked to, its summary. Their identities stay known: they are not written again.
+-- `numbers`: of messages.
+-- KEYS: meta, messages
+-- ARGV: epoch, fence, drop_summary: flag, numbers...
+-- -> 1 done, 0 the session moved on
+local clock = require("storage/clock")
+local session = redis.call('HMGET', meta, 'ep', 'hd')
+if session[1] ~= epoch or session[2] ~= fence then return 0 end
+local struck, dropped_tokens = {}, 0
+for i = numbers_at, #ARGV do struck[ARGV[i]] = true end
+for _, entry in ipairs(redis.call('LRANGE', messages, 0, -1)) do
+  local number, tokens = string.match(entry, '^(%d+) (%d+) ')
+  if struck[number] then
+    dropped_tokens = dropped_tokens + tonumber(tokens)
+    redis.call('LREM', messages, 1, entry)
+  end
+end
+redis.call('HINCRBY', meta, 'mt', -dropped_tokens)
+redis.call('HINCRBY', meta, 'v', 1)
+redis.call('HSET', meta, 'hd', clock.us_text(), 'ua', clock.us_text())
+if drop_summary then redis.call('HDEL', meta, 'ctx', 'ct') end
+return 1

@@ -1,0 +1,22 @@
+#!lua
+-- Replaces the oldest messages by a summary, if neither they nor the summary that it continues changed meanwhile.
+-- KEYS: meta, messages, ids
+-- ARGV: fence, count: number, context, context_tokens, remembered_ids: number
+-- -> 1 done, 0 the session moved on
+local clock = require("storage/clock")
+if redis.call('HGET', meta, 'hd') ~= fence then return 0 end
+if redis.call('LLEN', messages) < count then return 0 end
+local dropped_tokens = 0
+for _, entry in ipairs(redis.call('LRANGE', messages, 0, count - 1)) do
+  dropped_tokens = dropped_tokens + tonumber(string.match(entry, '^%d+ (%d+) '))
+end
+redis.call('LTRIM', messages, count, -1)
+redis.call('HINCRBY', meta, 'mt', -dropped_tokens)
+redis.call('HINCRBY', meta, 'v', 1)
+redis.call('HSET', meta, 'ctx', context, 'ct', context_tokens, 'hd', clock.us_text(), 'ua', clock.us_text())
+local oldest = redis.call('LINDEX', messages, 0)
+if oldest then
+  local first_remembered = string.format('%.0f', tonumber(string.match(oldest, '^(%d+) ')) - remembered_ids)
+  redis.call('ZREMRANGEBYSCORE', ids, '-inf', '(' .. first_remembered)
+end
+return 1

@@ -1,0 +1,221 @@
+#!lua
+-- Writes a session: `mode` "put" replaces, "append" adds what is not there yet.
+--   ttl                 seconds, -1: none
+--   window              tokens that the session's messages may have; without one its own, or `default_window`
+--   summarize_ratio     of the window, from which on there is something to summarize; 0: never
+--   extract_after_ms    how long extraction waits for more, -1: it is off; extract_within_ms at most; extract_tokens make it due at once
+--   remembered_ids      identities of dropped messages that stay known
+--   max_messages        that the session may have
+--   fed_back            a memory prompt's messages are among these
+--   updated_at          µs, the time of its change if not now
+--   fields              {create, doc, set: [field, value…], unset: [field…], to_promote, memories: see `own_memories`,
+--                       empty: [positions of messages that must be known already]}
+--   new_messages        per message: identity, tokens, whether it is promoted (1/0), JSON of its text, JSON of what stands beside it or ""
+-- `user_waiting` are the user's waiting sessions (only with a user).
+-- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, session_due, extraction_due, wake, user_waiting?
+-- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
+-- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number, max_messages: number?
+-- ARGV: fed_back: flag, updated_at?, fields: json, new_messages...
+-- -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or "",
+--     [position, JSON of what stood beside its text and stays…]},
+--    {"mismatch", version or "0"}, {"full", messages}, {"empty", position} or {"taken", position among those to promote}
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local chunks = require("storage/chunks")
+local owners = require("memories/owners")
+local own_memories = require("sessions/own_memories")
+local put = mode == 'put'
+local now = clock.us_text()
+local stored = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'ctx', 'ca', 'cw', 'mx')
+local exists, epoch, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras = unpack(stored, 1, 8)
+
+-- Why nothing is written: the reply, or nil.
+local function refusal()
+  if if_match == 'absent' then
+    if exists then return {'mismatch', exists} end
+  elseif if_match == '*' then
+    if not exists then return {'mismatch', '0'} end
+  elseif if_match and if_match ~= (exists or '0') then
+    return {'mismatch', exists or '0'}
+  end
+  if max_messages then
+    local new, held = (#ARGV + 1 - new_messages_at) / 5, 0
+    if not put and exists then
+      held = redis.call('LLEN', messages)
+      if held + new > max_messages then
+        for i = new_messages_at, #ARGV, 5 do if redis.call('ZSCORE', ids, ARGV[i]) then new = new - 1 end end
+      end
+    end
+    if new > 0 and held + new > max_messages then return {'full', held} end
+  end
+  for _, position in ipairs(fields.empty or {}) do
+    if not exists or not redis.call('ZSCORE', ids, ARGV[new_messages_at + 5 * position]) then return {'empty', position} end
+  end
+  return nil
+end
+local refused = refusal()
+if refused then return refused end
+local new_memories, unchanged = own_memories.new_ones(fields.to_promote, fields.memories, put and exists and meta)
+for _, position in ipairs(new_memories) do
+  local owner = owners.owner_of(fields.to_promote[position + 2])
+  if owner and owner ~= fields.to_promote[position + 3] then return {'taken', (position - 1) / 5} end
+end
+
+if not exists then
+  epoch = now
+  created = created or now
+  redis.call('DEL', messages, ids)
+  redis.call('HSET', meta, 'v', '0', 'ep', epoch, 'hd', epoch, 'mt', '0', 'ca', created, unpack(fields.create))
+  redis.call('HSET', doc, 'c', created, unpack(fields.doc))
+end
+local last_seq = tonumber(redis.call('HGET', journal, 'sq') or '-1')
+if last_seq < 0 then
+  local newest = redis.call('ZREVRANGE', ids, 0, 0, 'WITHSCORES')
+  last_seq = tonumber(newest[2] or '0')
+  local at = string.format('%.0f', last_seq)
+  redis.call('DEL', journal_list)
+  redis.call('HSET', journal, 'sq', at, 'jb', at, 'jp', at, 'je', at, 'ep', epoch, unpack(fields.create))
+elseif not exists then
+  redis.call('HSET', journal, 'ep', epoch)
+end
+
+-- What a program put back with a memory prompt's messages was said before: it is shown again, but not remembered again.
+local said_before = {}
+local function words_of(identity) return string.match(identity, '^[^\n]*\n([^\n]*)') end
+if fed_back then
+  for _, identity in ipairs(redis.call('ZRANGE', ids, 0, -1)) do said_before[words_of(identity) or ''] = true end
+end
+-- What stands beside the texts of the messages that are there: programs that know texts only put messages back without it.
+local old_entries = put and redis.call('LRANGE', messages, 0, -1) or {}
+local extras, restored = {}, {}
+for _, entry in ipairs(has_extras and old_entries or {}) do
+  local from = string.find(entry, ',"x":{', 1, true)
+  if from then
+    local seq, tokens = string.match(entry, '^(%d+) (%d+) ')
+    extras[seq] = {tokens, string.sub(entry, from + 5, -2)}
+  end
+end
+local entries, journal_entries, tokens_written, added, tokens_to_extract = {}, {}, 0, 0, 0
+for i = new_messages_at, #ARGV, 5 do
+  local identity, tokens, promoted, text, extra = unpack(ARGV, i, i + 4)
+  local seq = redis.call('ZSCORE', ids, identity)
+  local known = seq
+  if not known then
+    last_seq = last_seq + 1
+    seq = last_seq
+    redis.call('ZADD', ids, seq, identity)
+    if extra ~= '' then redis.call('ZADD', ids, seq, string.match(identity, '^[^\n]*\n[^\n]*')) end
+    added = added + 1
+  end
+  if put or not known then
+    seq = string.format('%.0f', seq)
+    if extra == '' and extras[seq] then
+      tokens, extra = extras[seq][1], extras[seq][2]
+      restored[#restored + 1] = (i - new_messages_at) / 5
+      restored[#restored + 1] = extra
+    end
+    local entry = seq .. ' ' .. tokens .. ' ' .. text
+    if not known then
+      local wanted = promoted == '1' and not (fed_back and said_before[words_of(identity) or '-'])
+      if wanted then tokens_to_extract = tokens_to_extract + tonumber(tokens) end
+      journal_entries[#journal_entries + 1] = (wanted and '' or '-') .. entry
+    end
+    if extra ~= '' then
+      entry = string.sub(entry, 1, -2) .. ',"x":' .. extra .. '}'
+      redis.call('HSET', meta, 'mx', '1')
+    end
+    entries[#entries + 1] = entry
+    tokens_written = tokens_written + tonumber(tokens)
+  end
+end
+
+-- Whether a PUT leaves the messages that are there, and the summary, as they are.
+local function only_adds()
+  if #old_entries > #entries or (stored_summary or '') ~= (summary or '') then return false end
+  for i = 1, #old_entries do
+    if string.match(old_entries[i], '^%d+ ') ~= string.match(entries[i], '^%d+ ') then return false end
+  end
+  return true
+end
+-- A program that always sends a window of what was said must not leave the ids of everything behind.
+local function forget_old_ids()
+  local spare = redis.call('ZCARD', ids) - #entries - remembered_ids
+  if spare <= remembered_ids then return end
+  local current = {}
+  for _, entry in ipairs(entries) do current[string.match(entry, '^%d+')] = true end
+  local oldest = redis.call('ZRANGE', ids, 0, spare + #entries - 1, 'WITHSCORES')
+  for i = 1, #oldest, 2 do
+    if spare > 0 and not current[string.format('%.0f', oldest[i + 1])] then
+      redis.call('ZREM', ids, oldest[i])
+      spare = spare - 1
+    end
+  end
+end
+local total_tokens = tokens_written
+if put then
+  if exists and not only_adds() then redis.call('HSET', meta, 'hd', now) end
+  redis.call('DEL', messages)
+  forget_old_ids()
+else
+  total_tokens = total_tokens + tonumber(stored_tokens or '0')
+end
+chunks.call('RPUSH', messages, entries)
+if #journal_entries > 0 then
+  chunks.call('RPUSH', journal_list, journal_entries)
+  redis.call('HSET', journal, 'sq', string.format('%.0f', last_seq))
+end
+local promotions = {}
+for _, position in ipairs(new_memories) do
+  promotions[#promotions + 1] = fields.to_promote[position]
+  promotions[#promotions + 1] = string.sub(fields.to_promote[position + 1], 1, -2) .. ',"at":"' .. now .. '"}'
+end
+chunks.call('HSET', journal_own, promotions)
+if put then own_memories.note(fields.memories, meta, unchanged) end
+if strategy then redis.call('HSET', journal, 'st', strategy) end
+local version = tonumber(exists or '0')
+if put or added > 0 or not exists then
+  if #fields.set > 0 then redis.call('HSET', meta, unpack(fields.set)) end
+  if #fields.unset > 0 then redis.call('HDEL', meta, unpack(fields.unset)) end
+  version = version + 1
+  local tokens_text = string.format('%.0f', total_tokens)
+  redis.call('HSET', meta, 'v', string.format('%.0f', version), 'mt', tokens_text, 'ua', updated_at or now)
+end
+
+local count = redis.call('LLEN', messages)
+local lifetime = put and ttl or tonumber(stored_ttl or '-1')
+for _, key in ipairs({meta, messages, ids, doc}) do
+  if lifetime >= 0 then redis.call('EXPIRE', key, lifetime) elseif put then redis.call('PERSIST', key) end
+end
+local cursors = redis.call('HMGET', journal, 'jp', 'je')
+local idle = math.min(tonumber(cursors[1]), tonumber(cursors[2])) >= last_seq and redis.call('EXISTS', journal_own) == 0
+for _, key in ipairs({journal, journal_list}) do
+  -- What waits outlives its session; a journal that is worked off goes soon after it.
+  if idle and lifetime >= 0 then redis.call('EXPIRE', key, lifetime + 60) else redis.call('PERSIST', key) end
+end
+
+local promotes = #journal_entries > 0 or #new_memories > 0
+local window_now = window or (not put and tonumber(stored_window)) or default_window
+if promotes or (summarize_ratio > 0 and total_tokens > math.floor(window_now * summarize_ratio)) then
+  outbox.mark_due(session_due, clock.ms, sid)
+  outbox.wake_dispatcher(wake)
+end
+if promotes and user_waiting then redis.call('ZADD', user_waiting, clock.ms, sid) end
+if extract_after_ms >= 0 and #journal_entries > 0 then
+  local waits_since = redis.call('HGET', journal, 'x0')
+  if not waits_since then
+    waits_since = clock.ms
+    redis.call('HSET', journal, 'x0', string.format('%.0f', clock.ms))
+  end
+  local at = math.min(clock.ms + extract_after_ms, tonumber(waits_since) + extract_within_ms)
+  -- Enough for a batch, or the end of the session: there is nothing to wait for.
+  local enough = extract_tokens and redis.call('HINCRBY', journal, 'xt', tokens_to_extract) >= extract_tokens
+  if enough or (put and ttl == 0) then
+    at = clock.ms
+    outbox.wake_dispatcher(wake)
+  end
+  redis.call('ZADD', extraction_due, at, sid)
+end
+return {
+  'ok', string.format('%.0f', version), string.format('%.0f', total_tokens), count, added, epoch, created,
+  redis.call('HGET', meta, 'co') or '', restored,
+}

@@ -1,0 +1,465 @@
+"""Sessions in Redis: written by one script each, read in one round trip, changed by background work only where nothing moved on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+from redisvl.query import FilterQuery
+
+from agent_memory.core.clock import iso
+from agent_memory.core.permissions import permit_owner, permit_session
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.memories.owners import one_owner_each, owner_name, placed_in
+from agent_memory.sessions.codec import (
+    SessionState,
+    SessionTurns,
+    StoredMessage,
+    content_mark,
+    decode_entry,
+    decode_session,
+    decode_turn,
+    encode_beside,
+    encode_message,
+    encode_own,
+    message_identity,
+)
+from agent_memory.sessions.scripts import Batch, SessionScripts, Written, queue_window
+from agent_memory.storage.connection import read
+from agent_memory.storage.keyspace import Keys, SessionKeys, tag, untag
+from agent_memory.storage.scripts import Arg, compact
+from agent_memory.storage.search import filters
+from agent_memory.storage.search.queries import search
+from agent_memory.storage.search.results import Hit
+from agent_memory.storage.search.schemas import session_index_name
+from agent_memory.text.chat_messages import whole_window
+from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig, MemoryTypeEnum
+
+# Messages that stay in a journal after they were worked off, as context for those that follow.
+JOURNAL_CONTEXT = 10
+# Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
+REMEMBERED_IDS = 1000
+_SHOWN = ("sid", "ns", "us", "ctx")
+# How many messages before a window are looked at for the calls that its first ones answer.
+_BEFORE = 16
+_ALL_BEFORE = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to write. `tokens` as counted by us; `promote` False when it was promoted before or is not wanted."""
+
+    message: MemoryMessage
+    tokens: int
+    promote: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What only a session that comes from another server brings: its own times, and how long it has left (s, None: its whole TTL)."""
+
+    created_at: datetime
+    updated_at: datetime
+    seconds_left: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWrite:
+    """What a PUT or an append writes. Fields that are None are removed by a PUT and left alone by an append.
+
+    `waiting` are the places of those memories that are to be promoted. `fed_back`: among the messages are some that a memory prompt
+    made, so those that repeat earlier ones were not said again.
+    """
+
+    mode: str
+    messages: Sequence[NewMessage]
+    context: str | None = None
+    context_tokens: int = 0
+    data: dict[str, Any] | None = None
+    memories: Sequence[MemoryRecord] = ()
+    waiting: Sequence[int] = ()
+    strategy: MemoryStrategyConfig | None = None
+    ttl_seconds: int | None = None
+    client_tokens: int = 0
+    created_at: datetime | None = None
+    last_accessed: datetime | None = None
+    window: int | None = None
+    default_window: int = 16000
+    summarize_ratio: float = 0.0
+    extract_after_ms: int = -1
+    extract_within_ms: int = 0
+    if_match: str | None = None
+    moved: Moved | None = None
+    extract_tokens: int = 0
+    fed_back: bool = False
+    most_messages: int = 0
+    """How many messages the session may have then; 0: any number."""
+    empty: Sequence[int] = ()
+    """The places of messages that hold nothing: refused, unless the session has them with what stands beside a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tokens that the newest messages of a session may take, each with an `overhead`; None: the session's own window, else the default."""
+
+    tokens: int | None
+    default: int
+    overhead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What of a session waits for background work: `waiting` in order, a few messages `before` them, and its `own` memories by id."""
+
+    tenant: str
+    ref: SessionRef
+    epoch: str
+    start: int
+    end: int
+    before: list[StoredMessage]
+    waiting: list[StoredMessage]
+    own: dict[str, str]
+    strategy: MemoryStrategyConfig
+
+    @property
+    def complete(self) -> bool:
+        """Whether `waiting` holds all that was written when it was read."""
+        return self.start + len(self.waiting) >= self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One life of a session, from its making to its deletion; `sid` is its name in keys."""
+
+    sid: str
+    epoch: str
+    namespace: str | None
+    user_id: str | None
+
+
+class SessionStore:
+    """All reads and writes of sessions."""
+
+    def __init__(self, client: Redis, keys: Keys, scripts: SessionScripts) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+
+    def _sid(self, scope: Scope, ref: SessionRef, *, write: bool = False) -> str:
+        """The name of a session in keys. Raises Forbidden when it is out of the caller's reach."""
+        permit_session(scope, ref, write=write)
+        return self._keys.sid(scope.tenant, ref)
+
+    async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> Written:
+        """Replaces a session or appends to it, and marks the work that follows.
+
+        The memories that it brings for promotion are checked as a creation of them would be: raises Forbidden for those that are out of
+        reach, IdTaken for those whose id belongs to another owner; both name the field, and nothing is written. What the session holds
+        unchanged already is not written again. Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
+        """
+        sid = self._sid(scope, ref, write=True)
+        permit_own(scope, ref, change)
+        k = self._keys.session(sid)
+        args: list[Arg] = []
+        for new in change.messages:
+            args += [message_identity(new.message), new.tokens, int(new.promote), encode_message(new.message), encode_beside(new.message)]
+        # Of several with one id the last one counts.
+        promoted = {change.memories[place].id: place for place in change.waiting}
+        arguments = _write_arguments(scope, ref, change)
+        arguments["fields"] |= self._own(scope, ref, change, promoted)
+        user_waiting = self._user_waiting(scope.tenant, ref.user_id)
+        return await self._scripts.write_session(k, user_waiting, arguments, args, list(promoted.values()))
+
+    def _user_waiting(self, tenant: str, user_id: str | None) -> str | None:
+        return None if user_id is None else self._keys.waiting(tenant, user_id)
+
+    def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
+        """What the script must know of the memories that a session holds, and of those that are to be promoted (id -> place)."""
+        own: list[str] = []
+        for name, place in promoted.items():
+            record = change.memories[place]
+            given = _micros(record.created_at) if "created_at" in record.model_fields_set else ""
+            own += [name, encode_own(record, scope), self._keys.mid(scope.tenant, name), owner_name(placed_in(ref, record)), given]
+        memories = [part for one in change.memories for part in (one.id, content_mark(one), _micros(one.created_at))]
+        return {"to_promote": own, "memories": memories}
+
+    def queue_read(
+        self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: Window | None = None, before: int = _BEFORE
+    ) -> Callable[[list[Any]], SessionState | None]:
+        """Puts the read of a session with its last messages (None: all, or what fits into a window) on a pipeline; call the result with
+        the next 3 replies."""
+        k = self._keys.session(self._sid(scope, ref))
+        pipe.hgetall(k.meta)
+        if window is None:
+            pipe.lrange(k.messages, -last if last else 0, -1)
+        else:
+            _queue_window(pipe, k, window, before)
+        pipe.hmget(k.journal, ["jp", "je"])
+        return lambda replies: _session(replies, window)
+
+    async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: Window | None = None) -> SessionState | None:
+        """The session with exactly this identity and its last messages (None: all of them, or those that fit into a window)."""
+        state: SessionState | None = None
+        for before in (_BEFORE, _ALL_BEFORE):
+            parse: list[Callable[[list[Any]], SessionState | None]] = []
+            replies = await read(self._client, lambda pipe, n=before, p=parse: p.append(self.queue_read(pipe, scope, ref, last, window, n)))
+            state = parse[-1](replies)
+            if state is None or not state.parted:
+                break
+        return state
+
+    def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: Window, before: int = _BEFORE) -> None:
+        """Puts the read of what a prompt shows of a session on a pipeline; `parse_turns` takes the 2 replies."""
+        k = self._keys.session(self._sid(scope, ref))
+        pipe.execute_command("HMGET", k.meta, *_SHOWN)
+        _queue_window(pipe, k, window, before)
+
+    @staticmethod
+    def parse_turns(replies: Sequence[Any]) -> SessionTurns | None:
+        """What `queue_turns` asked for; None when there is no such session."""
+        (session, namespace, user, context), (total, fit, *entries) = replies
+        if session is None:
+            return None
+        ref = SessionRef(session.decode(), None if namespace is None else namespace.decode(), None if user is None else user.decode())
+        turns, parted = whole_window(list(map(decode_turn, reversed(entries))), fit, total)
+        return SessionTurns(ref, None if context is None else context.decode(), turns, total, parted)
+
+    async def turns(self, scope: Scope, ref: SessionRef, window: Window) -> SessionTurns | None:
+        """What a prompt shows of the session with exactly this identity."""
+        state: SessionTurns | None = None
+        for before in (_BEFORE, _ALL_BEFORE):
+            state = self.parse_turns(await read(self._client, lambda pipe, n=before: self.queue_turns(pipe, scope, ref, window, n)))
+            if state is None or not state.parted:
+                break
+        return state
+
+    async def procedural_memories(self, scope: Scope, ref: SessionRef) -> set[str]:
+        """The ids of the session's own memories that are procedural."""
+        meta = self._keys.session(self._sid(scope, ref)).meta
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(meta, "mems"))
+        return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
+
+    async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
+        """Up to two sessions of this id whose namespace and user are the given ones, where given."""
+        clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
+        return (await self._search(clause, 0, 2))[1]
+
+    async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
+        """How many sessions match, and a page of them, oldest first."""
+        return await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
+
+    async def _search(self, clause: str, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
+        query = FilterQuery(clause, return_fields=["s", "ns", "u"], sort_by=("c", "ASC"))
+        query.paging(offset, limit)
+        hits = await search(self._client, session_index_name(self._keys), query)
+        refs = [SessionRef(fields["s"], fields.get("ns"), fields.get("u")) for fields in map(_identity, hits.hits) if "s" in fields]
+        return hits.total, refs
+
+    async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
+        """Replaces `data` alone; the new version, or None when there is no such session. Raises VersionMismatch."""
+        meta = self._keys.session(self._sid(scope, ref, write=True)).meta
+        return await self._scripts.write_data(meta, if_match, compact(data), merge=False)
+
+    async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
+        """Merges a patch (RFC 7396: null removes) into `data` in Redis, so that patches at the same time all take effect. As `set_data`."""
+        meta = self._keys.session(self._sid(scope, ref, write=True)).meta
+        return await self._scripts.write_data(meta, if_match, compact(patch), merge=True)
+
+    async def delete(self, scope: Scope, ref: SessionRef) -> bool:
+        """Forgets a session and all pending work on it; what was promoted before stays. True when it was there."""
+        k = self._keys.session(self._sid(scope, ref, write=True))
+        return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None)
+
+    async def delete_life(self, scope: Scope, life: Life) -> bool:
+        """Forgets a session as `delete` does, if it is still the one that was seen: one that began anew stays."""
+        k = self._keys.session(life.sid)
+        return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, life.user_id), life.epoch)
+
+    def sid(self, scope: Scope, ref: SessionRef) -> str:
+        """The name of a session in keys."""
+        return self._keys.sid(scope.tenant, ref)
+
+    async def waiting(self, scope: Scope, user_id: str) -> Sequence[str]:
+        """The sessions of a user with work that waits, also those that have come to their end."""
+        key = self._keys.waiting(scope.tenant, user_id)
+        return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
+
+    async def lives(self, scope: Scope, sids: Sequence[str]) -> list[Life]:
+        """Those of the sessions that are there, or of which something waits or was set aside."""
+        names = ("tn", "ns", "us", "ep")
+
+        def build(pipe: Pipeline) -> None:
+            for sid in sids:
+                pipe.hmget(self._keys.session(sid).meta, names)
+                pipe.hmget(self._keys.session(sid).journal, names)
+                pipe.smembers(self._keys.session(sid).aside)
+
+        rows = await read(self._client, build) if sids else []
+        found: list[Life] = []
+        for sid, meta, journal, batches in zip(sids, rows[::3], rows[1::3], rows[2::3], strict=True):
+            seen = meta if meta[3] else journal
+            if not seen[3] and batches:
+                batch = self._keys.session(f"{sid}.{min(batches).decode()}").journal
+                seen = (await read(self._client, lambda pipe, n=batch: pipe.hmget(n, names)))[0]
+            tenant, namespace, user, epoch = (None if value is None else value.decode() for value in seen)
+            if epoch is not None and tenant == scope.tenant:
+                found.append(Life(sid, epoch, namespace, user))
+        return found
+
+    # For background work: sessions by their name in keys.
+
+    async def journal(self, sid: str, cursor: str, limit: int) -> Journal | None:
+        """What waits behind a cursor ("jp": promotion, "je": extraction), at most `limit` messages; None when there is no journal."""
+        raw, entries, own = await self._scripts.read_journal(self._keys.session(sid), cursor, limit, JOURNAL_CONTEXT)
+        if not raw:
+            return None
+        start = int(raw[cursor])
+        messages = [decode_entry(entry) for entry in entries]
+        return Journal(
+            tenant=raw["tn"],
+            ref=SessionRef(raw["sid"], raw.get("ns"), raw.get("us")),
+            epoch=raw["ep"],
+            start=start,
+            end=int(raw["sq"]),
+            before=[m for m in messages if m.seq <= start],
+            waiting=[m for m in messages if m.seq > start],
+            own=own,
+            strategy=MemoryStrategyConfig.model_validate_json(raw["st"]) if "st" in raw else MemoryStrategyConfig(),
+        )
+
+    async def owner(self, sid: str) -> tuple[str, str | None] | None:
+        """The tenant and the user of what waits of a session, None without a journal."""
+        tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
+        return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
+
+    async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
+        """After work on a session: when nothing of it waits any more, nothing says so any more.
+
+        With a `batch` that was set aside, that one ends first: it is extracted after all, or nobody wants it.
+        """
+        cursor = None if batch is None else batch.partition(".")[2]
+        await self._scripts.settle_session(self._keys.session(sid), self._user_waiting(tenant, user_id), cursor)
+
+    async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
+        """Takes the first `count` waiting messages out of extraction's way: they become a dead batch. False when the session moved on.
+
+        Without a `reason` it is that of the last try.
+        """
+        batch = Batch(journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT)
+        return await self._scripts.set_batch_aside(self._keys.session(sid), batch, reason[:1000] or None)
+
+    async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
+        """The tenant and the session of a name in keys, with its last messages (None: all of them)."""
+        k = self._keys.session(sid)
+
+        def build(pipe: Pipeline) -> None:
+            pipe.hgetall(k.meta)
+            pipe.lrange(k.messages, -last if last else 0, -1)
+            pipe.hmget(k.journal, ["jp", "je"])
+
+        meta, entries, cursors = await read(self._client, build)
+        state = decode_session(meta, entries, cursors)
+        return None if state is None else (meta[b"tn"].decode(), state)
+
+    async def apply_summary(self, sid: str, fence: str, count: int, context: str, context_tokens: int) -> bool:
+        """Drops the `count` oldest messages and sets the context that stands for them; False when the session moved on meanwhile."""
+        k = self._keys.session(sid)
+        return await self._scripts.apply_summary(k, fence, count, context, context_tokens, REMEMBERED_IDS)
+
+    async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
+        """Takes messages out of a session for good, with its summary if asked to; False when the session moved on since it was read."""
+        k = self._keys.session(self._sid(scope, ref, write=True))
+        return await self._scripts.strike_messages(k, epoch, fence, seqs, drop_summary=drop_context)
+
+
+def _queue_window(pipe: Pipeline, k: SessionKeys, window: Window, before: int) -> None:
+    queue_window(pipe, k, window=window.tokens, default_window=window.default, overhead=window.overhead, most_before=before)
+
+
+def _session(replies: Sequence[Any], window: Window | None) -> SessionState | None:
+    """The session of the replies of `queue_read`."""
+    if window is None:
+        return decode_session(replies[0], replies[1], replies[2])
+    total, fit, *entries = replies[1]
+    state = decode_session(replies[0], entries[::-1], replies[2])
+    if state is None:
+        return None
+    messages, parted = whole_window(state.messages, fit, total)
+    return replace(state, messages=messages, parted=parted)
+
+
+def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
+    """Raises Forbidden or IdTaken, naming its field, for a memory of the session that its writer could not create."""
+    placed = [(place, placed_in(ref, change.memories[place])) for place in change.waiting]
+    for place, record in placed:
+        permit_owner(scope, record, f"memories.{place}")
+    one_owner_each(placed)
+
+
+def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:
+    """The arguments of `session_write.lua` that say what is written."""
+    identity = ["tn", scope.tenant, "sid", ref.session_id]
+    doc = ["t", tag(scope.tenant), "s", tag(ref.session_id)]
+    if ref.namespace is not None:
+        identity += ["ns", ref.namespace]
+        doc += ["ns", tag(ref.namespace)]
+    if ref.user_id is not None:
+        identity += ["us", ref.user_id]
+        doc += ["u", tag(ref.user_id)]
+    strategy = None if change.strategy is None else change.strategy.model_dump_json()
+    values: dict[str, str | int | None] = {
+        "ctx": change.context,
+        "ct": change.context_tokens or None,
+        "data": None if change.data is None else compact(change.data),
+        "mems": compact([record.model_dump(mode="json") for record in change.memories]) if change.memories else None,
+        "st": strategy,
+        "ttl": change.ttl_seconds,
+        "tok": change.client_tokens or None,
+        "co": None if change.created_at is None else iso(change.created_at),
+        "la": None if change.last_accessed is None else iso(change.last_accessed),
+        "cw": change.window,
+    }
+    given = [part for name, value in values.items() if value is not None for part in (name, str(value))]
+    # created_at stays as it was when a replacement does not name it.
+    gone = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
+    ttl = -1 if change.ttl_seconds is None else change.ttl_seconds
+    updated_at = None
+    if change.moved is not None:
+        updated_at = _micros(change.moved.updated_at)
+        # The last of two values of a field counts: the session is listed by its own time.
+        doc += ["c", _micros(change.moved.created_at)]
+        if change.moved.seconds_left is not None:
+            ttl = change.moved.seconds_left
+    return {
+        "mode": change.mode,
+        # An empty tag is no version that there could be; to the script "" says that none is asked for.
+        "if_match": "-" if change.if_match == "" else change.if_match,
+        "ttl": ttl,
+        "window": change.window,
+        "default_window": change.default_window,
+        "summarize_ratio": change.summarize_ratio,
+        "summary": change.context,
+        "strategy": strategy,
+        "extract_after_ms": change.extract_after_ms,
+        "extract_within_ms": change.extract_within_ms,
+        "extract_tokens": change.extract_tokens or None,
+        "remembered_ids": REMEMBERED_IDS,
+        "max_messages": change.most_messages or None,
+        "fed_back": change.fed_back,
+        "updated_at": updated_at,
+        "fields": {"create": identity, "doc": doc, "set": given, "unset": gone, "empty": list(change.empty)},
+    }
+
+
+def _micros(moment: datetime) -> str:
+    return str(round(moment.timestamp() * 1_000_000))
+
+
+def _identity(hit: Hit) -> dict[str, str]:
+    """The session, namespace and user of a document of the session index, by field."""
+    return {name.decode(): untag(value.decode()) for name, value in hit.fields.items() if name in (b"s", b"ns", b"u")}

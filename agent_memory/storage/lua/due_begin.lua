@@ -1,0 +1,29 @@
+#!lua
+-- Begins work on members that are marked, whoever claimed them, with a new lease and a token that ends it. A beginning that did not end is a
+-- try that failed: docket delivers a task again whose worker died, and no worker may die of it for ever.
+-- KEYS: due, tries, reasons, dead
+-- ARGV: lease_ms: number, max_attempts: number, never_ended, members...
+-- -> per member {token, attempt}, or {-1, 0} when it is marked no more
+local clock = require("storage/clock")
+local claims = {}
+for i = members_at, #ARGV do
+  local member = ARGV[i]
+  local failed, held, begun = string.match(redis.call('HGET', tries, member) or '0 0', '^(%d+) (%d+)( ?b?)')
+  failed = tonumber(failed) + (begun == ' b' and 1 or 0)
+  if not redis.call('ZSCORE', due, member) then
+    claims[#claims + 1] = {'-1', 0}
+  elseif failed >= max_attempts then
+    redis.call('ZREM', due, member)
+    redis.call('HDEL', tries, member)
+    redis.call('ZADD', dead, clock.ms, member)
+    redis.call('HSETNX', reasons, member, never_ended)
+    claims[#claims + 1] = {'-1', 0}
+  else
+    -- What was marked again until now is seen by the work that begins.
+    local token = string.format('%.0f', math.max(clock.ms + lease_ms, tonumber(held) + 1))
+    redis.call('ZADD', due, token, member)
+    redis.call('HSET', tries, member, failed .. ' ' .. token .. ' b' .. token)
+    claims[#claims + 1] = {token, failed + 1}
+  end
+end
+return claims

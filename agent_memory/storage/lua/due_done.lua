@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- Ends a claim well, by the token of its beginning (of a claim that was not begun, its lease): the mark goes, or stays due when something marked it again meanwhile. What another worker took over stays.
+-- KEYS: due, tries, reasons, dead, wake
+-- ARGV: member, token
+-- -> 1 gone, 0 still due
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local score = redis.call('ZSCORE', due, member)
+local record = redis.call('HGET', tries, member) or ''
+local held = string.match(record, '^%d+ (%d+)')
+if score and (string.match(record, ' b(%d+)') or held) ~= token then return 0 end
+redis.call('ZREM', dead, member)
+redis.call('HDEL', tries, member)
+redis.call('HDEL', reasons, member)
+if not score then return 1 end
+if tonumber(score) ~= tonumber(held) then return 0 end
+if not string.match(record, '^%d+ %d+.* [12]$') then return redis.call('ZREM', due, member) end
+redis.call('ZADD', due, clock.ms, member)
+outbox.wake_dispatcher(wake)
+return 0

@@ -1,0 +1,22 @@
+#!lua flags=allow-oom
+-- Ends a claim badly: due again after a delay, with the reason ('' leaves the one that is known). `token`: as of a good end. `forgive` does
+-- not count the try (the cause lies outside). What was marked again meanwhile, or is due for another reason before, does not wait.
+-- KEYS: due, tries, reasons, wake
+-- ARGV: member, token, delay_ms: number, reason, forgive: flag
+-- -> 1 if the claim was still ours
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local score = redis.call('ZSCORE', due, member)
+local record = redis.call('HGET', tries, member) or ''
+local failed, held = string.match(record, '^(%d+) (%d+)')
+if not score or (string.match(record, ' b(%d+)') or held) ~= token then return 0 end
+if reason ~= '' then redis.call('HSET', reasons, member, reason) end
+if not forgive then failed = failed + 1 end
+redis.call('HSET', tries, member, string.format('%d 0', failed))
+if string.match(record, '^%d+ %d+.* 1$') and tonumber(score) == tonumber(held) then
+  redis.call('ZADD', due, clock.ms, member)
+  outbox.wake_dispatcher(wake)
+elseif tonumber(score) == tonumber(held) then
+  redis.call('ZADD', due, clock.ms + delay_ms, member)
+end
+return 1

@@ -1,0 +1,168 @@
+"""Loading Lua: the `.lua` files of the features, with their named arguments and the parts that they require, as Redis runs them.
+
+A script "<feature>/<name>" is the file `agent_memory/<feature>/lua/<name>.lua`. Its first line is Redis' own (`#!lua`, with flags: without
+it, whether a script runs in a full Redis depends on which of its writes comes first). It declares its arguments, which become locals:
+
+    -- KEYS: due, tries, waiting?, documents...
+    -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
+
+A `number` is a number in Lua, a `flag` is true or false, `json` is decoded; what ends in `?` may be nil (None; of keys only the last ones).
+What ends in `...` may be any number of values, the first of them `ARGV[messages_at]` (`KEYS[documents_at]`).
+
+`local outbox = require("storage/outbox")` puts a part (a file without a first line, which returns a table at its end) in front of the
+script, once. A part names the arguments of its scripts that it uses: `-- NEEDS: root, due`. All of this is done once, when a script is
+loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import count
+from typing import Any
+
+from agent_memory.core.plain_json import plain_json
+
+_DECLARED = re.compile(r"-- (KEYS|ARGV|NEEDS): (.+)")
+_ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
+_REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
+# What stands for None: an empty string is a value.
+_NONE = "\0"
+_DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A declared argument. `kind` is "", "number", "flag" or "json", `mark` is "?" (may be None), "..." (any number of values) or ""."""
+
+    name: str
+    kind: str
+    mark: str
+
+    def local(self, table: str, position: int) -> str:
+        """The line of Lua that gives it its name."""
+        if self.mark == "...":
+            return f"local {self.name}_at = {position}"
+        value = f"{table}[{position}]"
+        decoded = _DECODED[self.kind].format(value)
+        if self.mark == "?" and table == "ARGV":
+            decoded = f"{value} ~= '\\0' and {decoded} or nil"
+        return f"local {self.name} = {decoded}"
+
+    def encode(self) -> Callable[[Any], Any] | None:
+        """What makes a value one that Redis takes; None for nothing."""
+        encode: dict[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
+        made = encode.get(self.kind)
+        if self.mark != "?":
+            return made
+        return lambda value: _NONE if value is None else value if made is None else made(value)
+
+
+@dataclass(frozen=True, slots=True)
+class LuaScript:
+    """A script as Redis gets it, and the arguments that it declares."""
+
+    name: str
+    source: str
+    keys: tuple[Argument, ...]
+    args: tuple[Argument, ...]
+    names: Mapping[str, None]
+    encoders: tuple[Callable[[Any], Any] | None, ...]
+
+    def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
+        """The command that runs it, by its text (`EVAL`, `EVAL_RO`) or its digest.
+
+        What is not `named` is an attribute of that name of `holder`. Raises TypeError when that lacks one, or `named` are too many.
+        """
+        try:
+            given = [named[name] if name in named else getattr(holder, name) for name in self.names]
+        except AttributeError as error:
+            raise TypeError(f"{self.name}.lua needs an argument: {error}") from None
+        if not named.keys() <= self.names.keys():
+            raise TypeError(f"{self.name}.lua has no argument {', '.join(sorted(named.keys() - self.names.keys()))}")
+        keys = given[: len(self.keys)]
+        args = [value if encode is None else encode(value) for value, encode in zip(given[len(keys) :], self.encoders, strict=True)]
+        if self.keys and self.keys[-1].mark:
+            keys = keys[:-1] + list(keys[-1]) if self.keys[-1].mark == "..." else [key for key in keys if key is not None]
+        if self.args and self.args[-1].mark == "...":
+            args[-1:] = args[-1]
+        return [verb, script, len(keys), *keys, *args]
+
+    def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
+        """The command that runs a script without writes as one of a pipeline. It brings its text, so that Redis cannot lack it."""
+        return self.command("EVAL_RO", self.source, holder, named)
+
+
+@cache
+def load(name: str) -> LuaScript:
+    """The script of a name. Raises ValueError, naming the file, for one that does not say what it must."""
+    first, *lines = _lines(name)
+    if not first.startswith("#!lua"):
+        raise ValueError(f"{name}.lua is no script: its first line must begin with #!lua")
+    keys, args = _declared(lines, "KEYS"), _declared(lines, "ARGV")
+    names = dict.fromkeys(argument.name for argument in (*keys, *args))
+    if len(names) != len(keys) + len(args):
+        raise ValueError(f"{name}.lua declares an argument twice")
+    parts: dict[str, list[str]] = {}
+    body = _expand(name, lines, parts, set(names))
+    named = [argument.local("KEYS", position) for position, argument in zip(count(1), keys, strict=False)]
+    named += [argument.local("ARGV", position) for position, argument in zip(count(1), args, strict=False)]
+    text = [first, *named, *(line for part in parts.values() for line in part), *body]
+    return LuaScript(name, "\n".join(text) + "\n", keys, args, names, tuple(argument.encode() for argument in args))
+
+
+def lua_names() -> Iterator[tuple[str, bool]]:
+    """Every `.lua` file of ours by name, and whether it is a script."""
+    for feature in sorted(files("agent_memory").iterdir(), key=lambda entry: entry.name):
+        folder = feature / "lua"
+        for file in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else ():
+            name = f"{feature.name}/{file.removesuffix('.lua')}"
+            yield name, _lines(name)[0].startswith("#!lua")
+
+
+def required(name: str) -> list[str]:
+    """The parts that a file requires."""
+    return [match[2] for line in _lines(name) if (match := _REQUIRE.fullmatch(line))]
+
+
+def _lines(name: str) -> list[str]:
+    feature, _, stem = name.partition("/")
+    return (files("agent_memory") / feature / "lua" / f"{stem}.lua").read_text(encoding="utf-8").splitlines()
+
+
+def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
+    items = [item for line in lines if (found := _DECLARED.fullmatch(line)) and found[1] == what for item in found[2].split(", ")]
+    found = [_ARGUMENT.fullmatch(item) for item in items]
+    if None in found:
+        raise ValueError(f"no argument: {items[found.index(None)]!r}")
+    return tuple(Argument(match[1], match[2] or "", match[3] or "") for match in found if match)
+
+
+def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
+    """The lines of a file without remarks; what it requires is put into `parts` before it."""
+    body: list[str] = []
+    for line in lines:
+        if match := _REQUIRE.fullmatch(line):
+            local, part, stem = match.groups()
+            if local != stem:
+                raise ValueError(f"{name}.lua: {part} is required as {stem}, not as {local}")
+            if part not in parts:
+                _add_part(part, stem, parts, arguments)
+        elif line and not line.lstrip().startswith("--"):
+            body.append(line)
+    return body
+
+
+def _add_part(part: str, stem: str, parts: dict[str, list[str]], arguments: set[str]) -> None:
+    lines = _lines(part)
+    lacking = {argument.name for argument in _declared(lines, "NEEDS")} - arguments
+    if lacking:
+        raise ValueError(f"{part}.lua needs arguments that its script does not declare: {', '.join(sorted(lacking))}")
+    # What this part requires comes before it.
+    body = _expand(part, lines, parts, arguments)
+    value = next(place for place, line in enumerate(body) if line.startswith("return "))
+    body[value] = body[value].replace("return", f"{stem} =", 1)
+    parts[part] = [f"local {stem}", "do", *body, "end"]

@@ -1,0 +1,151 @@
+"""Whole pipelines in one round trip over redis-py's connections, by their public methods.
+
+redis-py's own pipeline packs each command in Python and starts a timer for each reply, and its blocking pool takes two locks and reports
+to metrics that nobody reads: together 0.5 to 1 ms of CPU for a search, which takes about one in all (a `PUT` of a session: 0.1 of 0.45).
+Here hiredis packs the commands, one deadline guards the replies, and a semaphore bounds the pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import redis.asyncio as aioredis
+from hiredis import pack_command
+from redis.asyncio.connection import AbstractConnection, Connection, ConnectionPool
+from redis.exceptions import DataError, MaxConnectionsError, ResponseError, TimeoutError
+
+Command = Sequence[Any]
+"""A command's name and its arguments; a name of two words ("SCRIPT LOAD") is two arguments."""
+
+
+class Gate(Protocol):
+    """Says whether a Redis may be used now."""
+
+    def check(self) -> None:
+        """Raises our error when it may not."""
+        ...
+
+    async def met(self, connection: AbstractConnection) -> None:
+        """Sees a new connection to it, before anything else uses that. Raises as `check`, and redis-py's errors."""
+        ...
+
+
+class BoundedPool(ConnectionPool):
+    """At most `max_connections` connections, the one used last first; who finds none free waits for up to `timeout` seconds."""
+
+    def __init__(self, *, timeout: float, gate: Gate | None = None, **options: Any) -> None:
+        if gate is not None:
+            options["redis_connect_func"] = gate.met
+        super().__init__(**options)
+        self._timeout = timeout
+        self._gate = gate
+        self._free = asyncio.Semaphore(self.max_connections)
+        self._idle: list[AbstractConnection] = []
+        self._busy: set[AbstractConnection] = set()
+
+    async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
+        """A connection that is ready. Raises MaxConnectionsError when none came free in time, and what the gate raises."""
+        if self._gate is not None:
+            self._gate.check()
+        if self._free.locked():
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self._free.acquire()
+            except builtins.TimeoutError:
+                raise MaxConnectionsError("No connection available.") from None
+        else:
+            await self._free.acquire()
+        connection = self._idle.pop() if self._idle else self.make_connection()
+        self._busy.add(connection)
+        try:
+            await self.ensure_connection(connection)
+        except BaseException:
+            await self.release(connection)
+            raise
+        return connection
+
+    async def release(self, connection: AbstractConnection) -> None:
+        """Takes a connection back."""
+        self._busy.discard(connection)
+        try:
+            if connection.should_reconnect():
+                await connection.disconnect()
+        finally:
+            self._idle.append(connection)
+            self._free.release()
+
+    async def disconnect(self, inuse_connections: bool = True) -> None:
+        """Closes all connections, or those that nobody uses. Raises the first error."""
+        connections = [*self._idle, *(self._busy if inuse_connections else ())]
+        results = await asyncio.gather(*(connection.disconnect() for connection in connections), return_exceptions=True)
+        if error := next((result for result in results if result is not None), None):
+            raise error
+
+    async def move_to(self, host: str, port: int) -> None:
+        """From now on connections are made to another address; those in use end once they have their replies."""
+        self.connection_kwargs.update(host=host, port=port)
+        idle, self._idle = self._idle, []
+        for connection in self._busy:
+            if isinstance(connection, Connection):
+                connection.host, connection.port = host, port
+            connection.mark_for_reconnect()
+        for connection in idle:
+            await connection.disconnect()
+
+
+async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
+    """Sends commands in one round trip, once; the replies as Redis gave them, error answers among them. Raises redis-py's errors.
+
+    After a failure the connection is closed: replies that nobody read would answer the next commands.
+    """
+    packed = b"".join([_packed(command) for command in commands])
+    pool = client.connection_pool
+    connection: Any = await pool.get_connection()
+    try:
+        await connection.send_packed_command(packed)
+        return await _replies(connection, len(commands))
+    finally:
+        await pool.release(connection)
+
+
+async def command(client: aioredis.Redis, *parts: Any) -> Any:
+    """One command's reply. Raises its error answer."""
+    reply = (await exchange(client, [parts]))[0]
+    if isinstance(reply, ResponseError):
+        raise reply
+    return reply
+
+
+def _packed(command: Command) -> bytes:
+    name = command[0]
+    parts = tuple(command) if " " not in name else (*name.split(), *command[1:])
+    try:
+        return pack_command(parts)
+    except TypeError as error:
+        raise DataError(f"{name}: {error}") from None
+
+
+async def _replies(connection: Any, count: int) -> list[Any]:
+    """So many replies. Each may take the connection's time-out, half of it at least after one that was slow."""
+    loop = asyncio.get_running_loop()
+    seconds: float | None = connection.socket_timeout
+    replies: list[Any] = []
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            began = loop.time()
+            while len(replies) < count:
+                try:
+                    # Without a time-out of its own, which would be a timer for each reply.
+                    replies.append(await connection.read_response(timeout=math.inf))
+                except ResponseError as error:
+                    replies.append(error)
+                if seconds is not None and (now := loop.time()) - began > seconds / 2:
+                    deadline.reschedule(now + seconds)
+                    began = now
+    except builtins.TimeoutError:
+        raise TimeoutError("Timeout reading from Redis") from None
+    return replies

@@ -1,0 +1,265 @@
+"""From wire filters to query text, by redisvl's filter expressions: values enter only as hexadecimal tags and as numbers.
+
+A filter that redisvl is given an empty tag vanishes from its intersection, so what is empty here becomes a tag that nothing has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from redisvl.query.filter import FilterExpression, Num, Tag
+
+from agent_memory.core.errors import BadInput
+from agent_memory.core.scope import Scope
+from agent_memory.storage.keyspace import tag
+from agent_memory.storage.search.metadata import equal_tag, present_tag, range_tags
+from agent_memory.storage.search.syntax import all_of, has_number, negated
+
+Filter = FilterExpression | str
+
+_TAGS = {
+    "session_id": "s",
+    "user_id": "u",
+    "namespace": "ns",
+    "topics": "tp",
+    "entities": "en",
+    "memory_type": "ty",
+    "extraction_strategy": "st",
+    "agent_id": "ag",
+    "slot": "sl",
+    "category": "ct",
+    "source_class": "sc",
+}
+_TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
+FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
+_FOLDED = {"topics", "entities"}
+_MOST_VALUES = 1000
+# Tags are hexadecimal, so no document has this one.
+_NO_TAG = "none"
+_QUARANTINED = str(Num("tr") < 0)
+IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
+"""In the history: what is in quarantine now. Former versions of it have been retired."""
+
+
+def tagged(field: str, values: Iterable[str]) -> FilterExpression:
+    """Documents that have any of some index tags; none of them for no tags at all."""
+    return Tag(field) == ([value for value in values if value] or [_NO_TAG])
+
+
+def is_value(field: str, value: str) -> FilterExpression:
+    """Documents whose tag field holds a value, which is made a tag here."""
+    return tagged(field, [tag(value)])
+
+
+def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
+    """Documents with a number in a range; `inclusive` as redisvl has it."""
+    return Num(field).between(low, high, inclusive)
+
+
+def _values(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _tag_filters(name: str, conditions: Any) -> list[Filter]:
+    """One tag filter; its operators are all to hold."""
+    field = _TAGS[name]
+
+    def spell(value: object) -> str:
+        text = value.value if hasattr(value, "value") else str(value)  # pyright: ignore[reportAttributeAccessIssue]
+        return tag(text.casefold() if name in _FOLDED else text)
+
+    def tags(operator: str) -> list[str] | None:
+        value = getattr(conditions, operator, None)
+        if value is not None and len(_values(value)) > _MOST_VALUES:
+            raise BadInput(f"give at most {_MOST_VALUES} values", field=name)
+        return None if value is None else [spell(each) for each in _values(value)]
+
+    filters: list[Filter] = [tagged(field, wanted) for operator in ("eq", "any", "in_") if (wanted := tags(operator)) is not None]
+    filters += [tagged(field, [wanted]) for wanted in tags("all") or ()]
+    for operator in ("ne", "not_eq", "not_in", "none"):
+        if (unwanted := tags(operator)) is not None:
+            filters.append(negated(tagged(field, unwanted)))
+    if (exists := getattr(conditions, "exists", None)) is not None:
+        missing = Tag(field).is_missing()
+        filters.append(negated(missing) if exists else missing)
+    if (start := getattr(conditions, "startswith", None)) is not None:
+        filters.append(Tag(field) % f"{spell(start)}*")
+    return filters
+
+
+def _time_filters(name: str, conditions: Any) -> list[Filter]:
+    """One time filter, cut to whole seconds as the contract has it; its operators are all to hold."""
+    field = _TIMES[name]
+
+    def whole(moment: datetime) -> FilterExpression:
+        return between(field, second := _second(moment), second + 1, "left")
+
+    filters: list[Filter] = []
+    if conditions.eq is not None:
+        filters.append(whole(conditions.eq))
+    if conditions.ne is not None:
+        filters.append(negated(whole(conditions.ne)))
+    if conditions.gte is not None:
+        filters.append(Num(field) >= _second(conditions.gte))
+    if conditions.gt is not None:
+        filters.append(Num(field) >= _second(conditions.gt) + 1)
+    if conditions.lte is not None:
+        filters.append(Num(field) < _second(conditions.lte) + 1)
+    if conditions.lt is not None:
+        filters.append(Num(field) < _second(conditions.lt))
+    if conditions.between is not None:
+        low, high = map(_second, conditions.between)
+        start = low if conditions.inclusive in ("both", "left") else low + 1
+        filters.append(between(field, start, high + 1 if conditions.inclusive in ("both", "right") else high, "left"))
+    return filters
+
+
+def _second(moment: datetime) -> int:
+    return math.floor(moment.timestamp())
+
+
+def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
+    """The filter on one key of the metadata; its operators are all to hold."""
+    filters: list[Filter] = []
+    for operator in ("eq", "any", "ne", "none"):
+        value = getattr(conditions, operator)
+        if value is not None:
+            any_of = tagged("md", [equal_tag(key, each) for each in _values(value)])
+            filters.append(negated(any_of) if operator in ("ne", "none") else any_of)
+    filters += [tagged("md", [equal_tag(key, each)]) for each in conditions.all or ()]
+    if conditions.exists is not None:
+        present = tagged("md", [present_tag(key)])
+        filters.append(present if conditions.exists else negated(present))
+    low = conditions.gt if conditions.gt is not None else conditions.gte
+    high = conditions.lt if conditions.lt is not None else conditions.lte
+    if low is not None or high is not None:
+        tags = range_tags(key, low, high, above=conditions.gt is not None, below=conditions.lt is not None)
+        if tags is None:
+            raise BadInput("bounds must be numbers, or ISO 8601 dates, both of the same kind", field=f"metadata.{key}")
+        filters.append(tagged("md", tags))
+    return filters
+
+
+_FIELD_FILTERS: dict[str, Callable[[str, Any], list[Filter]]] = {
+    **dict.fromkeys(_TAGS, _tag_filters),
+    **dict.fromkeys(_TIMES, _time_filters),
+}
+
+
+def _fields(request: Any) -> list[list[Filter]]:
+    """The filters of every field that is filtered."""
+    filters: list[list[Filter]] = []
+    for name, build in _FIELD_FILTERS.items():
+        if (conditions := getattr(request, name, None)) is not None:
+            filters.append(build(name, conditions))
+    if least := getattr(request, "min_trust", None):
+        # What is wholly trusted carries no number.
+        filters.append([negated(Num("tr") < float(least))])
+    for key, conditions in (getattr(request, "metadata", None) or {}).items():
+        filters.append(_metadata_filters(key, conditions))
+    return filters
+
+
+def only(request: Any, names: Collection[str]) -> bool:
+    """Whether nothing but some fields is filtered."""
+    filtered = (name for name in (*FILTERS, "min_trust") if getattr(request, name, None) is not None)
+    return all(name in names for name in filtered)
+
+
+def _joined(condition: Any) -> str:
+    """The clause of conditions joined by and, or and not; each in brackets of its own, so that none reaches into another."""
+    parts = [f"({all_of(*filters)})" for filters in _fields(condition) if filters]
+    parts += map(_joined, condition.and_ or ())
+    if condition.or_:
+        parts.append(any_of(*map(_joined, condition.or_)))
+    if condition.not_ is not None:
+        parts.append(negated(_joined(condition.not_)))
+    return f"({all_of(*parts)})"
+
+
+def any_of(*filters: Filter) -> str:
+    """The union of filters."""
+    return f"({' | '.join(map(str, filters))})"
+
+
+def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
+    """What narrows a clause to what is current, was true at a time, or was known at one; for the memories, and for their history.
+
+    None for the history means that it need not be asked, as in every ordinary read. `known_at` alone asks for what was true and known then.
+    """
+    if history:
+        return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")
+    if as_of is None and known_at is None:
+        # Few memories are about to end or begin, so these ranges are small: see docs/architecture.md.
+        at = now.timestamp()
+        return all_of(negated(Num("z") <= at), negated(Num("b") > at)), None
+    moment = as_of or known_at
+    assert moment is not None
+    at = moment.timestamp()
+    began = (Num("vf") <= at) | FilterExpression(f"({all_of(Num('c') <= at, negated(has_number('vf')))})")
+    true = all_of(began, negated(Num("z") <= at))
+    if known_at is None:
+        return true, all_of(true, negated(has_number("rt")))
+    known = all_of(true, _recorded(known_at))
+    return known, all_of(known, negated(Num("rt") <= known_at.timestamp()))
+
+
+def current(clause: str) -> str:
+    """A clause narrowed to what is current now."""
+    return all_of(clause, in_time(None, None, False, datetime.now(UTC))[0])
+
+
+def _recorded(known_at: datetime) -> str:
+    """What was recorded by a time; a memory from before that was noted counts as recorded when it was made."""
+    at = known_at.timestamp()
+    return any_of(Num("ra") <= at, f"({all_of(Num('c') <= at, negated(has_number('ra')))})")
+
+
+def where(scope: Scope, request: Any = None) -> str:
+    """The query text for what the caller may see and asks for.
+
+    `request` is any object with the contract's filter attributes (a SearchRequest, say). The tenant's clause always comes first.
+    """
+    filters: list[Filter] = [is_value("t", scope.tenant)]
+    for field, values in (("ns", scope.namespaces), ("u", scope.users), ("ag", scope.agents)):
+        if values is not None:
+            filters.append(tagged(field, [tag(value) for value in sorted(values)]))
+    for conditions in _fields(request):
+        filters += conditions
+    joined = getattr(request, "filter", None)
+    if joined is not None:
+        filters.append(_joined(joined))
+    text = all_of(*filters)
+    if not text.startswith(f"@t:{{{tag(scope.tenant)}}}"):
+        raise AssertionError("a query without its tenant's clause")
+    return text
+
+
+def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
+    """The same for the index of sessions: exact identities only."""
+    # Sessions have no agent.
+    narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
+    values = (("s", session_id), ("ns", namespace), ("u", user_id))
+    return all_of(narrowed, *(is_value(field, value) for field, value in values if value is not None))
+
+
+def during(clause: str, start: datetime, end: datetime) -> str:
+    """A clause narrowed to memories that were made, or are about something, in a half-open interval."""
+    low, high = start.timestamp(), end.timestamp()
+    return all_of(clause, between("c", low, high, "left") | between("e", low, high, "left"))
+
+
+def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
+    """A search's filter (`clause`, which `where` made of it) of what is current, or of the time that it asks for, and the one of history
+    where that is asked, too."""
+    here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
+    if past is not None:
+        past = all_of(clause, past, negated(_QUARANTINED))
+    if request.quarantined:
+        quarantined = all_of(where(scope, request.model_copy(update={"min_trust": None})), IN_QUARANTINE)
+        past = quarantined if past is None else any_of(f"({past})", f"({quarantined})")
+    return all_of(clause, here), past

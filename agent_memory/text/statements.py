@@ -1,0 +1,59 @@
+"""What of a message may be remembered: not what we said ourselves, no secrets, nothing that is not to be recorded, no small talk."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agent_memory.text.blocked_phrases import Blocklist
+from agent_memory.text.prompt_marks import PROGRAM_ROLES, own_words
+from agent_memory.text.redaction import redact
+from agent_memory.text.terms import carries_information, fold, words
+from agent_memory_client.models import MemoryMessage
+
+# As `fold` spells it: the Korean one is decomposed. No laugh can be cut in two ways, so what was taken is never given back.
+_LAUGHTER = re.compile(r"(?:ha|he|ja|je|hi|xa|ah|lo++l|x++d++|rofl|lmfao|mdr|k{3,}+|w{3,}+|\u110f|\u1112|哈|呵|笑|草)++[hal]?")
+# Assent, thanks and greetings of languages whose speakers are many; the English ones are in `analysis`.
+_ASSENT = """
+danke bitte ja nein gut genau klar super tschuss hallo stimmt merci oui non bonjour salut accord bien ouais gracias si vale hola bueno claro
+adios grazie ciao va bene certo obrigado obrigada sim nao tudo bem ola dank je graag prima hoi dag tak nej tack hej dziekuje nie dobrze
+spasibo da net хорошо спасибо да нет привет ок ладно понятно はい ありがとう うん 好 好的 谢谢 嗯 是 네 감사합니다 좋아
+"""
+_SMALL_TALK = frozenset(_ASSENT.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What is kept of messages, by the phrases that must not be recorded and whether secrets are taken out."""
+
+    blocklist: Blocklist
+    redacts: bool
+
+    def text(self, message: MemoryMessage) -> str | None:
+        """What is to be remembered of a message word for word; None for nothing."""
+        own = own_words(message.content, message.role)
+        if not carries_information(own) or self.blocklist.holds(own):
+            return None
+        return self.clean(own)
+
+    def said(self, message: MemoryMessage) -> str | None:
+        """What a model is told of a message; None for nothing. Small talk is told, too: a "yes" is the answer to what was asked."""
+        own = own_words(message.content, message.role)
+        if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own):
+            return None
+        return self.clean(own)
+
+    def clean(self, text: str) -> str:
+        """A text without secrets."""
+        return redact(text) if self.redacts else text
+
+
+def worth_asking(text: str) -> bool:
+    """Whether a message could hold a fact: it says more than assent, thanks, greetings and laughter, in any of the common languages."""
+    if not carries_information(text):
+        return False
+    return any(word not in _SMALL_TALK and not _LAUGHTER.fullmatch(word) and not _is_filler(word) for word in words(text))
+
+
+def _is_filler(word: str) -> bool:
+    return not carries_information(fold(word))

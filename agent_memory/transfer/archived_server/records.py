@@ -1,0 +1,263 @@
+"""What the archived server stored, as our models: pure, tolerant of every form that its releases wrote, and saying what it had to change.
+
+Nothing is guessed silently: what cannot be kept as it was is a note on the record; what cannot be a record at all is `Unusable`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from agent_memory.core.scope import SessionRef
+from agent_memory.transfer.archived_server.values import (
+    cleaned,
+    cleaned_json,
+    counted,
+    decoded,
+    dumped,
+    first_problem,
+    instant,
+    json_object,
+    made_id,
+    memory_type_of,
+    number_or_text,
+    split_tags,
+    tags_of,
+    ulid_time,
+)
+from agent_memory_client.models import (
+    ANSWER,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryStrategyConfig,
+    MemoryTypeEnum,
+    WorkingMemory,
+)
+
+_MAX_ROLE_CHARS = 64
+_TIMES = ("created_at", "last_accessed", "updated_at", "persisted_at", "event_date")
+_VECTORS = (b"vector", b"embedding")
+
+
+class Unusable(ValueError):
+    """This cannot be moved; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OldMemory:
+    """A long-term memory, the float32 vector that stood with it, and what had to be changed."""
+
+    record: MemoryRecord
+    vector: bytes | None
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class OldSession:
+    """A session; `body.ttl_seconds` is what its last PUT said."""
+
+    ref: SessionRef
+    body: WorkingMemory
+    notes: list[str] = field(default_factory=list[str])
+
+
+def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
+    """A memory from its hash; `name` is what follows the prefix in its key. Raises Unusable."""
+    notes: list[str] = []
+    values: dict[str, Any] = {}
+    for raw_name, raw in fields.items():
+        if raw_name not in _VECTORS:
+            values[decoded(raw_name, [], "")] = decoded(raw, notes, decoded(raw_name, [], ""))
+    values["id"] = values.get("id_") or values.get("id") or name
+    for tags in ("topics", "entities", "extracted_from"):
+        values[tags] = split_tags(values.get(tags))
+    for objects in ("metadata", "extraction_strategy_config"):
+        values[objects] = json_object(values.get(objects), objects, notes)
+    for times in _TIMES:
+        values[times] = number_or_text(values.get(times))
+    if values.get("pinned") is not None:
+        values["pinned"] = str(values["pinned"]).strip().lower() in ("1", "true", "t", "yes")
+    values.setdefault("memory_type", MemoryTypeEnum.SEMANTIC.value)
+    record = record_of(values, notes, flag="t")
+    vector = next((fields[one] for one in _VECTORS if fields.get(one)), None)
+    return OldMemory(record, vector, notes)
+
+
+def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
+    """A memory from its fields. `flag` is what it counts as when it does not say whether facts were taken from it. Raises Unusable."""
+    text = cleaned(values.get("text"), notes, "text")
+    if not text.strip():
+        raise Unusable("it has no text")
+    given: dict[str, Any] = {"id": values.get("id"), "text": text}
+    for name in ("session_id", "user_id", "namespace"):
+        given[name] = values.get(name) or None
+    for name in ("topics", "entities"):
+        given[name] = tags_of(values.get(name), name, notes)
+    references = [str(one) for one in values.get("extracted_from") or () if str(one).strip()]
+    given["extracted_from"] = references or None
+    given["memory_hash"] = values.get("memory_hash") or None
+    given["pinned"] = bool(values.get("pinned"))
+    given["access_count"] = counted(values.get("access_count"), notes)
+    given["discrete_memory_extracted"] = mark if (mark := values.get("discrete_memory_extracted")) in ("t", "f") else flag
+    given["memory_type"] = memory_type_of(values.get("memory_type"), notes)
+    given["extraction_strategy"] = cleaned(values.get("extraction_strategy"), notes, "extraction_strategy").strip() or "discrete"
+    for name in ("metadata", "extraction_strategy_config"):
+        given[name] = values.get(name) or {}
+    for name in _TIMES:
+        if (moment := instant(values.get(name), name, notes)) is not None:
+            given[name] = moment
+    _fill_times(given)
+    try:
+        return MemoryRecord.model_validate(given, context=ANSWER)
+    except ValidationError as error:
+        raise Unusable(first_problem(error)) from None
+
+
+def _fill_times(given: dict[str, Any]) -> None:
+    """Times that are missing: the nearest known one, or that of a ULID. Else they count as not given, and become the time of the move."""
+    known = [given[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in given]
+    nearest = known[0] if known else ulid_time(str(given["id"]))
+    for name in ("created_at", "updated_at", "last_accessed"):
+        if nearest is not None:
+            given.setdefault(name, nearest)
+
+
+def session_of(raw: bytes) -> OldSession:
+    """A session from its JSON. Raises Unusable."""
+    notes: list[str] = []
+    values = _document(raw, notes)
+    times = {name: instant(values.get(name), name, notes) for name in ("created_at", "last_accessed", "updated_at")}
+    first = times["created_at"] or times["updated_at"] or times["last_accessed"] or datetime.now(UTC)
+    body: dict[str, Any] = {
+        "session_id": values.get("session_id"),
+        "namespace": values.get("namespace") or None,
+        "user_id": values.get("user_id") or None,
+        "context": cleaned(values.get("context"), notes, "context") or None,
+        "tokens": counted(values.get("tokens"), notes),
+        "created_at": first,
+        "last_accessed": times["last_accessed"] or times["updated_at"] or first,
+        "updated_at": times["updated_at"] or times["last_accessed"] or first,
+        "ttl_seconds": _ttl(values.get("ttl_seconds"), notes),
+        "data": cleaned_json(values.get("data"), notes),
+        "messages": _messages(values.get("messages"), first, notes),
+        "memories": _own_memories(values.get("memories"), first, notes),
+        "long_term_memory_strategy": _strategy(values.get("long_term_memory_strategy"), notes),
+    }
+    try:
+        session = WorkingMemory.model_validate(body, context=ANSWER)
+    except ValidationError as error:
+        raise Unusable(first_problem(error)) from None
+    return OldSession(SessionRef(session.session_id, session.namespace, session.user_id), session, notes)
+
+
+def view_of(raw: bytes) -> dict[str, Any]:
+    """What the JSON of a summary view says. Raises Unusable."""
+    return _document(raw, [])
+
+
+def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
+    """What the JSON of a computed partition says. Raises Unusable."""
+    values = _document(raw, notes)
+    values["summary"] = cleaned(values.get("summary"), notes, "summary")
+    return values
+
+
+def problem_of(error: ValueError) -> str:
+    """What is wrong with values that were refused."""
+    return first_problem(error) if isinstance(error, ValidationError) else str(error)
+
+
+# ---------------------------------------------------------------------------------------------------------------- sessions
+
+
+def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
+    text = decoded(raw, notes, "the document")
+    try:
+        values: Any = json.loads(text)
+        # An early release wrote JSON as a string of JSON.
+        values = json.loads(values) if isinstance(values, str) else values
+    except (ValueError, RecursionError):
+        raise Unusable("it is not JSON") from None
+    if isinstance(values, list) and len(values) == 1:
+        values = values[0]
+    if not isinstance(values, dict):
+        raise Unusable("it is not a JSON object")
+    return cast("dict[str, Any]", values)
+
+
+def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMessage]:
+    found: list[MemoryMessage] = []
+    moment = first
+    for place, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
+        if not isinstance(value, dict):
+            notes.append(f"message {place} is no object and was left out")
+            continue
+        fields = cast("dict[str, Any]", value)
+        content = fields.get("content")
+        said = cleaned(content if isinstance(content, str) else None if content is None else dumped(content), notes, f"message {place}")
+        if not said.strip():
+            notes.append(f"message {place} has no text and was left out")
+            continue
+        moment = instant(fields.get("created_at"), f"message {place}: created_at", notes) or moment
+        persisted = instant(fields.get("persisted_at"), f"message {place}: persisted_at", notes)
+        role = cleaned(fields.get("role"), notes, f"message {place}: role").replace("\n", " ").replace("\t", " ").replace("\r", " ").strip()
+        name = fields.get("id")
+        built = {
+            # Where an id is missing, what is said and its place make one, so that moving again makes the same.
+            "id": name if isinstance(name, str) and name.strip() else made_id(str(place), said, moment),
+            "role": role[:_MAX_ROLE_CHARS] or "user",
+            "content": said,
+            "created_at": moment,
+            "persisted_at": persisted,
+            "discrete_memory_extracted": "t" if fields.get("discrete_memory_extracted") == "t" else "f",
+        }
+        try:
+            found.append(MemoryMessage.model_validate(built, context=ANSWER))
+        except ValidationError as error:
+            built["id"] = made_id(str(place), said, moment)
+            found.append(MemoryMessage.model_validate(built, context=ANSWER))
+            notes.append(f"message {place} got a new id: {first_problem(error)}")
+    return found
+
+
+def _own_memories(values: Any, first: datetime, notes: list[str]) -> list[MemoryRecord]:
+    found: list[MemoryRecord] = []
+    for place, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
+        fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        text = str(fields.get("text") or "")
+        filled = {"memory_type": MemoryTypeEnum.MESSAGE.value, "created_at": first, **fields}
+        filled["id"] = fields.get("id") or made_id(f"memory {place}", text)
+        for name in ("metadata", "extraction_strategy_config"):
+            filled[name] = cleaned_json(fields.get(name), notes) or {}
+        for name in ("topics", "entities", "extracted_from"):
+            filled[name] = split_tags(filled.get(name))
+        try:
+            found.append(record_of(filled, notes, flag="f"))
+        except Unusable as error:
+            notes.append(f"memory {place} of the session was left out: {error}")
+    return found
+
+
+def _strategy(value: Any, notes: list[str]) -> MemoryStrategyConfig:
+    if value is None:
+        return MemoryStrategyConfig()
+    try:
+        return MemoryStrategyConfig.model_validate(value)
+    except ValidationError:
+        notes.append("its strategy is unknown: discrete was taken")
+        return MemoryStrategyConfig()
+
+
+def _ttl(value: Any, notes: list[str]) -> int | None:
+    if value is None:
+        return None
+    try:
+        return max(int(float(value)), 0)
+    except (TypeError, ValueError, OverflowError):
+        notes.append("ttl_seconds is no number: it is kept until it is deleted")
+        return None

@@ -1,0 +1,51 @@
+"""Export and import of all that is kept of a user."""
+
+from __future__ import annotations
+
+from agent_memory.access.limits import MemoryLimit
+from agent_memory.core.feature import Feature, Services
+from agent_memory.foundation import Foundation
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.store import SessionStore
+from agent_memory.transfer.change_export import ChangeDossiers
+from agent_memory.transfer.export import ExportService, Sources
+from agent_memory.transfer.imports import ImportService, Targets
+from agent_memory.transfer.memory_export import DossierReader
+from agent_memory.transfer.receipts import ExportStore
+from agent_memory.transfer.restore import Restorer
+from agent_memory.transfer.session_export import SessionDossierReader
+
+
+def open_transfer(foundation: Foundation, services: Services) -> None:
+    """Opens export and import; the parts of other features are those that they have announced."""
+    settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
+    sessions = services[SessionStore]
+    receipts = ExportStore(client, keys)
+    services[OperationService].register_receipts(receipts)
+    dossiers = DossierReader(client, keys, spec)
+    restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
+    changes = ChangeDossiers(client, keys, services[ChangeStore], dossiers, restorer)
+    sources = Sources(dossiers, changes, SessionDossierReader(client, keys, sessions), services.exporters, spec)
+    targets = Targets(
+        restorer,
+        services[DecisionStore],
+        services[MemoryStore],
+        dossiers,
+        changes,
+        sessions,
+        services.exporters,
+        foundation.counter,
+        foundation.ids,
+    )
+    services.add(
+        receipts,
+        ExportService(sources, receipts, audits=settings.server.audit_log),
+        ImportService(settings, targets, services[MemoryLimit], extracts=foundation.extracts),
+    )
+
+
+TRANSFER = Feature(name="transfer", open=open_transfer, routes=("agent_memory.transfer.routes:router",))

@@ -1,0 +1,323 @@
+"""The lines of an export as they may come from anybody: their shape is checked, and what belongs to whom is not believed (pure)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import from_json
+
+from agent_memory.core.errors import BadInput
+from agent_memory.core.input.validation import validated
+from agent_memory.memories.changes.store import StoredChange
+from agent_memory.memories.commit import ChangeKind
+from agent_memory.memories.service import content_hash
+from agent_memory.sessions.codec import beside_of, with_beside
+from agent_memory.storage.keyed_ids import KeyedIds
+from agent_memory.storage.search.schemas import SCHEMA_VERSION
+from agent_memory.transfer.change_export import ChangeDossier, checked_line, with_names
+from agent_memory.transfer.memory_export import Dossier, State, Version
+from agent_memory_client.models import (
+    ANSWER,
+    EXPORT_FORMAT,
+    EXPORT_VERSION,
+    Evidence,
+    Identifier,
+    Instant,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryStrategyConfig,
+    MemoryTypeEnum,
+    OptionalIdentifier,
+    SessionIdentifier,
+)
+from agent_memory_client.models._types import AnyObject, FreeText, Role, new_id, now
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_MICROS = re.compile(r"\d{1,16}\Z")
+_SECONDS = re.compile(r"-?\d{1,12}(\.\d{1,6})?\Z")
+_MARKS = {"n": _MICROS, "of": _MICROS, "h": re.compile(r"[0-9a-f]{32}\Z"), "ra": _SECONDS, "ro": _SECONDS, "rt": _SECONDS}
+_A_DAY = 24 * 3600 * 1_000_000
+
+
+class HeaderLine(BaseModel):
+    """The first line."""
+
+    kind: Literal["header"]
+    format: str
+    version: int
+    user_id: str | None = None
+    namespace: str | None = None
+    terms: int = 0
+    embedding: dict[str, Any] = {}
+
+
+class VersionLine(BaseModel):
+    """A version of a memory."""
+
+    record: MemoryRecord
+    marks: dict[str, str]
+    place: str | None = None
+    terms: str | None = None
+    vector: str | None = None
+
+
+class MemoryLine(BaseModel):
+    """A memory with all that is known of it."""
+
+    id: Identifier
+    state: State
+    now: VersionLine | None = None
+    versions: Annotated[list[VersionLine], Field(max_length=10_000)] = []
+    aliases: Annotated[list[tuple[Identifier, str]], Field(max_length=10_000)] = []
+    evidence: Annotated[list[Evidence], Field(max_length=10_000)] = []
+
+
+class ChangeLine(BaseModel):
+    """A change, with the ids of the memories that it names."""
+
+    id: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{10,40}$")]
+    what: ChangeKind
+    state: Literal["applied", "proposed", "undone", "rejected"]
+    batch: Identifier
+    at: Instant
+    origin: dict[str, FreeText | None] = {}
+    namespace: OptionalIdentifier = None
+    memories: Annotated[list[Identifier], Field(max_length=1000)]
+    lines: Annotated[list[Any], Field(max_length=10_000)]
+    proposal: AnyObject | None = None
+
+
+class MessageLine(BaseModel):
+    """A message of a session, and what background work has done to it.
+
+    `chat` is the message as it was sent, where that is more than text.
+    """
+
+    role: Role
+    content: FreeText
+    id: Identifier = Field(default_factory=new_id)
+    created_at: Instant = Field(default_factory=now)
+    persisted_at: Instant | None = None
+    chat: MemoryMessage | None = None
+    extracted: bool = False
+    promoted: bool = False
+    waits: bool = False
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.chat is None and not self.content.strip():
+            raise ValueError("content must not be blank")
+        if self.chat is not None and self.chat.content != self.content:
+            raise ValueError("chat must say what content says")
+        return self
+
+    def message(self) -> MemoryMessage:
+        """The message as a session holds it."""
+        values: dict[str, Any] = {"role": self.role, "content": self.content, "id": self.id, "created_at": self.created_at}
+        values |= {"persisted_at": self.persisted_at, "discrete_memory_extracted": "t" if self.extracted else "f"}
+        message = MemoryMessage.model_validate(values, context=ANSWER)
+        return message if self.chat is None else with_beside(message, beside_of(self.chat))
+
+
+class SessionLine(BaseModel):
+    """A session, or what waits of one that is gone."""
+
+    kind: Literal["session", "waiting"]
+    session_id: SessionIdentifier
+    namespace: OptionalIdentifier = None
+    messages: list[MessageLine] = []
+    memories: list[MemoryRecord] = []
+    strategy: MemoryStrategyConfig = Field(default_factory=MemoryStrategyConfig)
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
+    last_accessed: Instant | None = None
+    context: FreeText | None = None
+    data: AnyObject | None = None
+    ttl_seconds: Annotated[int, Field(ge=0, le=10**10)] | None = None
+    seconds_left: Annotated[int, Field(ge=0, le=10**10)] | None = None
+    tokens: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    window: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+
+
+class EndLine(BaseModel):
+    """The last line."""
+
+    lines: int
+
+
+def parsed(raw: bytes) -> dict[str, Any]:
+    """A line's object. Raises BadInput."""
+    try:
+        found = from_json(raw, allow_inf_nan=False)
+    except ValueError:
+        raise BadInput("is not a line of JSON", field="line") from None
+    if not isinstance(found, dict):
+        raise BadInput("is not a JSON object", field="line")
+    return found
+
+
+def header_of(line: Mapping[str, Any]) -> HeaderLine:
+    """The header. Raises BadInput for a file of another format or of a newer version."""
+    header = validated(HeaderLine, line)
+    if header.format != EXPORT_FORMAT:
+        raise BadInput(f"is no export of a user: its format is not {EXPORT_FORMAT}", field="format")
+    if not 1 <= header.version <= EXPORT_VERSION:
+        raise BadInput(f"is of version {header.version}: this server reads up to {EXPORT_VERSION}", field="version")
+    return header
+
+
+class Placing:
+    """Where the caller puts what the lines say: `user_id` is always the caller's word, the namespace where one is given.
+
+    What is exported of one user or namespace and put to another is a copy: memories, changes and batches get ids of their own, always
+    the same ones, by which the lines of the copy name each other. Sessions and messages keep theirs, which are their user's alone.
+    """
+
+    def __init__(
+        self,
+        header: HeaderLine,
+        user_id: str,
+        namespace: str | None,
+        now: int,
+        vector: Callable[[bytes, Mapping[str, Any]], bytes | None],
+        clean: Callable[[str], str],
+        screen: Callable[[MemoryRecord], MemoryRecord],
+        ids: KeyedIds,
+    ) -> None:
+        self._header = header
+        self.user_id = user_id
+        self._namespace = namespace
+        self._now = now
+        self._vector = vector
+        self._clean = clean
+        self._screen = screen
+        self._ids = ids
+        self._copies = header.user_id != user_id or (namespace is not None and namespace != header.namespace)
+
+    def id(self, given: str) -> str:
+        """The id of what had the id `given` there."""
+        if not self._copies:
+            return given
+        return self._ids.of("copy", self._header.user_id, self.user_id, self._namespace, given)
+
+    def namespace(self, given: str | None) -> str | None:
+        """The namespace for what was in `given`."""
+        return self._namespace or given
+
+    def moved(self, namespace: str | None) -> bool:
+        """Whether what was in `namespace` is a copy, or belongs to another user or namespace from now on."""
+        return self._copies or self._header.user_id != self.user_id or self.namespace(namespace) != namespace
+
+    def record(self, given: MemoryRecord) -> MemoryRecord:
+        """A record at its place."""
+        moved = self.moved(given.namespace) or given.user_id != self.user_id
+        record = self._named(given).model_copy(update={"user_id": self.user_id, "namespace": self.namespace(given.namespace)})
+        if moved and given.memory_hash == content_hash(given):
+            record.memory_hash = content_hash(record)
+        text = self._clean(record.text)
+        if text != record.text:
+            record.text, record.memory_hash = text, None
+            record.memory_hash = content_hash(record)
+        return self._screen(record)
+
+    def _named(self, record: MemoryRecord) -> MemoryRecord:
+        """A record under its id here, which names others by theirs."""
+        if not self._copies:
+            return record
+        named: dict[str, Any] = {"id": self.id(record.id)}
+        if record.supersedes is not None:
+            named["supersedes"] = [self.id(one) for one in record.supersedes]
+        if record.superseded_by is not None:
+            named["superseded_by"] = self.id(record.superseded_by)
+        if record.evidence is not None:
+            named["evidence"] = [self._piece(one) for one in record.evidence]
+        return record.model_copy(update=named)
+
+    def _piece(self, one: Evidence) -> Evidence:
+        return one if one.memory_id is None else one.model_copy(update={"memory_id": self.id(one.memory_id)})
+
+    def dossier(self, line: Mapping[str, Any]) -> Dossier:
+        """A memory. Raises BadInput."""
+        found = validated(MemoryLine, line)
+        if (found.now is None) != (found.state == "gone") or (found.state == "gone" and not found.versions):
+            raise BadInput(f"does not go with the state {found.state}", field="now")
+        now = None if found.now is None else self._version(found.id, found.now, "now", former=False)
+        versions = [self._version(found.id, one, f"versions.{at}", former=True) for at, one in enumerate(found.versions)]
+        names = [one.marks["n"] for one in (*versions, *([now] if now else []))]
+        if len(set(names)) < len(names):
+            raise BadInput("must each have a name (n) of their own", field="versions")
+        digests = [(self.id(name), dig) for name, dig in found.aliases if dig == "" or _MARKS["h"].match(dig)]
+        # What must be looked at first is not to be found, whatever the line says.
+        state = "over" if now is not None and now.record.quarantine is not None else found.state
+        return Dossier(state, now, versions, digests, [self._piece(one) for one in found.evidence])
+
+    def _version(self, memory_id: str, given: VersionLine, place: str, *, former: bool) -> Version:
+        if given.record.id != memory_id:
+            raise BadInput("must be the memory's id", field=f"{place}.record.id")
+        marks = {name: value for name, value in given.marks.items() if name in _MARKS and _MARKS[name].match(value)}
+        if "n" not in marks or int(marks["n"]) > self._now + _A_DAY or (former and "rt" not in marks):
+            raise BadInput("must say when the version was written (n, µs) and, of a former one, when it was retired (rt, s)", field=place)
+        if not former:
+            marks.pop("rt", None)
+        record = self.record(given.record)
+        if self.moved(given.record.namespace) or given.record.user_id != self.user_id or record.text != given.record.text:
+            marks.pop("h", None)
+        in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
+        terms = given.terms if in_session and self._header.terms == SCHEMA_VERSION and _plain(given.terms) else None
+        vector = None
+        if given.vector is not None and record.text == given.record.text and (terms is not None or not in_session):
+            try:
+                vector = self._vector(base64.b64decode(given.vector, validate=True), self._header.embedding)
+            except (binascii.Error, ValueError):
+                raise BadInput("must be base64", field=f"{place}.vector") from None
+        return Version(record, marks, _finite(given.place), terms, vector)
+
+    def change(self, line: Mapping[str, Any]) -> ChangeDossier:
+        """A change. Raises BadInput."""
+        found = validated(ChangeLine, line)
+        proposal: dict[str, Any] | None = None
+        if found.proposal is not None:
+            record = self.record(validated(MemoryRecord, _object(found.proposal.get("record"))))
+            old = found.proposal.get("old")
+            pairs = old if isinstance(old, list) else []
+            if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], int) for one in pairs):
+                raise BadInput("must be pairs of an id and a version", field="proposal.old")
+            proposal = {"old": [[self.id(name), version] for name, version in pairs], "record": record.model_dump(mode="json")}
+        names = ("actor", "reason", "strategy", "model", "prompt_version")
+        origin = {name: found.origin.get(name) for name in names}
+        # As a change is shown: who did it is always said.
+        origin["actor"] = origin["actor"] if origin["actor"] is not None else "import"
+        name, batch = self.id(found.id), self.id(found.batch)
+        change = StoredChange(name, found.what, found.state, batch, found.at, origin, [], proposal)
+        lines = [with_names(checked_line(one), self.id) for one in found.lines]
+        return ChangeDossier(change, self.namespace(found.namespace), [self.id(one) for one in found.memories], lines)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _plain(terms: str | None) -> bool:
+    """Whether these can be terms of `agent_memory.text.terms`."""
+    return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
+
+
+def _finite(place: str | None) -> str | None:
+    try:
+        return None if place is None or not math.isfinite(float(place)) else repr(float(place))
+    except ValueError:
+        raise BadInput("must be a number", field="place") from None
+
+
+def times_of(line: SessionLine, otherwise: datetime) -> tuple[datetime, datetime]:
+    """When a session was made and changed."""
+    created = line.created_at or otherwise
+    return created, line.updated_at or created

@@ -1,0 +1,271 @@
+"""Imports: the lines of an export become a user's data again, each as it was. Done twice, the second time changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.access.limits import MemoryLimit
+from agent_memory.access.principals import list_place_of, writing
+from agent_memory.core.errors import AgentMemoryError, BadInput, Forbidden, RedisUnavailable, TooMany, VersionMismatch
+from agent_memory.core.feature import Exporter
+from agent_memory.core.input.validation import validated
+from agent_memory.core.permissions import within
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.settings import Settings
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.commit import DecisionStore, Origin, Update
+from agent_memory.memories.quarantine.service import given, screened
+from agent_memory.memories.service import message_memory_id
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.writing import enriched, tells_the_same
+from agent_memory.sessions.codec import message_identity
+from agent_memory.sessions.store import Moved, NewMessage, SessionStore, SessionWrite
+from agent_memory.sessions.strategies import check_strategy
+from agent_memory.storage.keyed_ids import KeyedIds
+from agent_memory.text.normalization import is_turn
+from agent_memory.text.redaction import redact
+from agent_memory.transfer.change_export import ChangeDossiers
+from agent_memory.transfer.import_lines import (
+    EndLine,
+    HeaderLine,
+    Placing,
+    SessionLine,
+    header_of,
+    parsed,
+    times_of,
+)
+from agent_memory.transfer.memory_export import Dossier, DossierReader
+from agent_memory.transfer.restore import Restorer
+from agent_memory_client.models import ImportProblem, ImportReport, MemoryRecord
+
+MAX_LINES = 10_000
+_LISTED = 1000
+_BATCH = 50
+_REASONS = {
+    "other": "something else stands here under this id: it stays as it is",
+    "slot": "another fact of its slot is current here: it stays as it is",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Where lines go."""
+
+    restorer: Restorer
+    decisions: DecisionStore
+    memories: MemoryStore
+    dossiers: DossierReader
+    changes: ChangeDossiers
+    sessions: SessionStore
+    others: Sequence[Exporter]
+    """What other features export."""
+    counter: TokenCounter
+    ids: KeyedIds
+
+
+@dataclass(slots=True)
+class _Run:
+    """One request: who asks, where things go, what was found."""
+
+    scope: Scope
+    placing: Placing
+    source: str
+    report: ImportReport = field(default_factory=ImportReport)
+    batch: list[tuple[int, Dossier]] = field(default_factory=list[tuple[int, Dossier]])
+
+
+class ImportService:
+    """Brings users in."""
+
+    def __init__(self, settings: Settings, targets: Targets, limit: MemoryLimit, *, extracts: bool) -> None:
+        self._settings = settings
+        self._limit = limit
+        self._to = targets
+        self._extracts = extracts
+        self._others = {kind: exporter for exporter in targets.others for kind in exporter.kinds}
+
+    async def run(
+        self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
+    ) -> ImportReport:
+        """Brings in some lines of an export, of which the first is its header; what cannot be taken is reported by line number.
+
+        Everything becomes `user_id`'s, within the caller's reach, whatever the lines say; with a namespace all of it goes there.
+        `first_line` is the number of the line after the header, where the rest of a file is sent later; `source` names where it comes
+        from. Raises BadInput for no export.
+        """
+        writing(scope)
+        namespace, _ = list_place_of(scope, namespace, user_id)
+        rows = _rows(lines)
+        head = next(rows, None)
+        if head is None:
+            raise BadInput("must begin with the header of an export: it has no lines", field="body")
+        header = header_of(parsed(head))
+        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.dossiers.now()), source)
+        first = max(first_line, 2)
+        for number, raw in enumerate(rows, start=first):
+            if number - first >= MAX_LINES:
+                raise BadInput(f"must have at most {MAX_LINES} lines: send several requests, each with the header", field="body")
+            if raw.strip():
+                await self._line(run, number, raw)
+        await self._memories(run)
+        return run.report
+
+    def _placing(self, scope: Scope, header: HeaderLine, user_id: str, namespace: str | None, now: int) -> Placing:
+        clean = redact if self._settings.longterm.redact_secrets else str
+
+        def screen(record: MemoryRecord) -> MemoryRecord:
+            # Who may approve may bring in what was approved; what was put aside there is put aside here.
+            judged = screened(self._settings, record) if scope.may_administer else given(self._settings, record)
+            return judged if record.quarantine is None else record
+
+        return Placing(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids)
+
+    async def _line(self, run: _Run, number: int, raw: bytes) -> None:
+        line: Mapping[str, Any] = {}
+        try:
+            line = parsed(raw)
+            kind = line.get("kind")
+            if kind == "memory":
+                await self._memory(run, number, run.placing.dossier(line))
+                return
+            await self._memories(run)  # What follows them may name them.
+            match kind:
+                case "change":
+                    state = await self._to.changes.restore(run.scope, run.placing.user_id, run.placing.change(line))
+                case "session" | "waiting":
+                    state = await self._session(run, validated(SessionLine, line))
+                case str() if kind in self._others:
+                    state = await self._others[kind].restore_line(run.scope, run.placing, line)
+                case "end":
+                    run.report.complete = validated(EndLine, line).lines == number - 1
+                    return
+                case "header":
+                    return
+                case _:
+                    raise BadInput("is of a kind that this server does not know", field="kind")
+            self._done(run, number, str(kind), state, line.get("session_id") or line.get("id"))
+        except (RedisUnavailable, TooMany):
+            raise  # Not the line's fault: sent again later, the same lines are taken.
+        except AgentMemoryError as error:
+            reason = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message
+            self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
+
+    def _done(self, run: _Run, number: int, kind: str, state: str, name: object) -> None:
+        if state == "new":
+            run.report.imported[kind] = run.report.imported.get(kind, 0) + 1
+        elif state == "same":
+            run.report.present[kind] = run.report.present.get(kind, 0) + 1
+        else:
+            self._problem(run, number, kind, name, _REASONS[state])
+
+    def _problem(self, run: _Run, number: int, kind: object, name: object, reason: str) -> None:
+        report = run.report
+        report.problem_count += 1
+        if len(report.problems) < _LISTED:
+            words = [word[:200] if isinstance(word, str) else None for word in (kind, name)]
+            report.problems.append(ImportProblem(line=number, kind=words[0], id=words[1], reason=reason[:500]))
+
+    # ---------------------------------------------------------------------------------------------------------- memories
+
+    async def _memory(self, run: _Run, number: int, one: Dossier) -> None:
+        versions = [*one.versions, *([one.now] if one.now else [])]
+        if not all(within(run.scope, version.record) for version in versions):
+            raise Forbidden("these credentials do not reach its namespace or agent")
+        run.batch.append((number, one))
+        if len(run.batch) >= _BATCH:
+            await self._memories(run)
+
+    async def _memories(self, run: _Run) -> None:
+        batch, run.batch = run.batch, []
+        await self._limit.room_for(run.scope.tenant, len(batch))
+        states = await self._to.restorer.restore(run.scope, [one for _, one in batch], source=run.source)
+        for place, state in enumerate(states):
+            if state.startswith("twin "):
+                states[place] = await self._twin(run, batch[place][1], state.removeprefix("twin "))
+        for (number, one), state in zip(batch, states, strict=True):
+            self._done(run, number, "memory", state, one.id)
+            if state == "new" and one.now is not None:
+                run.report.vectors_reused += one.now.vector is not None
+                run.report.vectors_to_embed += one.now.vector is None
+
+    async def _twin(self, run: _Run, one: Dossier, mid: str) -> str:
+        """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
+        scope = run.scope
+        other = (await self._to.memories.load(scope, [mid]))[0]
+        if other is not None and one.now is not None and tells_the_same(one.now.record, other.record):
+            more = other.record if is_turn(one.now.record) else enriched(other.record, one.now.record)
+            if more != other.record:
+                await self._to.decisions.commit(scope, [Update(other, more)], Origin("import", "said again in an import"), late=True)
+            await self._to.restorer.fold(scope, one, other, run.source)
+            return "same"
+        return (await self._to.restorer.restore(scope, [one], dedupe=False, source=run.source))[0]
+
+    # ---------------------------------------------------------------------------------------------------------- sessions
+
+    async def _session(self, run: _Run, line: SessionLine) -> str:
+        check_strategy(line.strategy)
+        ref = SessionRef(line.session_id, run.placing.namespace(line.namespace), run.placing.user_id)
+        waits = await self._waits(run, ref, line)
+        now = datetime.now(UTC)
+        created, updated = times_of(line, now)
+        gone = line.kind == "waiting"
+        memories = [run.placing.record(record) for record in line.memories]
+        waiting = [place for place, one in enumerate(memories) if one.persisted_at is None] if self._settings.longterm.enabled else []
+        debounce = self._settings.longterm.extraction_debounce_seconds
+        change = SessionWrite(
+            mode="put",
+            messages=[
+                NewMessage(message, self._to.counter.count_chat(message), wanted)
+                for message, wanted in zip((one.message() for one in line.messages), waits, strict=True)
+            ],
+            context=line.context,
+            context_tokens=self._to.counter.count(line.context) if line.context else 0,
+            data=line.data,
+            memories=memories,
+            waiting=waiting,
+            strategy=line.strategy,
+            # Of a session that is gone only its work is wanted, which outlives it.
+            ttl_seconds=1 if gone else line.ttl_seconds,
+            client_tokens=line.tokens,
+            created_at=created,
+            last_accessed=line.last_accessed,
+            window=line.window,
+            default_window=self._settings.models.default_context_window,
+            extract_after_ms=int(debounce * 1000) if self._extracts and any(waits) else -1,
+            extract_within_ms=int(debounce * 10_000),
+            if_match="absent",
+            moved=Moved(created, updated, 1 if gone else line.seconds_left),
+        )
+        try:
+            await self._to.sessions.write(run.scope, ref, change)
+        except VersionMismatch:
+            here = await self._to.sessions.get(run.scope, ref)
+            there = set[str]() if here is None else {message_identity(one.message) for one in here.messages}
+            same = here is not None and (here.created_at == created or {message_identity(one.message()) for one in line.messages} <= there)
+            return "same" if same else "other"
+        return "new"
+
+    async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
+        """Which messages background work must look at. One that is a memory already is looked at again, for its facts, only while that
+        memory says what the message says: promoting it changes nothing then."""
+        longterm = self._settings.longterm
+        if not (longterm.enabled and (longterm.promote_messages or self._extracts)):
+            return [False] * len(line.messages)
+        half = [one for one in line.messages if one.waits and one.promoted]
+        known: dict[str, str] = {}
+        if half and not run.placing.moved(line.namespace):
+            found = await self._to.memories.get(run.scope, [message_memory_id(ref, one.id) for one in half])
+            known = {one.id: record.text for one, record in zip(half, found, strict=True) if record is not None}
+        return [one.waits and (not one.promoted or known.get(one.id) == one.content) for one in line.messages]
+
+
+def _rows(lines: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(lines):
+        end = lines.find(b"\n", start)
+        end = len(lines) if end < 0 else end
+        yield lines[start:end]
+        start = end + 1

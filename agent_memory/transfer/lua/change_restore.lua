@@ -1,0 +1,11 @@
+#!lua
+-- Brings a change back, unless there is one of its id. `at`: µs of its time; `mids`: its memories, with blanks between; `fields`: fields and
+-- values, of which the first is its tenant.
+-- KEYS: change
+-- ARGV: root, id, at, mids, fields...
+-- -> 1 brought back, 0 it is here, -1 something else stands here
+local known = redis.call('HMGET', change, 't', 'ms')
+if known[1] then return known[1] == ARGV[fields_at + 1] and known[2] == mids and 0 or -1 end
+redis.call('HSET', change, 'ms', mids, unpack(ARGV, fields_at))
+for mid in string.gmatch(mids, '%S+') do redis.call('ZADD', root .. 'mh:' .. mid, at, 'c' .. id) end
+return 1

@@ -1,0 +1,101 @@
+#!lua
+-- Brings memories back from an export, each as it was there, with all that is known of them. What is here stays as it is.
+--   vector_field  of this store's model
+--   items         [{mid, owner, state ("current", "over" or "gone"), version, digest, fields, count (where in `values` the fields and values
+--                 of its hash stand, and how many), vector (where in `values`)?, order?, score?, scope?, slot?, words? (what knows a memory
+--                 of its words), versions: [{version, fields, count, bare: bool}…], aliases: [[mid, digest]…], evidence: [field, JSON…]}…]
+--   values        fields and values of hashes, and vectors; items count from 0 among them
+-- KEYS: due, tries, reasons, dead, wake
+-- ARGV: root, vector_field, tombstone_seconds, items: json, values...
+-- -> per memory "new", "same" (it is here), "other" (something else stands here), "slot" (another fact of its slot is current),
+--    "twin <mid>" (a memory of its words is current)
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local documents = require("memories/documents")
+local vector_tags = require("memories/vector_tags")
+local standings = require("memories/standings")
+local session_tags = require("memories/session_tags")
+local owners = require("memories/owners")
+local function objection(item)
+  local owner = owners.owner_of(item.mid)
+  if owner and owner ~= item.owner then return 'other' end
+  local key = documents.key_of(item.mid)
+  if key then
+    local known = redis.call('HMGET', key, 'n', 'h')
+    return known[1] == item.version and known[2] == item.digest and 'same' or 'other'
+  end
+  if item.state == 'gone' then
+    local last = item.versions[#item.versions]
+    return redis.call('EXISTS', documents.history_key(item.mid .. '.' .. last.version)) == 1 and 'same' or nil
+  end
+  local is_current = item.state == 'current'
+  local twin
+  for _, name in ipairs(is_current and item.words or {}) do
+    local holder = redis.call('HGET', root .. 'by:' .. item.scope, name)
+    twin = twin or holder and redis.call('EXISTS', documents.memory_key(holder)) == 1 and holder
+  end
+  local alias = redis.call('GET', root .. 'al:' .. item.mid)
+  if alias then return string.match(alias, '^%S+') == twin and 'same' or 'other' end
+  if twin then return 'twin ' .. twin end
+  if item.slot and is_current then
+    local holder = redis.call('HGET', root .. 'by:' .. item.scope, item.slot)
+    if holder and documents.key_of(holder) then return 'slot' end
+  end
+  return nil
+end
+local function write(key, document)
+  local first = values_at + document.fields
+  redis.call('HSET', key, unpack(ARGV, first, first + document.count - 1))
+end
+local function write_current(item)
+  local key = documents.memory_key(item.mid)
+  write(key, item)
+  if item.vector then
+    vector_tags.copy(key, documents.vector_key(item.mid), vector_field, ARGV[values_at + item.vector])
+  else
+    outbox.mark_due(due, clock.ms, item.mid)
+  end
+  if item.order then redis.call('ZADD', item.order, 'NX', item.score, item.mid) end
+  standings.link(item.mid, redis.call('HGET', key, 'bk'))
+end
+local function write_alias(item, name, digest)
+  local key = root .. 'al:' .. name
+  local owner = owners.owner_of(name)
+  if not documents.key_of(name) and redis.call('EXISTS', key) == 0 and (not owner or owner == item.owner) then
+    redis.call('SET', key, item.mid .. ' ' .. digest)
+    redis.call('ZADD', root .. 'mh:' .. item.mid, clock.us, 'a' .. name)
+    redis.call('DEL', root .. 'mt:' .. name)
+  end
+end
+local function restore(item)
+  for _, version in ipairs(item.versions) do
+    local name = item.mid .. '.' .. version.version
+    write(documents.history_key(name), version)
+    redis.call('ZADD', root .. 'mh:' .. item.mid, version.version, version.version)
+    if version.bare then redis.call('SADD', root .. 'bare', name) end
+  end
+  redis.call('DEL', root .. 'mt:' .. item.mid)
+  if item.state == 'current' then
+    write_current(item)
+  elseif item.state == 'over' then
+    write(documents.history_key(item.mid), item)
+    if not item.vector then outbox.mark_due(due, clock.ms, item.mid) end
+  elseif redis.call('EXISTS', root .. 'al:' .. item.mid) == 0 then
+    -- Forgotten there, and so here: background work does not bring it back, an undo does.
+    redis.call('SET', root .. 'mt:' .. item.mid, clock.us_text(), 'EX', tombstone_seconds)
+  end
+  for _, alias in ipairs(item.aliases) do write_alias(item, alias[1], alias[2]) end
+  for i = 1, #item.evidence, 2 do redis.call('HSETNX', root .. 'ev:' .. item.mid, item.evidence[i], item.evidence[i + 1]) end
+  session_tags.refresh(item.mid)
+end
+local states, wrote = {}, false
+for _, item in ipairs(items) do
+  local state = objection(item)
+  if not state then
+    wrote, state = true, 'new'
+    restore(item)
+  end
+  states[#states + 1] = state
+end
+if wrote then outbox.wake_dispatcher(wake) end
+return states

@@ -1,0 +1,168 @@
+"""Writing what an export says of memories and their changes, as it was there: ids, dates, versions, evidence, other names, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+from redis.asyncio import Redis
+
+from agent_memory.core.permissions import permit_writing
+from agent_memory.core.scope import Scope
+from agent_memory.core.work import DueKind
+from agent_memory.memories.owners import owner_name
+from agent_memory.memories.records import WORDS, Found, evidence_of, memory_digest, memory_fields, standing
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.steps import Steps, evidence_field, order_of
+from agent_memory.storage.keyspace import Keys, tag
+from agent_memory.storage.scripts import Arg, Script, outbox_keys
+from agent_memory.storage.search.schemas import VectorSpec
+from agent_memory.text.retrieval_units import unit_terms
+from agent_memory.transfer.memory_export import Dossier, Version
+
+_TOMBSTONE_SECONDS = 30 * 24 * 3600
+# Vectors of another length are none of a model's.
+_LENGTH = 0.05
+
+
+class Restorer:
+    """Writes dossiers and changes."""
+
+    def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec, *, fsync: bool = False) -> None:
+        self._scripts = scripts
+        self._keys = keys
+        self._spec = spec
+        self._memories = Script(client, "transfer/memory_restore", fsync=fsync)
+        self._changes = Script(client, "transfer/change_restore", fsync=fsync)
+
+    def mid(self, scope: Scope, memory_id: str) -> str:
+        """The name in keys of a memory."""
+        return self._keys.mid(scope.tenant, memory_id)
+
+    async def restore(self, scope: Scope, dossiers: Sequence[Dossier], *, dedupe: bool = True, source: str = "import") -> list[str]:
+        """Brings memories back in one step: "new", "same", "other" or "slot" (what is here stays), and with `dedupe` "twin <mid>" for what
+        has the words of a memory that is here. Raises Forbidden for what is out of reach.
+
+        Messages that have the words of a statement become its evidence. The vectors are of this store's model; what has none is embedded
+        by a worker. `source` is noted with each: see `privacy/lineage.py`.
+        """
+        permit_writing(scope, [version.record for one in dossiers for version in (*one.versions, *([one.now] if one.now else []))])
+        states = await self._write(scope, dossiers, source, dedupe=dedupe)
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        new = [one.now.record for one, state in zip(dossiers, states, strict=True) if state == "new" and one.now and one.state == "current"]
+        takes = [step for record in new if (step := steps.absorb(record)) is not None]
+        for step in takes:
+            steps.group(step)
+        if takes:
+            await steps.run(self._scripts)
+        return states
+
+    async def _write(self, scope: Scope, dossiers: Sequence[Dossier], source: str, *, dedupe: bool) -> list[str]:
+        """The states of `memory_restore.lua`."""
+        if not dossiers:
+            return []
+        values: list[Arg] = []
+        items = [self._item(scope, one, values, tag(source), dedupe=dedupe) for one in dossiers]
+        reply = await self._memories(
+            **outbox_keys(self._keys, DueKind.MEMORY),
+            wake=self._keys.wake,
+            root=self._keys.root,
+            vector_field=self._spec.field,
+            tombstone_seconds=_TOMBSTONE_SECONDS,
+            items=items,
+            values=values,
+        )
+        return [state.decode() for state in reply]
+
+    async def fold(self, scope: Scope, one: Dossier, into: Found, source: str) -> None:
+        """Brings in what is the same as a memory that is here (`into`): as evidence of it and other names of it, with its own history.
+
+        Done twice, the second time changes nothing.
+        """
+        assert one.now is not None
+        record = one.now.record
+        retired = Version(
+            record, {**one.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"}, one.now.place, one.now.terms, one.now.vector
+        )
+        await self.restore(scope, [Dossier("gone", None, [*one.versions, retired])], source=source)
+        steps = Steps(self._keys, scope.tenant, atomic=False)
+        for piece in (*evidence_of(record), *one.evidence):
+            steps.group(steps.evidence(into, piece, alias=record))
+        for name, dig in one.aliases:
+            steps.group(steps.also_named(into, name, dig))
+        await steps.run(self._scripts)
+
+    def _item(self, scope: Scope, one: Dossier, values: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
+        item: dict[str, Any] = {"mid": self.mid(scope, one.id), "owner": owner_name(one.any), "state": one.state}
+        if one.now is not None:
+            record = one.now.record
+            stands = standing(scope.tenant, record)
+            given = one.now.marks.get("h") or memory_digest(record)
+            item |= {
+                "version": one.now.marks["n"],
+                "digest": given,
+                "scope": stands.scope,
+                **({"slot": stands.slot} if stands.slot else {}),
+            }
+            if dedupe and record.quarantine is None:
+                item["words"] = list(dict.fromkeys([WORDS + stands.words[1:], stands.words]))
+            vector = one.now.vector
+            item |= self._fields(scope, one.now, values, source, vector if one.state == "over" else None)
+            if one.state == "current" and vector is not None:
+                item["vector"] = len(values)
+                values.append(vector)
+            elif vector is not None:
+                item["vector"] = True
+            order = order_of(self._keys, scope.tenant, record)
+            if order is not None and one.now.place is not None:
+                item |= {"order": order, "score": one.now.place}
+        item["versions"] = [
+            {"version": old.marks["n"], "bare": old.vector is None, **self._fields(scope, old, values, source, old.vector)}
+            for old in sorted(one.versions, key=lambda version: int(version.marks["n"]))
+        ]
+        item["aliases"] = [[self.mid(scope, name), dig] for name, dig in one.aliases]
+        item["evidence"] = [
+            part
+            for piece in one.evidence
+            for part in (evidence_field(self._keys, scope.tenant, one.any, piece), piece.model_dump_json(exclude_none=True))
+        ]
+        return item
+
+    def _fields(self, scope: Scope, version: Version, values: list[Arg], source: str, vector: bytes | None) -> dict[str, int]:
+        record = version.record
+        fields = memory_fields(scope.tenant, record, version.terms or unit_terms(record))
+        flat: list[Arg] = [*fields.flat(), "bk", str(standing(scope.tenant, record))]
+        flat += [part for name, value in version.marks.items() for part in (name, value)]
+        flat += ["im", source]
+        if "h" not in version.marks:
+            flat += ["h", fields.digest]
+        order = order_of(self._keys, scope.tenant, record)
+        if "rt" in version.marks and order is not None and version.place is not None:
+            flat += ["ok", order, "os", version.place]
+        if vector is not None:
+            flat += [self._spec.field, vector]
+        position = len(values)
+        values += flat
+        return {"fields": position, "count": len(flat)}
+
+    async def restore_change(
+        self, scope: Scope, change_id: str, fields: Sequence[str], mids: Sequence[str], at: float
+    ) -> Literal["new", "same", "other"]:
+        """Brings a change back, which names versions that are here. `fields` begin with the tenant's."""
+        change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
+        done = int(await self._changes(change=change, root=root, id=change_id, at=micros, mids=" ".join(mids), fields=fields))
+        return "new" if done > 0 else "other" if done else "same"
+
+    def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:
+        """A vector of an export as this store keeps it; None when it is another model's, or none that a model makes."""
+        if (model.get("model"), model.get("dimensions")) != (self._spec.model, self._spec.dimensions):
+            return None
+        kind = model.get("datatype")
+        if kind not in ("FLOAT16", "FLOAT32", "FLOAT64") or len(raw) != np.dtype(str(kind).lower()).itemsize * self._spec.dimensions:
+            return None
+        found = np.frombuffer(raw, dtype=str(kind).lower()).astype(np.float64)
+        if not np.isfinite(found).all() or abs(float(np.linalg.norm(found)) - 1.0) > _LENGTH:
+            return None
+        return raw if kind == self._spec.datatype else found.astype(self._spec.numpy_type).tobytes()

@@ -1,0 +1,69 @@
+"""What a person may ask for: all that is kept of them, to take away and to bring in again. Erasing is in `jobs/routes.py`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query, Request, Response
+
+from agent_memory.http.body import RawBody, read_body
+from agent_memory.http.dependencies import NamespaceQuery, ScopeDep, ServicesDep, WriteScopeDep
+from agent_memory.http.operation import operations
+from agent_memory.http.responses import ModelResponse, PagedResponse, errors
+from agent_memory.transfer.export import ExportService
+from agent_memory.transfer.imports import ImportService
+from agent_memory_client.models import MEDIA_TYPE, Identifier, ImportReport
+
+router = operations("users")
+
+UserPath = Annotated[Identifier, Path(description="The user's id.")]
+
+_LINES: dict[str, Any] = {"type": "string", "description": "One JSON object per line."}
+_EXPORTED = {"description": "The export.", "content": {MEDIA_TYPE: {"schema": _LINES}}}
+_SENT = {"requestBody": {"required": True, "content": {MEDIA_TYPE: {"schema": _LINES}}}}
+
+
+async def lines_of(request: Request) -> RawBody:
+    """The body, which is lines of JSON."""
+    return RawBody(await read_body(request.scope, request.receive, MEDIA_TYPE))
+
+
+@router.post(
+    "/v1/users/{user_id:path}/export",
+    operation_id="export_user",
+    response_class=Response,
+    responses={**errors(), 200: _EXPORTED},
+)
+async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath, namespace: NamespaceQuery = None) -> Response:
+    """Everything of a user, in one namespace or in all, as lines of JSON: what was acknowledged before is in it, others' data never.
+
+    It is written while it is read. Its last line, of the kind `end`, counts those before it: without it the export is not whole.
+    X-Operation-Id names the receipt.
+    """
+    operation_id, pieces = await services[ExportService].begin(scope, namespace, user_id)
+    return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
+
+
+@router.post(
+    "/v1/users/{user_id:path}/import",
+    operation_id="import_user",
+    response_model=ImportReport,
+    responses=errors(413, 415),
+    openapi_extra=_SENT,
+)
+async def import_user(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    user_id: UserPath,
+    lines: Annotated[RawBody, Depends(lines_of)],
+    namespace: NamespaceQuery = None,
+    first_line: Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")] = 1,
+    import_source: Annotated[Identifier, Query(description="A name for where it comes from, by which it can be purged.")] = "import",
+) -> Response:
+    """Brings in lines of an export as this user's, with ids, dates, versions and vectors; what is here stays as it is.
+
+    Of another user's export, or with another namespace, it makes a copy: memories and changes get ids of their own, each time the same.
+
+    A large file is sent in parts, each with the header as its first line. Lines that cannot be taken are reported by number.
+    """
+    return ModelResponse(await services[ImportService].run(scope, namespace, user_id, lines, first_line, import_source))

@@ -1,0 +1,167 @@
+"""Computing a partition of a summary view: by the language model, or without one by its most central memories, and it says which."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from time import monotonic
+
+import numpy as np
+
+from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.scope import Scope
+from agent_memory.llm.base import ChatModel
+from agent_memory.llm.local.extractive import central_sentences
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.upkeep.scan import Found, Survey
+from agent_memory.storage.keyspace import digest
+from agent_memory.text.escaping import PromptMessage
+from agent_memory.views.filters import selection_of, within
+from agent_memory.views.prompts import ViewSummary, summarize_group
+from agent_memory.views.store import Partition
+from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewPartitionResult
+
+log = logging.getLogger(__name__)
+
+NO_MODEL = "no language model is configured: the most central memories are shown"
+# The newest memories of a partition are what its summary is made of; `memory_count` counts all.
+_MOST_MEMORIES = 500
+_PROMPT_TOKENS = 16_000
+_MEMORY_TOKENS = 1_000
+# What a prompt adds to a memory.
+_SHOWN_TOKENS = 40
+_SUMMARY_WORDS = 400
+_ANSWER_TOKENS = _SUMMARY_WORDS * 4
+_LEAST_TOKENS = 96
+_SUMMARY_TOKENS = 600
+_LINE_TOKENS = 120
+# Answers with which a model declines; they never are a summary.
+_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
+
+
+class ViewSummarizer:
+    """Makes partitions; stores nothing."""
+
+    def __init__(self, survey: Survey, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
+        """`chat_of` gives the model that a tenant may use."""
+        self._survey = survey
+        self._chat_of = chat_of
+        self._counter = counter
+
+    async def compute(
+        self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
+    ) -> Partition:
+        """The partition of a group as it is now; `seconds` bounds the model's time.
+
+        With a `stored` one it is a refresh: what was made of the same memories in the same way comes back as it is, and so does a model's
+        summary while the model is away. Otherwise a model that fails is replaced by the most central memories, which `degraded` says.
+        """
+        selection = within(selection_of(view, datetime.now(UTC)), group)
+        total, found = (0, []) if selection is None else await self._survey.newest(scope, selection, _MOST_MEMORIES)
+        if not found:
+            return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
+        chat = self._chat_of(scope.tenant)
+        chat = chat.named(view.model_name) if chat is not None and view.model_name else chat
+        made_of = [part for one in found for part in (one.mid, str(one.version))]
+        fingerprint = digest("partition", view.prompt, None if chat is None else chat.model, str(total), *made_of)
+        if stored is not None and stored.fingerprint == fingerprint:
+            return stored
+        reason = NO_MODEL
+        if chat is not None:
+            try:
+                told = await self._told(chat, view, group, found, seconds)
+                return Partition(_result(view, group, total, summary=told), fingerprint)
+            except (ModelUnavailable, ModelAnswerInvalid) as error:
+                log.warning("a partition of view %s goes without the language model: %s", view.id, error)
+                if stored is not None and stored.result.summary and stored.result.degraded is None:
+                    return stored
+                reason = f"the language model did not answer usably ({error.code}): the most central memories are shown"
+                fingerprint = "degraded"
+        return Partition(_result(view, group, total, summary=await self._central(found), degraded=reason), fingerprint)
+
+    async def _told(
+        self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], found: Sequence[Found], seconds: float | None
+    ) -> str:
+        """The model's summary of the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
+        deadline = None if seconds is None else monotonic() + seconds
+        most: int | None = None
+        while True:
+            left = chat.room(summarize_group([], group, instructions=view.prompt, max_words=_SUMMARY_WORDS), ViewSummary)
+            if left < _LEAST_TOKENS and chat.context.limit.certain:
+                raise chat.context.no_room()
+            answer = min(_ANSWER_TOKENS, max(left // 3, _LEAST_TOKENS))
+            room = max(min(_PROMPT_TOKENS, left - answer, most or _PROMPT_TOKENS), _LEAST_TOKENS)
+            shown = self._shown(found, room)
+            asked = summarize_group(shown, group, instructions=view.prompt, max_words=min(_SUMMARY_WORDS, answer // 2))
+            timeout = None if deadline is None else max(deadline - monotonic(), 0.0)
+            try:
+                told = (await chat.structured(asked, ViewSummary, max_tokens=answer, timeout=timeout)).summary.strip()
+            except ContextExceeded:
+                used = min(room, sum(self._counter.count(one.content) + _SHOWN_TOKENS for one in shown))
+                if used < 2 * _LEAST_TOKENS:
+                    raise
+                most = used // 2
+                continue
+            if not told or told.strip(".! ").casefold() in _DECLINED:
+                raise ModelAnswerInvalid("the model gave no summary", reason="declined")
+            return told
+
+    def _shown(self, found: Sequence[Found], room: int) -> list[PromptMessage]:
+        """The newest memories that have room, as the prompt shows them."""
+        shown: list[PromptMessage] = []
+        for number, one in enumerate(found, start=1):
+            record = one.record
+            text = self._counter.truncate(record.text, max(min(_MEMORY_TOKENS, room - _SHOWN_TOKENS), 1))
+            room -= self._counter.count(text) + _SHOWN_TOKENS
+            if shown and room < 0:
+                break
+            said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
+            # The newest come first, and at equal times the one that was found later is the older one.
+            role = said_by if isinstance(said_by, str) else record.memory_type.value
+            shown.append(PromptMessage(len(found) - number, role, text, record.event_date or record.created_at))
+        return shown
+
+    async def _central(self, found: Sequence[Found]) -> str:
+        """The most central of the memories by their stored vectors, in time order, a line each; the newest where none is embedded yet."""
+        vectors = await self._survey.vectors([one.mid for one in found])
+        known = [one for one in found if one.mid in vectors] or list(found)
+        known.sort(key=lambda one: (one.record.created_at, one.record.id))
+        lines = [self._line(one) for one in known]
+        sizes = [self._counter.count(line) + 1 for line in lines]
+        if vectors:
+            matrix = np.stack([vectors[one.mid] for one in known])
+            chosen = central_sentences(matrix, limit=len(lines), lengths=sizes, budget=_SUMMARY_TOKENS)
+            return "\n".join(lines[place] for place in chosen)
+        first = len(lines) - 1
+        left = _SUMMARY_TOKENS - sizes[first]
+        while first and left >= sizes[first - 1]:
+            first -= 1
+            left -= sizes[first]
+        return "\n".join(lines[first:])
+
+    def _line(self, one: Found) -> str:
+        record = one.record
+        short = self._counter.truncate(" ".join(record.text.split()), _LINE_TOKENS)
+        return f"[{record.event_date or record.created_at:%Y-%m-%d}] {short}"
+
+
+def _result(
+    view: SummaryView,
+    group: Mapping[str, str],
+    count: int,
+    *,
+    summary: str = "",
+    empty: bool = False,
+    empty_reason: str | None = None,
+    degraded: str | None = None,
+) -> SummaryViewPartitionResult:
+    return SummaryViewPartitionResult(
+        view_id=view.id,
+        group=dict(group),
+        summary=summary,
+        memory_count=count,
+        empty=empty,
+        empty_reason=empty_reason,
+        degraded=degraded,
+    )

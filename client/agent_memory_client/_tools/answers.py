@@ -1,0 +1,179 @@
+"""What tools answer: dicts for programs, text for the model, and the scope that a model cannot leave. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_core import to_json
+
+from agent_memory_client._tools.calls import ToolCallResolutionResult
+from agent_memory_client.errors import MemoryNotFoundError, MemoryValidationError
+from agent_memory_client.models import (
+    MemoryRecord,
+    MemoryRecordResult,
+    MemoryRecordResultsResponse,
+    SearchScoreTypeEnum,
+    WorkingMemoryResponse,
+)
+
+SHOWN_MESSAGES = 20
+PREVIEW_CHARS = 100
+_RECORD_FIELDS = {"id", "text", "memory_type", "topics", "entities", "event_date", "created_at", "user_id", "namespace", "session_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolScope:
+    """Whose conversation a tool is called in. What the program says here binds the model; where it says nothing, the model may."""
+
+    session_id: str
+    namespace: str | None = None
+    user_id: str | None = None
+
+    def user(self, wanted: str | None) -> str | None:
+        """The user to act for. Raises MemoryValidationError when the model wants another one."""
+        return _bound("user_id", self.user_id, wanted)
+
+    def space(self, wanted: str | None) -> str | None:
+        """The namespace to act in. Raises MemoryValidationError when the model wants another one."""
+        return _bound("namespace", self.namespace, wanted)
+
+    @property
+    def binds(self) -> bool:
+        """Whether there are memories that the model must not see."""
+        return self.user_id is not None or self.namespace is not None
+
+    def check(self, memory: MemoryRecord) -> None:
+        """Raises MemoryNotFoundError, as for an id that does not exist, when a memory belongs to another user or namespace."""
+        others = (
+            self.user_id is not None and memory.user_id not in (None, self.user_id),
+            self.namespace is not None and memory.namespace not in (None, self.namespace),
+        )
+        if any(others):
+            raise MemoryNotFoundError(f"Memory {memory.id} not found")
+
+
+def _bound(name: str, own: str | None, wanted: str | None) -> str | None:
+    if own is None:
+        return wanted or None
+    if wanted and wanted != own:
+        raise MemoryValidationError(f"{name}: {wanted!r} is not that of this conversation: leave it out")
+    return own
+
+
+def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionResult:
+    """The result of a tool that was run; one that has an `error` failed."""
+    error = result.get("error")
+    if error is not None:
+        return failure(function_name, str(error))
+    return ToolCallResolutionResult(
+        success=True, function_name=function_name, result=result, error=None, formatted_response=_for_model(result)
+    )
+
+
+def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
+    """The result of a tool that could not be run; the model is told why, so that it can do better."""
+    return ToolCallResolutionResult(
+        success=False, function_name=function_name, result=None, error=reason, formatted_response=f"{function_name} failed: {reason}"
+    )
+
+
+def _for_model(result: Mapping[str, Any]) -> str:
+    """The summary, and below it what it is a summary of: a model that is told "found 2 memories" must see them."""
+    summary = result.get("summary")
+    details = {key: _without_counters(value) for key, value in result.items() if key not in ("summary", "success") and value is not None}
+    text = to_json(details, fallback=str, exclude_none=True).decode() if details else ""
+    return "\n".join(part for part in (summary, text) if part)
+
+
+def _without_counters(value: Any) -> Any:
+    """A record without its counters and hashes, which mean nothing to a model."""
+    return value.model_dump(mode="json", include=_RECORD_FIELDS, exclude_none=True) if isinstance(value, MemoryRecord) else value
+
+
+def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) -> dict[str, Any]:
+    """The answer of search_memory."""
+    return {
+        "memories": [{"id": memory.id, **_memory_answer(memory), "relevance_score": _relevance(memory)} for memory in page.memories],
+        "total_found": page.total,
+        "offset": offset,
+        "next_offset": page.next_offset,
+        "has_more": page.next_offset is not None,
+        "query": query,
+        "summary": f"Found {len(page.memories)} relevant memories for: {query}",
+    }
+
+
+def _relevance(memory: MemoryRecordResult) -> float | None:
+    """1 is the most: from the distance of a search by meaning, else the server's score."""
+    if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
+        return max(0.0, 1.0 - memory.dist)
+    return memory.score
+
+
+def _memory_answer(memory: MemoryRecord) -> dict[str, Any]:
+    return {
+        "text": memory.text,
+        "memory_type": memory.memory_type.value,
+        "topics": memory.topics or [],
+        "entities": memory.entities or [],
+        "created_at": memory.created_at.isoformat(),
+    }
+
+
+def session_answer(session_id: str, session: WorkingMemoryResponse, summary: str) -> dict[str, Any]:
+    """The answer of the tools that read a session; `{counts}` in `summary` is what it holds."""
+    data = session.data or {}
+    counts = f"{len(session.messages)} messages, {len(session.memories)} stored memories, and {len(data)} data entries"
+    newest = session.messages[-SHOWN_MESSAGES:]
+    return {
+        "session_id": session_id,
+        "message_count": len(session.messages),
+        "messages": [{"role": m.role, "content": m.content, "created_at": m.created_at.isoformat()} for m in newest],
+        "memory_count": len(session.memories),
+        "memories": [_memory_answer(memory) for memory in session.memories],
+        "data_keys": list(data),
+        "data": dict(data),
+        "context": session.context,
+        "summary": summary.format(counts=counts),
+    }
+
+
+def note_answer(text: str, memory_type: str, topics: Sequence[str] | None, entities: Sequence[str] | None) -> dict[str, Any]:
+    """The answer of lazily_create_long_term_memory."""
+    return {
+        "success": True,
+        "memory_type": memory_type,
+        "text_preview": _shortened(text, PREVIEW_CHARS),
+        "topics": list(topics or []),
+        "entities": list(entities or []),
+        "summary": f"Successfully stored {memory_type} memory: {_shortened(text, PREVIEW_CHARS // 2)}",
+    }
+
+
+def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
+    """The answer of update_working_memory_data."""
+    return {
+        "success": True,
+        "updated_keys": list(data),
+        "merge_strategy": merge_strategy,
+        "data_preview": ", ".join(f"{key}: {_shortened(str(value), PREVIEW_CHARS // 2)}" for key, value in data.items()),
+        "summary": f"Successfully updated {len(data)} data entries using {merge_strategy} strategy",
+    }
+
+
+def error_answer(what: str, error: Exception, **known: Any) -> dict[str, Any]:
+    """The answer of a tool that failed at `what`."""
+    return {**known, "error": str(error), "summary": f"Error {what}: {error}"}
+
+
+def current_datetime() -> dict[str, Any]:
+    """The answer of get_current_datetime: ISO 8601 and epoch seconds, both whole."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}..."

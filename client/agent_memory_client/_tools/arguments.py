@@ -1,0 +1,116 @@
+"""The arguments of the tools as models: what a language model sends is checked here, and refused with words that help it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+
+from agent_memory_client._merging import MergeStrategy
+from agent_memory_client._wire.requests import validation_error
+from agent_memory_client.models import ClientMemoryRecord, MemoryTypeEnum, SearchModeEnum
+
+Arguments = TypeVar("Arguments", bound=BaseModel)
+
+
+def _listed(value: Any) -> Any:
+    """One object where a list of them is asked for: models do that."""
+    return [value] if isinstance(value, dict) else value
+
+
+def _without_nulls(value: Any) -> Any:
+    """An object without its nulls: with strict schemas models send null for whatever they leave out."""
+    return {key: item for key, item in cast("dict[str, Any]", value).items() if item is not None} if isinstance(value, dict) else value
+
+
+class SearchArguments(BaseModel):
+    """search_memory."""
+
+    query: Annotated[str, Field(min_length=1)]
+    search_mode: SearchModeEnum = SearchModeEnum.SEMANTIC
+    topics: list[str] | None = None
+    entities: list[str] | None = None
+    memory_type: MemoryTypeEnum | None = None
+    max_results: int = 10
+    offset: int = 0
+    min_relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    user_id: str | None = None
+    optimize_query: bool = False
+
+
+class NoteArguments(BaseModel):
+    """lazily_create_long_term_memory."""
+
+    text: Annotated[str, Field(min_length=1)]
+    memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
+    topics: list[str] | None = None
+    entities: list[str] | None = None
+
+
+class DataArguments(BaseModel):
+    """update_working_memory_data."""
+
+    data: Annotated[dict[str, Any], Field(min_length=1)]
+    merge_strategy: MergeStrategy = "merge"
+
+
+class ReadArguments(BaseModel):
+    """get_long_term_memory."""
+
+    memory_id: Annotated[str, Field(min_length=1)]
+
+
+class NewMemory(BaseModel):
+    """One memory to store. Its id is made here: a model that could choose it could write over any memory."""
+
+    text: Annotated[str, Field(min_length=1)]
+    memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
+    topics: list[str] | None = None
+    entities: list[str] | None = None
+    event_date: str | None = None
+    namespace: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+
+
+class StoreArguments(BaseModel):
+    """eagerly_create_long_term_memory."""
+
+    memories: Annotated[list[Annotated[NewMemory, BeforeValidator(_without_nulls)]], Field(min_length=1), BeforeValidator(_listed)]
+
+
+class EditArguments(ReadArguments):
+    """edit_long_term_memory: `updates` is what is to be changed."""
+
+    text: str | None = None
+    topics: list[str] | None = None
+    entities: list[str] | None = None
+    memory_type: MemoryTypeEnum | None = None
+    namespace: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    event_date: str | None = None
+
+    @property
+    def updates(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"memory_id"}, exclude_none=True)
+
+
+class DeleteArguments(BaseModel):
+    """delete_long_term_memories."""
+
+    memory_ids: Annotated[list[str], Field(min_length=1)]
+
+
+def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
+    """The arguments of a call; null counts as not given, unknown ones are ignored. Raises MemoryValidationError."""
+    try:
+        return model.model_validate(_without_nulls(dict(arguments)))
+    except ValidationError as error:
+        raise validation_error(error) from error
+
+
+def record_of(memory: NewMemory | NoteArguments, namespace: str | None, user_id: str | None) -> ClientMemoryRecord:
+    """A memory that a model wants to be kept, in this scope. Raises MemoryValidationError."""
+    return parse_arguments(ClientMemoryRecord, {**memory.model_dump(), "namespace": namespace, "user_id": user_id})

@@ -1,0 +1,105 @@
+"""The calls that models make of tools: whatever the provider's shape, in one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict, cast
+
+from agent_memory_client.errors import MemoryValidationError
+
+
+class UnifiedToolCall(TypedDict):
+    """A model's call of a tool, whoever the provider is."""
+
+    id: str | None
+    name: str
+    arguments: dict[str, Any]
+    provider: Literal["openai", "anthropic", "generic"]
+
+
+class ToolCallResolutionResult(TypedDict):
+    """What came of a tool call. `result` is for programs, `formatted_response` for the model; `error` is None on success."""
+
+    success: bool
+    function_name: str
+    result: Any | None
+    error: str | None
+    formatted_response: str
+
+
+def arguments_of(arguments: Any) -> dict[str, Any]:
+    """A call's arguments: a mapping, or a JSON object as text; None and blank text are no arguments. Raises MemoryValidationError."""
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return {}
+    value: Any = arguments
+    if isinstance(arguments, (str, bytes)):
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError) as error:
+            raise MemoryValidationError(f"the arguments are not valid JSON ({error}): send one JSON object") from error
+    if not isinstance(value, Mapping):
+        raise MemoryValidationError(f"the arguments must be one JSON object, got {type(value).__name__}")
+    return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
+
+
+def call_of(tool_call: Any) -> dict[str, Any]:
+    """A tool call as a dict: it may come as one, or as an object of a provider's package. Raises MemoryValidationError."""
+    dump = getattr(tool_call, "model_dump", None)
+    value: Any = dump() if callable(dump) else tool_call
+    if not isinstance(value, Mapping):
+        raise MemoryValidationError(f"a tool call must be a dict with the tool's name and arguments, got {type(value).__name__}")
+    return dict(cast("Mapping[str, Any]", value))
+
+
+def name_of(tool_call: Any) -> str:
+    """The name of the tool that is called, as far as it can be told."""
+    try:
+        call = call_of(tool_call)
+    except MemoryValidationError:
+        return "unknown"
+    function = call.get("function")
+    holder = cast("Mapping[str, Any]", function) if isinstance(function, Mapping) else call
+    return str(holder.get("name") or "unknown")
+
+
+def _unified(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", "anthropic", "generic"]) -> UnifiedToolCall:
+    if not isinstance(name, str) or not name:
+        raise MemoryValidationError("a tool call must say the name of the tool")
+    return UnifiedToolCall(id=None if call_id is None else str(call_id), name=name, arguments=arguments_of(arguments), provider=provider)
+
+
+def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
+    """A function call as OpenAI had it first, `{"name", "arguments"}`, or as its Responses API has it (with a `call_id`)."""
+    call = call_of(function_call)
+    return _unified(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
+
+
+def parse_openai_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
+    """A tool call of OpenAI's chat completions: `{"id", "type": "function", "function": {"name", "arguments"}}`."""
+    call = call_of(tool_call)
+    function = call_of(call.get("function"))
+    return _unified(call.get("id", ""), function.get("name"), function.get("arguments"), "openai")
+
+
+def parse_anthropic_call(tool_use: dict[str, Any]) -> UnifiedToolCall:
+    """A block of Anthropic's: `{"type": "tool_use", "id", "name", "input"}`."""
+    call = call_of(tool_use)
+    return _unified(call.get("id", ""), call.get("name"), call.get("input"), "anthropic")
+
+
+def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
+    """A call in any of these shapes, in LangChain's (`{"name", "args", "id"}`), or as plain `{"name", "arguments"}`.
+
+    Raises MemoryValidationError for a call without a name and for arguments that are not a JSON object.
+    """
+    call = call_of(tool_call)
+    if "function" in call:
+        return parse_openai_call(call)
+    if "input" in call:
+        return parse_anthropic_call(call)
+    if "args" in call and "arguments" not in call:
+        return _unified(call.get("id"), call.get("name"), call["args"], "generic")
+    if "arguments" in call:
+        return parse_function_call(call)
+    return _unified(call.get("id"), call.get("name"), None, "generic")

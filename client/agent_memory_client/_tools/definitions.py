@@ -1,0 +1,202 @@
+"""The nine tools for language models: what each is called, what the model is told of it, and the JSON schema of its arguments."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agent_memory_client.tool_schema import SchemaFormat, ToolSchema, ToolSchemaCollection
+
+Rule: TypeAlias = dict[str, Any]
+
+SEARCH_MEMORY = "search_memory"
+GET_OR_CREATE_WORKING_MEMORY = "get_or_create_working_memory"
+LAZILY_CREATE_LONG_TERM_MEMORY = "lazily_create_long_term_memory"
+UPDATE_WORKING_MEMORY_DATA = "update_working_memory_data"
+GET_LONG_TERM_MEMORY = "get_long_term_memory"
+EAGERLY_CREATE_LONG_TERM_MEMORY = "eagerly_create_long_term_memory"
+EDIT_LONG_TERM_MEMORY = "edit_long_term_memory"
+DELETE_LONG_TERM_MEMORIES = "delete_long_term_memories"
+GET_CURRENT_DATETIME = "get_current_datetime"
+
+GET_WORKING_MEMORY = "get_working_memory"
+"""An older name of the second tool, whose answer does not say whether the session is new."""
+
+REPLACED = {"add_memory_to_working_memory": LAZILY_CREATE_LONG_TERM_MEMORY, "create_long_term_memory": EAGERLY_CREATE_LONG_TERM_MEMORY}
+"""Older names of tools, which models may still call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One tool."""
+
+    name: str
+    description: str
+    parameters: dict[str, Rule] = field(default_factory=dict[str, Rule])
+    required: tuple[str, ...] = ()
+
+    def schema(self) -> ToolSchema:
+        """The schema in OpenAI's shape; every call makes a new one, which its owner may change."""
+        rules = {"type": "object", "properties": deepcopy(self.parameters), "required": list(self.required)}
+        return ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
+
+
+def _text(description: str, **more: Any) -> Rule:
+    return {"type": "string", **more, "description": description}
+
+
+def _texts(description: str) -> Rule:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
+
+
+_KIND = "'semantic' for a lasting fact or preference, 'episodic' for something that happened at a certain time."
+_WHEN = "When it happened, in ISO 8601 with a time zone, such as 2026-03-01T18:30:00Z. Resolve words like 'yesterday' first."
+
+
+def _memory() -> dict[str, Rule]:
+    """What a memory is made of, without its date."""
+    return {
+        "text": _text("The memory in one or two sentences that can be understood without the conversation."),
+        "memory_type": _text(_KIND, enum=["episodic", "semantic"]),
+        "topics": _texts("Short subject words, such as ['travel', 'food']."),
+        "entities": _texts("Names of the people, places and things in it, such as ['Ada', 'Lisbon']."),
+    }
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    Definition(
+        SEARCH_MEMORY,
+        "Look up what is remembered from earlier conversations: facts, preferences, events. Call it before you say that you do not know "
+        "something about the user. The messages of the running conversation are not searched. Every hit has an 'id', "
+        "which get_long_term_memory, edit_long_term_memory and delete_long_term_memories take.",
+        {
+            "query": _text("What you want to know, in plain words."),
+            "search_mode": _text(
+                "'semantic' finds by meaning, 'keyword' by the words themselves (names, codes), 'hybrid' by both.",
+                enum=["semantic", "keyword", "hybrid"],
+                default="semantic",
+            ),
+            "topics": _texts("Only memories with at least one of these topics."),
+            "entities": _texts("Only memories that name at least one of these people, places or things."),
+            "memory_type": _text(
+                "Only this kind: 'semantic' facts, 'episodic' events, 'message' what was said word for word.",
+                enum=["episodic", "semantic", "message"],
+            ),
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 20,
+                "default": 10,
+                "description": "How many memories to return at most.",
+            },
+            "offset": {
+                "type": "integer",
+                "minimum": 0,
+                "default": 0,
+                "description": "How many hits to skip: the 'next_offset' of the answer before, to see more.",
+            },
+            "min_relevance": {
+                "type": "number",
+                "minimum": 0.0,
+                "maximum": 1.0,
+                "description": "Leave out hits less relevant than this, 1 being the most. Counts in semantic searches only.",
+            },
+            "user_id": _text("Whose memories to search. Leave it out: the user of this conversation is meant then."),
+            "optimize_query": {
+                "type": "boolean",
+                "default": False,
+                "description": "Let the server rephrase the query. Rarely needed, since you phrase it yourself.",
+            },
+        },
+        ("query",),
+    ),
+    Definition(
+        GET_OR_CREATE_WORKING_MEMORY,
+        "Read what this conversation holds: its newest messages, the summary of older ones, memories noted in it, and its structured data. "
+        "If nothing is stored for it yet, an empty one is made.",
+    ),
+    Definition(
+        LAZILY_CREATE_LONG_TERM_MEMORY,
+        "Note something worth remembering beyond this conversation, such as a preference, a fact or a plan of the user. It is kept with "
+        "the conversation and moves to long-term memory a little later. Search first, so that nothing is noted twice. "
+        "If it happened at a certain time, write the date into the text; get_current_datetime tells what 'today' is.",
+        _memory(),
+        ("text", "memory_type"),
+    ),
+    Definition(
+        UPDATE_WORKING_MEMORY_DATA,
+        "Keep structured data with this conversation, for example the state of an order or a travel plan, to read and change it in later "
+        "turns. For facts in words use lazily_create_long_term_memory.",
+        {
+            "data": {"type": "object", "description": "The keys to set, with any JSON as their values."},
+            "merge_strategy": _text(
+                "'merge' sets these keys and keeps the others, 'deep_merge' does so inside nested objects too, "
+                "'replace' puts this in place of everything.",
+                enum=["replace", "merge", "deep_merge"],
+                default="merge",
+            ),
+        },
+        ("data",),
+    ),
+    Definition(
+        GET_LONG_TERM_MEMORY,
+        "Read one long-term memory in full. search_memory gives the ids.",
+        {"memory_id": _text("The memory's id.")},
+        ("memory_id",),
+    ),
+    Definition(
+        EAGERLY_CREATE_LONG_TERM_MEMORY,
+        "Store memories in long-term memory at once, where the next search can find them. "
+        "Use it for what must not wait, and for several memories together.",
+        {
+            "memories": {
+                "type": "array",
+                "items": {"type": "object", "properties": {**_memory(), "event_date": _text(_WHEN)}, "required": ["text", "memory_type"]},
+                "description": "The memories to store.",
+            }
+        },
+        ("memories",),
+    ),
+    Definition(
+        EDIT_LONG_TERM_MEMORY,
+        "Correct or complete a long-term memory, for example when the user says that something has changed. Only the fields that you give "
+        "are changed. search_memory gives the ids.",
+        {
+            "memory_id": _text("The id of the memory to change."),
+            "text": _text("The new text."),
+            "topics": _texts("The new topics, in place of all old ones."),
+            "entities": _texts("The new entities, in place of all old ones."),
+            "memory_type": _text(_KIND, enum=["episodic", "semantic"]),
+            "namespace": _text("The namespace to move it to. Leave it out unless you were told to move it."),
+            "user_id": _text("The user to give it to. Leave it out unless you were told to."),
+            "session_id": _text("The conversation that it belongs to. Leave it out unless you were told to change it."),
+            "event_date": _text(_WHEN),
+        },
+        ("memory_id",),
+    ),
+    Definition(
+        DELETE_LONG_TERM_MEMORIES,
+        "Delete long-term memories for good: what is wrong, out of date, stored twice, or what the user wants to be forgotten. "
+        "search_memory gives the ids.",
+        {"memory_ids": _texts("The ids of the memories to delete.")},
+        ("memory_ids",),
+    ),
+    Definition(
+        GET_CURRENT_DATETIME,
+        "Tell the current date and time in UTC. Call it before you turn words like 'today' or 'last week' into a date.",
+    ),
+)
+
+BY_NAME: dict[str, Definition] = {definition.name: definition for definition in DEFINITIONS}
+
+
+def schema(name: str, schema_format: SchemaFormat) -> ToolSchema:
+    """The schema of a tool; every call makes a new one, which its owner may change."""
+    openai = BY_NAME[name].schema()
+    return openai if schema_format == "openai" else openai.to_anthropic()
+
+
+def schemas(schema_format: SchemaFormat) -> ToolSchemaCollection:
+    """The schemas of all nine tools."""
+    return ToolSchemaCollection([schema(name, schema_format) for name in BY_NAME])

@@ -1,0 +1,112 @@
+"""What is sent, and what follows from each outcome: which calls are repeated, and after how long. Sends nothing itself."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+
+import httpx
+
+from agent_memory_client._version import __version__
+from agent_memory_client._wire.requests import IDEMPOTENCY_KEY, Call
+from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.errors import (
+    MemoryClientError,
+    MemoryValidationError,
+    error_of_exception,
+    error_of_response,
+    is_under_way,
+    retry_after_of,
+)
+from agent_memory_client.models import MEMORY_TYPES_HEADER, MemoryTypeEnum
+
+RETRIED_STATUSES = frozenset({429, 502, 503, 504})
+NOT_RECEIVED = 408
+"""The request did not come in whole, so nothing was done: any of them may be sent again (RFC 9110, 15.5.9)."""
+FIRST_WAIT_SECONDS = 0.1
+MAX_WAIT_SECONDS = 10.0
+
+FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, UnicodeError)
+"""What sending raises: everything of httpx's, and Python's own for text that cannot be encoded."""
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError, httpx.WriteTimeout)
+
+
+def headers_of(config: MemoryClientConfig) -> dict[str, str]:
+    """The headers of every request of a client. Raises MemoryValidationError for credentials that a header cannot carry."""
+    for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
+        if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
+            raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")
+    headers = {"User-Agent": f"agent-memory-api-client/{__version__}", "X-Client-Version": __version__, "Accept": "application/json"}
+    headers[MEMORY_TYPES_HEADER] = MemoryTypeEnum.PROCEDURAL.value
+    if config.api_key is not None:
+        headers["X-API-Key"] = config.api_key
+    if config.bearer_token is not None:
+        headers["Authorization"] = f"Bearer {config.bearer_token}"
+    return headers
+
+
+def body_of(call: Call) -> bytes | None:
+    """The body of `call` in UTF-8. Raises MemoryValidationError for what JSON or UTF-8 cannot say."""
+    if call.json is None:
+        return call.lines
+    try:
+        return json.dumps(call.json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
+
+
+def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
+    """Seconds to wait before repetition `attempt` (from 1), or None when the server asks for more than we wait."""
+    asked = retry_after_of(response.headers) if response is not None else None
+    if asked is not None and asked > MAX_WAIT_SECONDS:
+        return None
+    backoff = min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
+    return max(asked or 0.0, backoff * random.uniform(0.5, 1.0))
+
+
+@dataclass(slots=True)
+class Attempts:
+    """One call on its way: after each failure it says how long to wait before the next attempt, or raises the error that it is.
+
+    What is safe to repeat is repeated: an idempotent call after a broken connection or a 429, 502, 503 or 504; any call that
+    never reached the server, or not as a whole (408); one whose key's first request has not ended. Not after a timeout of the
+    answer: whoever waited once that long decides again.
+    """
+
+    call: Call
+    max_retries: int
+    failed: int = 0
+    under_way: int = 0
+
+    def wait_after_error(self, error: Exception) -> float:
+        """Seconds to wait after sending raised one of `FAILURES`. Raises MemoryClientError when that was the last attempt."""
+        if isinstance(error, UnicodeError):
+            raise MemoryValidationError(f"the request cannot be sent: {error}") from error
+        wait = self._wait(isinstance(error, _BROKEN_OFF) if self.call.idempotent else isinstance(error, _NEVER_SENT), None)
+        if wait is None:
+            raise (error_of_exception(error) or MemoryClientError(str(error))) from error
+        return wait
+
+    def wait_after_refusal(self, response: httpx.Response) -> float:
+        """Seconds to wait after an answer outside 2xx. Raises MemoryClientError when that was the last attempt."""
+        if self._is_under_way(response):
+            # Mostly it ends in a moment, and its answer will be ours; when its process died, the key is free after `Retry-After`.
+            self.under_way += 1
+            last = self.failed + 1 >= self.max_retries
+            wait = self._wait(True, response if last or self.under_way > 1 else None)
+        else:
+            repeatable = self.call.idempotent and response.status_code in RETRIED_STATUSES
+            wait = self._wait(repeatable or response.status_code == NOT_RECEIVED, response)
+        if wait is None:
+            raise error_of_response(response)
+        return wait
+
+    def _is_under_way(self, response: httpx.Response) -> bool:
+        return self.call.idempotent and IDEMPOTENCY_KEY in self.call.headers and is_under_way(response)
+
+    def _wait(self, repeatable: bool, response: httpx.Response | None) -> float | None:
+        self.failed += 1
+        return wait_before(self.failed, response) if repeatable and self.failed <= self.max_retries else None

@@ -1,0 +1,45 @@
+"""What can be checked before anything is sent: pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_memory_client._wire.requests import validation_error
+from agent_memory_client.errors import MemoryValidationError
+from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SearchRequest, WorkingMemory
+
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
+    """Raises MemoryValidationError when a record would be refused, or when its id is not a ULID."""
+    try:
+        MemoryRecord.model_validate(memory.model_dump())
+    except ValidationError as error:
+        raise validation_error(error) from error
+    if not _ULID.fullmatch(memory.id):
+        raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
+
+
+def check_search(parameters: Mapping[str, Any]) -> None:
+    """Raises MemoryValidationError when a search with these parameters would be refused."""
+    unknown = sorted(set(parameters) - set(SearchRequest.model_fields))
+    if unknown:
+        raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
+    try:
+        SearchRequest.model_validate(parameters)
+    except ValidationError as error:
+        raise validation_error(error) from error
+
+
+def new_session(session_id: str, namespace: str | None, user_id: str | None, **fields: Any) -> WorkingMemory:
+    """A session that is not stored yet. Raises MemoryValidationError."""
+    present = {key: value for key, value in fields.items() if value is not None}
+    try:
+        return WorkingMemory(session_id=session_id, namespace=namespace, user_id=user_id, **present)
+    except ValidationError as error:
+        raise validation_error(error) from error

@@ -1,0 +1,34 @@
+"""Messages of a session as they are sent: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_memory_client._wire.requests import jsonable, validation_error
+from agent_memory_client.errors import MemoryValidationError
+from agent_memory_client.models import MemoryMessage
+
+_OUR_FIELDS = frozenset({"id", "created_at", "persisted_at", "discrete_memory_extracted"})
+
+
+def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[MemoryMessage]:
+    """Messages as models, in whatever form chat APIs have them. Raises MemoryValidationError."""
+    try:
+        return [message if isinstance(message, MemoryMessage) else _message(message) for message in messages]
+    except ValidationError as error:
+        raise validation_error(error) from error
+    except AttributeError as error:
+        raise MemoryValidationError("messages: give each as a mapping with 'role' and 'content' or as a MemoryMessage") from error
+
+
+def _message(message: Mapping[str, Any]) -> MemoryMessage:
+    """A mapping as a message; of our own fields None counts as not given."""
+    return MemoryMessage.model_validate({key: value for key, value in message.items() if value is not None or key not in _OUR_FIELDS})
+
+
+def message_body(message: MemoryMessage) -> dict[str, Any]:
+    """A message as it is sent: without our own fields that have no value, and with its own fields also where they are null."""
+    return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}

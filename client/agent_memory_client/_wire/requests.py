@@ -1,0 +1,141 @@
+"""A request as data, and the pieces that requests are made of. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
+
+from agent_memory_client.errors import MemoryValidationError
+from agent_memory_client.models import RecencyConfig, new_id
+
+Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
+Query: TypeAlias = Mapping[str, str | Sequence[str]]
+
+Wait: TypeAlias = bool | float | None
+"""How long the server may hold its answer back until the background work is done: seconds (up to 20), True for up to 10."""
+
+MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
+"""As `Wait`, or until which stage messages are waited for, up to 10 seconds; seconds and True mean "searchable"."""
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+MAX_KEY_CHARS = 255
+MAX_QUERY_CHARS = 4096
+"""How long the query of one request may become: servers refuse request lines beyond 8 to 64 KiB."""
+WAIT_SECONDS = 10.0
+"""What `wait=True` means to the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `json` None sends no body (or `lines`); `idempotent` says that sending it twice has the effect of sending it once.
+
+    `wait` is how many seconds the server was asked to hold its answer back.
+    """
+
+    method: Method
+    path: str
+    params: Query = field(default_factory=dict[str, str])
+    json: dict[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    idempotent: bool = True
+    wait: float = 0.0
+    lines: bytes | None = None
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as plain JSON data; models without their None fields. Raises MemoryValidationError for what JSON cannot say."""
+    try:
+        return to_jsonable_python(value, exclude_none=True, by_alias=True)
+    except ValueError as error:
+        raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
+
+
+def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
+    """A model or a mapping as a JSON object that the caller may change. Raises MemoryValidationError."""
+    return jsonable(value if isinstance(value, BaseModel) else dict(value))
+
+
+def validation_error(error: ValidationError) -> MemoryValidationError:
+    """pydantic's refusal as ours: one line that names the fields and the fixes."""
+    problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in error.errors(include_url=False))
+    return MemoryValidationError("; ".join(problems))
+
+
+def segment(name: str, value: str) -> str:
+    """`value` as one segment of a path. Raises MemoryValidationError when it is empty."""
+    if not value:
+        raise MemoryValidationError(f"{name}: must not be empty")
+    return quote(value, safe="").replace(".", "%2E") if value in (".", "..") else quote(value, safe="")
+
+
+def query(**values: Any) -> dict[str, str]:
+    """The query parameters that are not None, as text."""
+    present = {key: str(to_jsonable_python(value)) for key, value in values.items() if value is not None}
+    return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
+
+
+def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
+    """The ids in as many batches as it takes to keep every query short; one batch for no ids."""
+    batches: list[list[str]] = [[]]
+    length = 0
+    for memory_id in memory_ids:
+        cost = len(quote(memory_id, safe="")) + len("memory_ids=&")
+        if batches[-1] and length + cost > MAX_QUERY_CHARS:
+            batches.append([])
+            length = 0
+        batches[-1].append(memory_id)
+        length += cost
+    return batches
+
+
+def idempotency_headers(key: str | None = None) -> dict[str, str]:
+    """The header that makes a POST safe to repeat: under one key the server carries out one request, and answers it again.
+
+    Without a `key` a new one. Raises MemoryValidationError for a key that a header cannot carry.
+    """
+    if key is not None and not (0 < len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable()):
+        raise MemoryValidationError(f"idempotency_key: must be 1 to {MAX_KEY_CHARS} printable ASCII characters")
+    return {IDEMPOTENCY_KEY: new_id() if key is None else key}
+
+
+def wait_seconds(wait: MessageWait) -> float:
+    """How many seconds the server is asked to wait. Raises MemoryValidationError."""
+    if wait is True or wait in ("promoted", "searchable"):
+        return WAIT_SECONDS
+    if isinstance(wait, str):
+        raise MemoryValidationError(f"wait: must be promoted, searchable, seconds, True or False, got {wait!r}")
+    if wait is not None and not 0 <= wait < float("inf"):
+        raise MemoryValidationError(f"wait: must be seconds, True or False, got {wait}")
+    return float(wait or 0.0)
+
+
+def search_body(
+    filters: Mapping[str, Any], default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any
+) -> dict[str, Any]:
+    """The body of a search: filters (models or mappings; the default namespace if none is given) and plain values."""
+    body: dict[str, Any] = {key: jsonable(value) for key, value in values.items() if value is not None}
+    body.update({key: _filter(value) for key, value in filters.items() if value is not None})
+    within(body, default_namespace)
+    for key, value in (recency.model_dump(exclude_none=True) if recency is not None else {}).items():
+        plain = key in ("recency_boost", "server_side_recency")
+        body[key if plain else f"recency_{key}"] = value
+    return body
+
+
+def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
+    """`search`, limited to `namespace` if it names none itself."""
+    if "namespace" not in search and namespace is not None:
+        search["namespace"] = {"eq": namespace}
+    return search
+
+
+def _filter(value: Any) -> Any:
+    """A filter as JSON; its `field` is implied by where it stands."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
+    return jsonable(value)

@@ -1,0 +1,72 @@
+"""Exports and imports of users as lines: parts of a size that servers take, their reports added up, and an export's end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from agent_memory_client.errors import MemoryProtocolError
+from agent_memory_client.models import ImportReport
+
+PART_LINES = 500
+PART_BYTES = 2 * 1024 * 1024
+
+
+def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
+    """The bodies that bring a file in, each with the header as its first line, and the number in the file of what follows that line.
+
+    What is in twice changes nothing, so each part is safe to repeat. Nothing for an empty file.
+    """
+    header = b""
+    part: list[bytes] = []
+    size = first = number = 0
+    for number, line in enumerate(lines, start=1):
+        raw = (line.encode() if isinstance(line, str) else line).rstrip(b"\r\n")
+        if number == 1:
+            header, first = raw, 2
+            continue
+        if part and (len(part) >= PART_LINES or size + len(raw) > PART_BYTES):
+            yield first, b"\n".join([header, *part])
+            part, size, first = [], 0, number
+        part.append(raw)
+        size += len(raw) + 1
+    if number:
+        yield first, b"\n".join([header, *part])
+
+
+def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
+    """The reports of all parts as one."""
+    whole = ImportReport()
+    for report in reports:
+        for name in ("imported", "present"):
+            counts: dict[str, int] = getattr(whole, name)
+            for kind, count in getattr(report, name).items():
+                counts[kind] = counts.get(kind, 0) + count
+        whole.problems = [*whole.problems, *report.problems][:1000]
+        whole.problem_count += report.problem_count
+        whole.vectors_reused += report.vectors_reused
+        whole.vectors_to_embed += report.vectors_to_embed
+        whole.complete = whole.complete or report.complete
+    return whole
+
+
+class ExportEnd:
+    """Looks at the lines of an export as they pass, and at its end says whether it is whole."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last = b""
+
+    def pass_line(self, line: bytes) -> None:
+        """A line passes."""
+        self._count += 1
+        self._last = line
+
+    def check(self) -> None:
+        """Raises MemoryProtocolError unless the last line is the end and counts those before it."""
+        try:
+            last = json.loads(self._last) if len(self._last) < 10_000 else {}
+        except ValueError:
+            last = {}
+        if not isinstance(last, dict) or last.get("kind") != "end" or last.get("lines") != self._count - 1:
+            raise MemoryProtocolError(f"the export broke off after {self._count} lines: export again")

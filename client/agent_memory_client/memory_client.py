@@ -1,0 +1,57 @@
+"""The client by nouns: `client.sessions.append(...)`, `client.memories.search(...)`."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import httpx
+
+from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.resources.changes import Changes
+from agent_memory_client.resources.extraction_rules import ExtractionRuleSets
+from agent_memory_client.resources.jobs import Jobs
+from agent_memory_client.resources.memories import Memories
+from agent_memory_client.resources.prompts import Prompts
+from agent_memory_client.resources.quarantine import Quarantine
+from agent_memory_client.resources.server import Server
+from agent_memory_client.resources.sessions import Sessions
+from agent_memory_client.resources.tokens import Tokens
+from agent_memory_client.resources.tools import ToolCalls
+from agent_memory_client.resources.users import Users
+from agent_memory_client.resources.views import Views
+from agent_memory_client.transport import Transport
+
+
+class MemoryClient:
+    """The client of a memory server; use it as an async context manager or `close()` it.
+
+    Each noun of the API is an attribute; all share one connection pool. The defaults of `config` (namespace, model, context window)
+    are used wherever a call does not name its own. Every call raises an error of `agent_memory_client.errors`.
+    """
+
+    def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        """`transport` replaces httpx's own. Raises MemoryValidationError, MemoryProtocolError for a config that cannot be used."""
+        self.config = config
+        self._transport = Transport(config, transport)
+        self.server = Server(self._transport, config)
+        self.sessions = Sessions(self._transport, config)
+        self.memories = Memories(self._transport, config)
+        self.prompts = Prompts(self._transport, config)
+        self.tools = ToolCalls(self._transport, config)
+        self.views = Views(self._transport, config)
+        self.changes = Changes(self._transport, config)
+        self.extraction_rules = ExtractionRuleSets(self._transport, config)
+        self.quarantine = Quarantine(self._transport, config)
+        self.users = Users(self._transport, config)
+        self.jobs = Jobs(self._transport, config)
+        self.tokens = Tokens(self._transport, config)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()

@@ -1,0 +1,50 @@
+"""What the nouns of the API have in common."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from agent_memory_client._wire.answers import parse
+from agent_memory_client._wire.requests import Call
+from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.transport import Transport
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Resource:
+    """A noun of the API with its calls, on the transport that all nouns of a client share.
+
+    Every call raises an error of `agent_memory_client.errors`: MemoryValidationError before anything is sent, MemoryProtocolError
+    for an answer that is none of this API, MemoryServerError for a refusal, MemoryUnavailableError when no server answers.
+    Docstrings name what a call raises beyond these.
+    """
+
+    def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
+        self._transport = transport
+        self._config = config
+
+    def _namespace(self, namespace: str | None) -> str | None:
+        """`namespace`, or the client's default."""
+        return namespace if namespace is not None else self._config.default_namespace
+
+    def _scope(self, namespace: str | None, user_id: str | None) -> dict[str, str | None]:
+        return {"namespace": self._namespace(namespace), "user_id": user_id}
+
+    def _window(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
+        """The model and its window, or the client's defaults, without what is not given (0 counts as not given)."""
+        values = {
+            "model_name": model_name or self._config.default_model_name,
+            "context_window_max": context_window_max or self._config.default_context_window_max,
+        }
+        return {key: value for key, value in values.items() if value is not None}
+
+    async def _send(self, call: Call) -> httpx.Response:
+        return await self._transport.send(call)
+
+    async def _read(self, model: type[Model], call: Call) -> Model:
+        """The answer to `call` as a model."""
+        return parse(model, await self._transport.send(call))

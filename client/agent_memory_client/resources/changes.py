@@ -1,0 +1,63 @@
+"""Changes of memories: what was merged, superseded or corrected, and what waits for an approval."""
+
+from __future__ import annotations
+
+from agent_memory_client._wire.requests import Call, idempotency_headers, query, segment
+from agent_memory_client.models import Change, ChangeKindEnum, ChangeListResponse, ChangeStateEnum
+from agent_memory_client.resources.base import Resource
+
+_PATH = "/v1/changes"
+
+
+class Changes(Resource):
+    """Looks at recorded changes, undoes them, and decides proposals."""
+
+    async def list(
+        self,
+        memory_id: str | None = None,
+        *,
+        kind: ChangeKindEnum | str | None = None,
+        state: ChangeStateEnum | str | None = None,
+        batch_id: str | None = None,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> ChangeListResponse:
+        """A page of recorded changes, the newest first; with state "proposed" those that wait for `approve`."""
+        params = query(
+            memory_id=memory_id,
+            kind=kind,
+            state=state,
+            batch_id=batch_id,
+            namespace=namespace,
+            user_id=user_id,
+            limit=limit,
+            offset=offset,
+        )
+        return await self._read(ChangeListResponse, Call("GET", _PATH, params))
+
+    async def get(self, change_id: str) -> Change:
+        """One change, with what was before and after. Raises MemoryNotFoundError."""
+        return await self._read(Change, Call("GET", f"{_PATH}/{segment('change_id', change_id)}"))
+
+    async def undo(self, change_id: str) -> Change:
+        """Brings back what was before a change. Raises MemoryNotFoundError, MemoryConflictError."""
+        return await self._end(change_id, "undo")
+
+    async def approve(self, change_id: str) -> Change:
+        """Carries a proposal out. Raises MemoryNotFoundError, MemoryConflictError."""
+        return await self._end(change_id, "approve")
+
+    async def reject(self, change_id: str) -> Change:
+        """Ends a proposal. Raises MemoryNotFoundError, MemoryConflictError."""
+        return await self._end(change_id, "reject")
+
+    async def undo_batch(self, batch_id: str) -> ChangeListResponse:
+        """Undoes all applied changes of a batch, the last one first. Raises MemoryNotFoundError, MemoryConflictError."""
+        path = f"{_PATH}/batches/{segment('change_id', batch_id)}/undo"
+        return await self._read(ChangeListResponse, Call("POST", path, headers=idempotency_headers()))
+
+    async def _end(self, change_id: str, action: str) -> Change:
+        path = f"{_PATH}/{segment('change_id', change_id)}/{action}"
+        return await self._read(Change, Call("POST", path, headers=idempotency_headers()))

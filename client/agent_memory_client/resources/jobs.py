@@ -1,0 +1,43 @@
+"""Jobs: background work that a caller can follow or repeat."""
+
+from __future__ import annotations
+
+from agent_memory_client._wire.requests import Call, idempotency_headers, query, segment
+from agent_memory_client.models import AckResponse, OperationKind, OperationListResponse, OperationRecord, OperationState, Task
+from agent_memory_client.resources.base import Resource
+
+_PATH = "/v1/operations"
+
+
+class Jobs(Resource):
+    """Looks at the server's background work; tries again, or drops, what it has given up."""
+
+    async def list(
+        self, state: OperationState | str | None = None, kind: OperationKind | str | None = None, limit: int = 20, offset: int = 0
+    ) -> OperationListResponse:
+        """A page of the background work that is not done (`limit` 1 to 100); with state "dead" what was given up.
+
+        `offset` is the `next_offset` of the page before.
+        """
+        return await self._read(OperationListResponse, Call("GET", _PATH, query(state=state, kind=kind, limit=limit, offset=offset)))
+
+    async def get(self, operation_id: str) -> OperationRecord:
+        """One piece of background work. Raises MemoryNotFoundError."""
+        return await self._read(OperationRecord, Call("GET", _job_path(operation_id)))
+
+    async def replay(self, operation_id: str) -> OperationRecord:
+        """Lets the server try again what it had given up. Raises MemoryNotFoundError, MemoryConflictError when it is not dead."""
+        return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
+
+    async def drop(self, operation_id: str) -> AckResponse:
+        """Forgets work that was given up. Raises MemoryNotFoundError, MemoryConflictError when it is not dead."""
+        # Sent once: a second drop of the same work is refused, which would look as if the first one had failed.
+        return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
+
+    async def get_task(self, task_id: str) -> Task:
+        """The computation of a summary view, as `views.run` started it. Raises MemoryNotFoundError."""
+        return await self._read(Task, Call("GET", f"/v1/tasks/{segment('task_id', task_id)}"))
+
+
+def _job_path(operation_id: str) -> str:
+    return f"{_PATH}/{segment('operation_id', operation_id)}"

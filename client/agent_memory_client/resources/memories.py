@@ -1,0 +1,308 @@
+"""Long-term memories: what is known across sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from agent_memory_client._wire.answers import Acknowledgement, acknowledged, add_up, parse
+from agent_memory_client._wire.checks import check_memory, check_search
+from agent_memory_client._wire.requests import (
+    Call,
+    Wait,
+    as_body,
+    idempotency_headers,
+    query,
+    search_body,
+    segment,
+    short_queries,
+    wait_seconds,
+    within,
+)
+from agent_memory_client.errors import MemoryValidationError
+from agent_memory_client.models import (
+    MAX_SEARCH_OFFSET,
+    AckResponse,
+    ClientMemoryRecord,
+    CreatedAt,
+    Entities,
+    EventDate,
+    Explanation,
+    ExtractionStrategy,
+    ForgetPolicy,
+    ForgetResponse,
+    LastAccessed,
+    MemoryEvidence,
+    MemoryHistory,
+    MemoryPromptRequest,
+    MemoryRecord,
+    MemoryRecordResult,
+    MemoryRecordResults,
+    MemoryType,
+    Namespace,
+    PurgeRequest,
+    PurgeResponse,
+    RecencyConfig,
+    SearchModeEnum,
+    SearchRequest,
+    SessionId,
+    Topics,
+    UserId,
+    new_id,
+)
+from agent_memory_client.resources.base import Resource
+
+COMPACTION_SECONDS = 20.0
+"""How long the server waits for a compaction before it answers that it goes on."""
+
+_PATH = "/v1/long-term-memory"
+
+
+class Memories(Resource):
+    """Stores, finds, changes and deletes long-term memories."""
+
+    async def create(
+        self,
+        memories: Sequence[ClientMemoryRecord | MemoryRecord],
+        deduplicate: bool = True,
+        *,
+        wait: Wait = None,
+        idempotency_key: str | None = None,
+    ) -> Acknowledgement:
+        """Stores memories; one with the id of a stored one replaces it.
+
+        They can be read and found by words at once, by meaning a moment later; `wait` (seconds, or True for up to 10) waits for
+        that, and the answer's `searchable` says whether it is so. The call is safe to repeat by itself; an `idempotency_key` of
+        your own makes it so across processes, as long as the records are the same. Raises MemoryConflictError for an id that
+        belongs to somebody else.
+        """
+        namespace = self._config.default_namespace
+        bodies: list[dict[str, Any]] = []
+        for memory in memories:
+            record = memory if memory.id else memory.model_copy(update={"id": new_id()})
+            body = record.model_dump(mode="json", exclude_none=True, by_alias=True)
+            bodies.append(body if namespace is None else {"namespace": namespace, **body})
+        call = Call(
+            "POST",
+            f"{_PATH}/",
+            query(wait=wait),
+            {"memories": bodies, "deduplicate": deduplicate},
+            idempotency_headers(idempotency_key),
+            wait=wait_seconds(wait),
+        )
+        return acknowledged(await self._send(call))
+
+    async def create_batches(
+        self,
+        memory_batches: Sequence[Sequence[ClientMemoryRecord | MemoryRecord]],
+        batch_size: int = 100,
+        delay_between_batches: float = 0.1,
+    ) -> list[AckResponse]:
+        """Stores many memories in requests of at most `batch_size`, with a pause (seconds) between them; one answer per request."""
+        if batch_size < 1:
+            raise MemoryValidationError(f"batch_size: must be at least 1, got {batch_size}")
+        chunks = [batch[start : start + batch_size] for batch in memory_batches for start in range(0, len(batch), batch_size)]
+        answers: list[AckResponse] = []
+        for chunk in chunks:
+            if answers and delay_between_batches > 0:
+                await asyncio.sleep(delay_between_batches)
+            answers.append(await self.create(chunk))
+        return answers
+
+    async def get(
+        self, memory_id: str, *, as_of: datetime | None = None, known_at: datetime | None = None, history: bool = False
+    ) -> MemoryRecord:
+        """A memory as it is; `as_of`: as it was true at a time; `known_at`: as the server knew it then. Raises MemoryNotFoundError.
+
+        With `history` its last version, also when it is no longer current.
+        """
+        params = query(as_of=as_of, known_at=known_at, history=history or None)
+        return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
+
+    async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
+        """Changes fields of a memory (None leaves one as it is) and returns it. Raises MemoryNotFoundError."""
+        return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
+
+    async def delete(self, memory_ids: Sequence[str]) -> AckResponse:
+        """Deletes memories; the status counts those that existed."""
+        calls = [Call("DELETE", _PATH, {"memory_ids": ids}) for ids in short_queries(memory_ids)]
+        return add_up([parse(AckResponse, await self._send(call)) for call in calls])
+
+    async def search(
+        self,
+        text: str,
+        search_mode: SearchModeEnum | str = SearchModeEnum.SEMANTIC,
+        hybrid_alpha: float | None = None,
+        text_scorer: str | None = None,
+        session_id: SessionId | dict[str, Any] | None = None,
+        namespace: Namespace | dict[str, Any] | None = None,
+        topics: Topics | dict[str, Any] | None = None,
+        entities: Entities | dict[str, Any] | None = None,
+        created_at: CreatedAt | dict[str, Any] | None = None,
+        last_accessed: LastAccessed | dict[str, Any] | None = None,
+        user_id: UserId | dict[str, Any] | None = None,
+        distance_threshold: float | None = None,
+        memory_type: MemoryType | dict[str, Any] | None = None,
+        extraction_strategy: ExtractionStrategy | dict[str, Any] | None = None,
+        recency: RecencyConfig | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        optimize_query: bool = False,
+        *,
+        event_date: EventDate | dict[str, Any] | None = None,
+        timezone: str | None = None,
+        reference_time: datetime | None = None,
+        explain: bool = False,
+        min_trust: float | None = None,
+    ) -> MemoryRecordResults:
+        """A page of the memories that fit `text` best (`limit` 1 to 100); with an empty text, of all that the filters allow.
+
+        `distance_threshold` is the largest cosine distance (0 to 2); `hybrid_alpha` (0 to 1) weighs meaning against words. A time
+        that the text names ("last week") is read in `timezone` as seen from `reference_time`. With `explain` each hit says how it
+        was scored; what is trusted less than `min_trust` (0 to 1) is left out.
+        """
+        filters: dict[str, Any] = {
+            "session_id": session_id,
+            "namespace": namespace,
+            "topics": topics,
+            "entities": entities,
+            "created_at": created_at,
+            "last_accessed": last_accessed,
+            "user_id": user_id,
+            "memory_type": memory_type,
+            "extraction_strategy": extraction_strategy,
+            "event_date": event_date,
+        }
+        body = search_body(
+            filters,
+            self._config.default_namespace,
+            recency,
+            text=text,
+            search_mode=search_mode,
+            hybrid_alpha=hybrid_alpha,
+            text_scorer=text_scorer,
+            distance_threshold=distance_threshold,
+            limit=limit,
+            offset=offset,
+            timezone=timezone,
+            reference_time=reference_time,
+            explain=explain or None,
+            min_trust=min_trust,
+        )
+        return await self._read(MemoryRecordResults, Call("POST", f"{_PATH}/search", query(optimize_query=optimize_query), body))
+
+    async def search_all(
+        self,
+        text: str,
+        session_id: SessionId | dict[str, Any] | None = None,
+        namespace: Namespace | dict[str, Any] | None = None,
+        topics: Topics | dict[str, Any] | None = None,
+        entities: Entities | dict[str, Any] | None = None,
+        created_at: CreatedAt | dict[str, Any] | None = None,
+        last_accessed: LastAccessed | dict[str, Any] | None = None,
+        user_id: UserId | dict[str, Any] | None = None,
+        distance_threshold: float | None = None,
+        memory_type: MemoryType | dict[str, Any] | None = None,
+        batch_size: int = 50,
+    ) -> AsyncIterator[MemoryRecordResult]:
+        """Yields all hits of a search, page after page of `batch_size` (1 to 100)."""
+        offset: int | None = 0
+        while offset is not None:
+            page = await self.search(
+                text,
+                session_id=session_id,
+                namespace=namespace,
+                topics=topics,
+                entities=entities,
+                created_at=created_at,
+                last_accessed=last_accessed,
+                user_id=user_id,
+                distance_threshold=distance_threshold,
+                memory_type=memory_type,
+                limit=batch_size,
+                offset=offset,
+            )
+            for memory in page.memories:
+                yield memory
+            if page.next_offset is not None and page.next_offset > offset:
+                offset = page.next_offset
+            else:
+                # The archived server never says where the next page begins: there a full page may have a successor.
+                following = offset + batch_size
+                offset = following if len(page.memories) >= batch_size and following <= MAX_SEARCH_OFFSET else None
+
+    async def explain(
+        self,
+        memory_id: str,
+        search: SearchRequest | dict[str, Any] | None = None,
+        *,
+        prompt: MemoryPromptRequest | dict[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a search, or a prompt, did not return a memory: which filter, rank, threshold or budget kept it out; or where it stands."""
+        if prompt is not None:
+            body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
+        else:
+            body = {"memory_id": memory_id, "search": within(as_body(search or {}), self._config.default_namespace)}
+        return await self._read(Explanation, Call("POST", f"{_PATH}/explain", json=body))
+
+    async def evidence(self, memory_id: str) -> MemoryEvidence:
+        """What a memory rests on, with the messages that still exist. Raises MemoryNotFoundError."""
+        return await self._read(MemoryEvidence, Call("GET", f"{_path(memory_id)}/evidence"))
+
+    async def history(self, memory_id: str) -> MemoryHistory:
+        """All versions of a memory, the newest first, and its changes. Raises MemoryNotFoundError."""
+        return await self._read(MemoryHistory, Call("GET", f"{_path(memory_id)}/history"))
+
+    async def compact(self, namespace: str | None = None, user_id: str | None = None) -> Acknowledgement:
+        """Merges memories that say the same; the status tells how many remain. After 20 seconds it answers, `pending`, and goes on."""
+        params = query(namespace=namespace, user_id=user_id)
+        call = Call("POST", f"{_PATH}/compact", params, headers=idempotency_headers(), wait=COMPACTION_SECONDS)
+        return acknowledged(await self._send(call))
+
+    async def forget(
+        self,
+        policy: ForgetPolicy,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+        pinned_ids: list[str] | None = None,
+    ) -> ForgetResponse:
+        """Deletes what `policy` lets go, or with `dry_run` only says what that would be. A repeat reports what the first one forgot."""
+        body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
+        params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
+        return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
+
+    async def purge(
+        self,
+        source: PurgeRequest,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        *,
+        dry_run: bool = True,
+        wait: Wait = True,
+    ) -> PurgeResponse:
+        """Deletes for good what comes from a source and what was made of nothing else; with `dry_run` only says what that would be.
+
+        Of a user, in `namespace` or (None, whatever the client's default) everywhere. A worker does it: without an end within `wait`
+        (seconds, or True for up to 10) the answer is `pending`, and `jobs.get` of its `operation_id` has the counts later. The same
+        purge is one piece of work, so this is safe to repeat.
+        """
+        seconds = wait_seconds(wait)
+        params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
+        return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
+
+    def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
+        """Raises MemoryValidationError when a record would be refused, or when its id is not a ULID. Sends nothing."""
+        check_memory(memory)
+
+    def validate_search(self, **filters: Any) -> None:
+        """Raises MemoryValidationError when a search with these parameters would be refused. Sends nothing."""
+        check_search(filters)
+
+
+def _path(memory_id: str) -> str:
+    return f"{_PATH}/{segment('memory_id', memory_id)}"

@@ -1,0 +1,108 @@
+"""Memory prompts: messages ready for a chat model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
+from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
+from agent_memory_client.models import RecencyConfig, SearchModeEnum, SearchRequest
+from agent_memory_client.resources.base import Resource
+
+
+class Prompts(Resource):
+    """Makes prompts of a session and of the long-term memories that fit a query."""
+
+    async def render(
+        self,
+        query: str,
+        session_id: str | None = None,
+        namespace: str | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+        long_term_search: dict[str, Any] | SearchRequest | bool | None = None,
+        user_id: str | None = None,
+        optimize_query: bool = False,
+    ) -> PromptAnswer:
+        """Messages ready for a chat model: a session (its summary and newest messages) and the memories that fit `query`.
+
+        Give a session, a search, or both. The answer is a dict (`answer["messages"]`) with attributes (`answer.messages`);
+        `answer.to_openai()` is what a chat completion takes.
+        """
+        body: dict[str, Any] = {"query": query}
+        scope = self._scope(namespace, user_id)
+        if session_id is not None:
+            session = {"session_id": session_id, **scope, **self._window(model_name, context_window_max)}
+            body["session"] = {key: value for key, value in session.items() if value is not None}
+        if isinstance(long_term_search, bool):
+            body["long_term_search"] = long_term_search
+        elif long_term_search is not None:
+            body["long_term_search"] = within(as_body(long_term_search), scope["namespace"])
+        return await self._render(body, optimize_query)
+
+    async def render_memories(
+        self,
+        query: str,
+        session_id: dict[str, Any] | None = None,
+        namespace: dict[str, Any] | None = None,
+        topics: dict[str, Any] | None = None,
+        entities: dict[str, Any] | None = None,
+        created_at: dict[str, Any] | None = None,
+        last_accessed: dict[str, Any] | None = None,
+        user_id: dict[str, Any] | None = None,
+        distance_threshold: float | None = None,
+        memory_type: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        optimize_query: bool = False,
+        search_mode: SearchModeEnum | str = SearchModeEnum.SEMANTIC,
+        hybrid_alpha: float | None = None,
+        text_scorer: str | None = None,
+        event_date: dict[str, Any] | None = None,
+        recency_boost: bool | None = None,
+        recency_semantic_weight: float | None = None,
+        recency_recency_weight: float | None = None,
+        recency_freshness_weight: float | None = None,
+        recency_novelty_weight: float | None = None,
+        recency_half_life_last_access_days: float | None = None,
+        recency_half_life_created_days: float | None = None,
+        server_side_recency: bool | None = None,
+    ) -> PromptAnswer:
+        """A prompt of long-term memories alone: those that fit `query` and the filters."""
+        filters: dict[str, Any] = {
+            "session_id": session_id,
+            "namespace": namespace,
+            "topics": topics,
+            "entities": entities,
+            "created_at": created_at,
+            "last_accessed": last_accessed,
+            "user_id": user_id,
+            "memory_type": memory_type,
+            "event_date": event_date,
+        }
+        recency = RecencyConfig(
+            recency_boost=recency_boost,
+            semantic_weight=recency_semantic_weight,
+            recency_weight=recency_recency_weight,
+            freshness_weight=recency_freshness_weight,
+            novelty_weight=recency_novelty_weight,
+            half_life_last_access_days=recency_half_life_last_access_days,
+            half_life_created_days=recency_half_life_created_days,
+            server_side_recency=server_side_recency,
+        )
+        search = search_body(
+            filters,
+            self._config.default_namespace,
+            recency,
+            limit=limit,
+            offset=offset,
+            search_mode=search_mode,
+            hybrid_alpha=hybrid_alpha,
+            text_scorer=text_scorer,
+            distance_threshold=distance_threshold,
+        )
+        return await self._render({"query": query, "long_term_search": search}, optimize_query)
+
+    async def _render(self, body: dict[str, Any], optimize_query: bool) -> PromptAnswer:
+        call = Call("POST", "/v1/memory/prompt", query(optimize_query=optimize_query), body)
+        return parse_prompt(await self._send(call))

@@ -1,0 +1,285 @@
+"""Sessions: the working memory of a conversation.
+
+Changes of a session that the server has no single call for are read, changed and written back under the session's version
+(`ETag`, `If-Match`): when somebody else was faster, they start again from what is stored now, so that no change is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from pydantic import TypeAdapter, ValidationError
+
+from agent_memory_client._merging import MergeStrategy, merge_data
+from agent_memory_client._wire.answers import Acknowledgement, acknowledged, parse
+from agent_memory_client._wire.checks import new_session
+from agent_memory_client._wire.messages import as_messages, message_body
+from agent_memory_client._wire.requests import Call, MessageWait, Wait, idempotency_headers, jsonable, query, validation_error, wait_seconds
+from agent_memory_client.errors import MemoryNotFoundError, MemoryPreconditionFailedError, MemoryValidationError
+from agent_memory_client.models import (
+    AckResponse,
+    AppendMessagesRequest,
+    AppendMessagesResponse,
+    ClientMemoryRecord,
+    MemoryMessage,
+    MemoryRecord,
+    MemoryStrategyConfig,
+    ModelNameLiteral,
+    SessionIdentifier,
+    SessionListResponse,
+    WorkingMemory,
+    WorkingMemoryResponse,
+    new_id,
+)
+from agent_memory_client.resources.base import Resource
+from agent_memory_client.resources.memories import Memories
+
+MAX_CHANGE_ATTEMPTS = 10
+
+_SESSION_ID: TypeAdapter[str] = TypeAdapter(SessionIdentifier)
+_SESSION_TIMES = frozenset({"created_at", "updated_at", "last_accessed"})
+
+_Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
+
+
+class Sessions(Resource):
+    """Reads and writes sessions. Without a namespace, model or window a call uses those of the client's config."""
+
+    async def list(self, limit: int = 20, offset: int = 0, namespace: str | None = None, user_id: str | None = None) -> SessionListResponse:
+        """A page of session ids (`limit` 1 to 100)."""
+        params = query(limit=limit, offset=offset, **self._scope(namespace, user_id))
+        return await self._read(SessionListResponse, Call("GET", "/v1/working-memory/", params))
+
+    async def get(
+        self,
+        session_id: str,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        model_name: ModelNameLiteral | None = None,
+        context_window_max: int | None = None,
+        *,
+        recent_messages_limit: int | None = None,
+    ) -> WorkingMemoryResponse:
+        """A session; with a model or a window (tokens) only the newest messages that fit. Raises MemoryNotFoundError."""
+        window = self._window(model_name, context_window_max)
+        call = self._get_call(session_id, user_id, namespace, **window, recent_messages_limit=recent_messages_limit)
+        return await self._read(WorkingMemoryResponse, call)
+
+    async def put(
+        self,
+        session_id: str,
+        memory: WorkingMemory,
+        user_id: str | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+        *,
+        if_match: str | None = None,
+    ) -> WorkingMemoryResponse:
+        """Stores a session in place of what was there and returns it.
+
+        `user_id` wins over the one in `memory`; `if_match` (an `ETag`) makes it fail with MemoryPreconditionFailedError when
+        somebody else has changed the session since.
+        """
+        condition = {} if if_match is None else {"If-Match": if_match}
+        call = self._put_call(session_id, memory, user_id, self._window(model_name, context_window_max), condition)
+        return await self._read(WorkingMemoryResponse, call)
+
+    async def get_or_create(
+        self,
+        session_id: str,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        model_name: ModelNameLiteral | None = None,
+        context_window_max: int | None = None,
+        long_term_memory_strategy: MemoryStrategyConfig | None = None,
+    ) -> tuple[bool, WorkingMemoryResponse]:
+        """`(created, session)`: the session, which is made empty when it does not exist."""
+        try:
+            session = await self.get(session_id, user_id, namespace, model_name, context_window_max)
+        except MemoryNotFoundError:
+            pass
+        else:
+            # Servers before 0.12 answer a missing session with an empty one that says it was never saved.
+            if session.unsaved is not True:
+                return False, session
+        memory = new_session(session_id, namespace, user_id, data={}, long_term_memory_strategy=long_term_memory_strategy)
+        return True, await self.put(session_id, memory, user_id, model_name, context_window_max)
+
+    async def append(
+        self,
+        session_id: str,
+        messages: Sequence[Mapping[str, Any] | MemoryMessage],
+        namespace: str | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+        user_id: str | None = None,
+        wait: MessageWait = None,
+    ) -> AppendMessagesResponse:
+        """Adds messages to the end of a session, atomically; what the session holds is neither sent nor rewritten.
+
+        A session that does not exist is made. Messages whose id it has already are skipped, so this is safe to repeat. With `wait`
+        the answer comes when they are long-term memories ("promoted"), or found by meaning, too ("searchable"; also True, or
+        seconds), or when the time is over: its `reached` says which.
+        """
+        window = self._window(model_name, context_window_max)
+        try:
+            request = AppendMessagesRequest(messages=as_messages(messages), **self._scope(namespace, user_id), **window)
+        except ValidationError as error:
+            raise validation_error(error) from error
+        body = jsonable(request) | {"messages": [message_body(message) for message in request.messages]}
+        call = Call("POST", f"{_path(session_id)}/messages", query(wait=wait), body, wait=wait_seconds(wait))
+        return await self._read(AppendMessagesResponse, call)
+
+    async def append_and_get(
+        self,
+        session_id: str,
+        messages: Sequence[Mapping[str, Any] | MemoryMessage],
+        namespace: str | None = None,
+        model_name: str | None = None,
+        context_window_max: int | None = None,
+        user_id: str | None = None,
+    ) -> WorkingMemoryResponse:
+        """Adds messages to the end of a session, atomically, and returns the session as it is then.
+
+        Without a `user_id` they go where a read without one finds the session, which may belong to a user. That is a look, the
+        append and a read; `append` is the append alone, to exactly the scope that is given.
+        """
+        if not messages:
+            _, session = await self.get_or_create(session_id, user_id, namespace, model_name, context_window_max)
+            return session
+        if user_id is None:
+            try:
+                owned = await self.get(session_id, None, namespace, recent_messages_limit=1)
+            except MemoryNotFoundError:
+                pass
+            else:
+                namespace, user_id = owned.namespace, owned.user_id
+        done = await self.append(session_id, messages, namespace, model_name, context_window_max, user_id)
+        return await self.get(session_id, done.user_id, done.namespace, model_name, context_window_max)
+
+    async def set_data(
+        self, session_id: str, data: dict[str, Any], namespace: str | None = None, preserve_existing: bool = True
+    ) -> WorkingMemoryResponse:
+        """Replaces a session's `data`. Without `preserve_existing` the whole session is replaced by one that has only this."""
+        if not preserve_existing:
+            return await self.put(session_id, new_session(session_id, namespace, None, data=data))
+        return await self._change(session_id, namespace, None, lambda _: {"data": data})
+
+    async def update_data(
+        self,
+        session_id: str,
+        data_updates: dict[str, Any],
+        namespace: str | None = None,
+        merge_strategy: MergeStrategy = "merge",
+        user_id: str | None = None,
+    ) -> WorkingMemoryResponse:
+        """Updates a session's `data`: `merge` sets keys, `deep_merge` also inside objects, `replace` replaces all of it."""
+        merge_data(None, {}, merge_strategy)
+        return await self._change(
+            session_id, namespace, user_id, lambda session: {"data": merge_data(session.data, data_updates, merge_strategy)}
+        )
+
+    async def add_memories(
+        self,
+        session_id: str,
+        memories: Sequence[ClientMemoryRecord | MemoryRecord],
+        namespace: str | None = None,
+        replace: bool = False,
+        *,
+        user_id: str | None = None,
+    ) -> WorkingMemoryResponse:
+        """Adds structured memories to a session (one of a known id takes the place of the stored one), or replaces all of them."""
+        added = [memory if memory.id else memory.model_copy(update={"id": new_id()}) for memory in memories]
+        ids = {memory.id for memory in added}
+
+        def change(session: WorkingMemory) -> dict[str, Any]:
+            remaining = [] if replace else [memory for memory in session.memories if memory.id not in ids]
+            return {"memories": [*remaining, *added]}
+
+        return await self._change(session_id, namespace, user_id, change)
+
+    async def promote_memories(self, session_id: str, memory_ids: Sequence[str] | None = None, namespace: str | None = None) -> AckResponse:
+        """Stores a session's structured memories (all, or those of `memory_ids`) as long-term memories now.
+
+        The server does that by itself in the background; records keep their ids, so doing both stores nothing twice. They take
+        over the session's scope where they have none. Raises MemoryNotFoundError.
+        """
+        session = await self._read(WorkingMemoryResponse, self._get_call(session_id, None, namespace))
+        scope = {"namespace": session.namespace, "user_id": session.user_id, "session_id": session_id}
+        memories = [
+            memory.model_copy(update={key: value for key, value in scope.items() if getattr(memory, key) is None})
+            for memory in session.memories
+            if memory_ids is None or memory.id in memory_ids
+        ]
+        return await Memories(self._transport, self._config).create(memories) if memories else AckResponse(status="ok")
+
+    async def flush(self, session_id: str, namespace: str | None = None, user_id: str | None = None, wait: Wait = None) -> Acknowledgement:
+        """Lets the server do now what waits on a session: its promotion to long-term memory, its summary, its facts.
+
+        With `wait` (seconds, or True for up to 10) it answers when that is done, or `pending` when it takes longer.
+        """
+        params = query(**self._scope(namespace, user_id), wait=wait)
+        call = Call("POST", f"{_path(session_id)}/flush", params, headers=idempotency_headers(), wait=wait_seconds(wait))
+        return acknowledged(await self._send(call))
+
+    async def delete(
+        self,
+        session_id: str,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        *,
+        memories: bool = False,
+        wait: Wait = None,
+    ) -> Acknowledgement:
+        """Deletes a session; one that does not exist is no error.
+
+        With `memories` also the long-term memories that came from it, in the background: `wait` as in `flush`.
+        """
+        params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
+        return acknowledged(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
+
+    async def _change(self, session_id: str, namespace: str | None, user_id: str | None, change: _Change) -> WorkingMemoryResponse:
+        """Writes a session back with the fields that `change` returns for what is stored (an empty session if there is none).
+
+        The session is read without a model or window: a view that leaves messages out must not be written back.
+        """
+        for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
+            try:
+                response = await self._send(self._get_call(session_id, user_id, namespace))
+            except MemoryNotFoundError:
+                session: WorkingMemory = new_session(session_id, self._namespace(namespace), user_id)
+                condition = {"If-None-Match": "*"}
+            else:
+                session = parse(WorkingMemoryResponse, response)
+                condition = {"If-Match": response.headers["ETag"]} if "ETag" in response.headers else {}
+            changed = session.model_copy(update=change(session))
+            call = self._put_call(session_id, changed, session.user_id, {}, condition)
+            try:
+                return await self._read(WorkingMemoryResponse, call)
+            except MemoryPreconditionFailedError:
+                if attempt == MAX_CHANGE_ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _get_call(self, session_id: str, user_id: str | None, namespace: str | None, **window: Any) -> Call:
+        return Call("GET", _path(session_id), query(**self._scope(namespace, user_id), **window))
+
+    def _put_call(
+        self, session_id: str, memory: WorkingMemory, user_id: str | None, window: Mapping[str, Any], condition: Mapping[str, str]
+    ) -> Call:
+        """`condition` is a header such as `If-Match`. The session's own times are sent only if somebody set them."""
+        unset_times = _SESSION_TIMES - memory.model_fields_set
+        body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
+        body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}
+        scope = self._scope(memory.namespace, user_id)
+        body |= {name: value for name, value in scope.items() if value is not None}
+        return Call("PUT", _path(session_id), query(user_id=user_id, **window), body, condition)
+
+
+def _path(session_id: str) -> str:
+    try:
+        return f"/v1/working-memory/{quote(_SESSION_ID.validate_python(session_id), safe='')}"
+    except ValidationError as error:
+        raise MemoryValidationError(f"session_id: {error.errors()[0]['msg']}") from error

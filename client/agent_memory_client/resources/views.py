@@ -1,0 +1,69 @@
+"""Summary views: summaries of what is stored, by groups that the view names."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from pydantic import TypeAdapter
+
+from agent_memory_client._wire.answers import parse_list
+from agent_memory_client._wire.requests import Call, as_body, idempotency_headers, query, segment
+from agent_memory_client.models import AckResponse, CreateSummaryViewRequest, SummaryView, SummaryViewPartitionResult, Task, new_id
+from agent_memory_client.resources.base import Resource
+
+_PATH = "/v1/summary-views"
+
+SummaryViewList: TypeAlias = list[SummaryView]
+PartitionList: TypeAlias = list[SummaryViewPartitionResult]
+_VIEWS = TypeAdapter(SummaryViewList)
+_PARTITIONS = TypeAdapter(PartitionList)
+
+
+class Views(Resource):
+    """Makes summary views, computes them and reads what was computed."""
+
+    async def list(self) -> SummaryViewList:
+        """All summary views."""
+        return parse_list(_VIEWS, "summary views", await self._send(Call("GET", _PATH)))
+
+    async def create(self, request: CreateSummaryViewRequest) -> SummaryView:
+        """Makes a summary view; the server gives it an id."""
+        return await self._read(SummaryView, Call("POST", _PATH, json=as_body(request), headers=idempotency_headers()))
+
+    async def get(self, view_id: str) -> SummaryView:
+        """A summary view. Raises MemoryNotFoundError."""
+        return await self._read(SummaryView, Call("GET", _view_path(view_id)))
+
+    async def delete(self, view_id: str) -> AckResponse:
+        """Deletes a summary view; one that does not exist is no error."""
+        return await self._read(AckResponse, Call("DELETE", _view_path(view_id)))
+
+    async def run(self, view_id: str, force: bool = False) -> Task:
+        """Starts the computation of all partitions in the background. Raises MemoryNotFoundError."""
+        # The task's id is made here, so that a repetition asks for the same task.
+        body: dict[str, Any] = {"task_id": new_id(), **({"force": True} if force else {})}
+        return await self._read(Task, Call("POST", f"{_view_path(view_id)}/run", json=body, headers=idempotency_headers()))
+
+    async def run_partition(self, view_id: str, group: dict[str, str]) -> SummaryViewPartitionResult:
+        """Computes and stores the summary of one partition: `group` has a value for every field that the view groups by.
+
+        Raises MemoryNotFoundError.
+        """
+        path = f"{_view_path(view_id)}/partitions/run"
+        return await self._read(SummaryViewPartitionResult, Call("POST", path, json={"group": dict(group)}, headers=idempotency_headers()))
+
+    async def list_partitions(
+        self,
+        view_id: str,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        memory_type: str | None = None,
+    ) -> PartitionList:
+        """The stored summaries of a view's partitions; computes nothing. Raises MemoryNotFoundError."""
+        params = query(namespace=namespace, user_id=user_id, session_id=session_id, memory_type=memory_type)
+        return parse_list(_PARTITIONS, "partitions", await self._send(Call("GET", f"{_view_path(view_id)}/partitions", params)))
+
+
+def _view_path(view_id: str) -> str:
+    return f"{_PATH}/{segment('view_id', view_id)}"

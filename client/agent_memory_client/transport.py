@@ -1,0 +1,80 @@
+"""Sends calls over httpx."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx
+
+from agent_memory_client._wire.attempts import FAILURES, Attempts, body_of, headers_of
+from agent_memory_client._wire.requests import Call
+from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.errors import MemoryClientError, MemoryProtocolError, error_of_exception, error_of_response
+from agent_memory_client.models import MEDIA_TYPE
+
+
+class Transport:
+    """An open connection pool to one server. `transport` replaces httpx's own, `sleep` the waiting between repetitions."""
+
+    def __init__(
+        self,
+        config: MemoryClientConfig,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._max_retries = config.max_retries
+        self._timeout = config.timeout
+        self._sleep = sleep
+        headers = headers_of(config)
+        try:
+            # Redirects are not followed: the API has none for these calls, and one to another host would be handed the API key.
+            self._client = httpx.AsyncClient(base_url=config.base_url, timeout=config.timeout, headers=headers, transport=transport)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
+
+    async def close(self) -> None:
+        """Closes the connections. Calls under way fail."""
+        await self._client.aclose()
+
+    async def send(self, call: Call) -> httpx.Response:
+        """The answer to `call`, a 2xx with its body read, after as many attempts as are safe. Raises MemoryClientError."""
+        if self._client.is_closed:
+            raise MemoryClientError("the client has been closed: make a new one")
+        body = body_of(call)
+        attempts = Attempts(call, self._max_retries)
+        while True:
+            try:
+                response = await self._request(call, body)
+            except FAILURES as error:
+                wait = attempts.wait_after_error(error)
+            else:
+                if response.is_success:
+                    return response
+                wait = attempts.wait_after_refusal(response)
+            await self._sleep(wait)
+
+    async def lines(self, call: Call) -> AsyncIterator[bytes]:
+        """The lines of a long answer, each without its end, as they come. Not repeated: it would begin anew. Raises MemoryClientError."""
+        params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
+        rest = b""
+        try:
+            async with self._client.stream(call.method, call.path, params=params, headers=dict(call.headers)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise error_of_response(response)
+                async for piece in response.aiter_bytes():
+                    *whole, rest = (rest + piece).split(b"\n")
+                    for line in whole:
+                        yield line
+        except FAILURES as error:
+            raise (error_of_exception(error) or MemoryClientError(str(error))) from error
+        if rest:
+            yield rest
+
+    async def _request(self, call: Call, body: bytes | None) -> httpx.Response:
+        media = "application/json" if call.lines is None else MEDIA_TYPE
+        headers = {**call.headers, "Content-Type": media} if body is not None else dict(call.headers)
+        params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
+        timeout = self._timeout + call.wait
+        return await self._client.request(call.method, call.path, params=params, content=body, headers=headers, timeout=timeout)

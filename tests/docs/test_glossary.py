@@ -1,0 +1,91 @@
+"""Every key and every field that stands in Redis is in the glossary: those that the code names, and those that a used store holds."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import httpx
+from redis.asyncio import Redis
+
+from agent_memory.storage import keyspace
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search import schemas
+from tests.support.cli import ROOT
+
+PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
+PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
+# Hashes whose fields are ids, digests and names of what they are about.
+BY_ID = ("use", "try", "why", "sv", "svp", "xr", "toks", "seen", "ev", "by", "mv", "j:o")
+
+
+def _first(key: str) -> str:
+    """The kind of a key: what stands before its first name."""
+    return re.split(r"[:<]", key)[0]
+
+
+def _sources() -> dict[Path, str]:
+    files = [path for package in PACKAGES for kind in ("*.py", "*.lua") for path in package.rglob(kind)]
+    return {path: path.read_text("utf-8") for path in files}
+
+
+def _literals(text: str) -> set[str]:
+    """The fields that commands on hashes name, in Lua and in Python."""
+    commands = re.findall(r"'H(?:SET|SETNX|GET|MGET|DEL|EXISTS|INCRBY)',.*?(?= then | end\b|$)", text, re.MULTILINE)
+    calls = re.findall(r"\.h(?:set|setnx|get|mget|del|exists)\([^\n]*", text)
+    # Behind the key; what is put together of a literal and a name is a field of an id.
+    words = [word for line in commands for word in re.findall(r"(?<!\.\. )'([a-z][a-z-]*)'(?! \.\.)", line.partition(",")[2])]
+    return {*words, *(word for line in calls for word in re.findall(r'"([a-z][a-z-]*)"', line))}
+
+
+def test_every_key_of_the_keyspace_is_there() -> None:
+    kinds = {_first(key) for key in re.findall(r"^am:\{0\}:(\S+)", inspect.getdoc(keyspace) or "", re.MULTILINE)}
+    assert len(kinds) > 40
+    assert kinds - {_first(name) for name in NAMED} - {"<docket>", ""} == set()
+
+
+def test_every_field_of_the_indexes_is_there() -> None:
+    keys, spec = Keys(), schemas.VectorSpec("m", 3)
+    made = [schemas.memory_schema(keys), schemas.session_schema(keys), schemas.change_schema(keys)]
+    made += [schemas.vector_schema(keys, spec), schemas.history_schema(keys, spec)]
+    fields = {name for schema in made for name in schema.fields}
+    assert len(fields) > 25
+    assert fields - NAMED == {spec.field}
+    assert "v_<digest>" in NAMED
+
+
+def test_every_field_that_a_command_names_is_there() -> None:
+    missing = {name: str(path.relative_to(ROOT)) for path, text in _sources().items() for name in _literals(text) if name not in NAMED}
+    assert missing == {}
+
+
+async def test_every_field_of_a_used_store_is_there(documented: str, redis_url: str) -> None:
+    async with httpx.AsyncClient(base_url=documented, timeout=30) as http:
+        owner = {"user_id": "glossary", "namespace": "words"}
+        memory = {"id": "g1", "text": "Ada lives in Oslo.", "slot": "home", "topics": ["home"], "entities": ["Ada"], "metadata": {"a": 1}}
+        dated = {"event_date": "2024-01-01T00:00:00Z", "valid_from": "2024-01-01T00:00:00Z", "valid_to": "2999-01-01T00:00:00Z"}
+        said = {"role": "user", "content": "I am allergic to peanuts.", "name": "Ada"}
+        session = {**owner, "messages": [said], "context": "c", "data": {"a": 1}, "memories": [{"id": "g2", "text": "Ada likes tea."}]}
+        for answer in (
+            await http.post("/v1/long-term-memory/", json={"memories": [memory | dated | owner]}, headers={"Idempotency-Key": "glossary"}),
+            await http.post("/v1/long-term-memory/", json={"memories": [memory | owner | {"id": "g3", "text": "Ada lives in Bergen."}]}),
+            await http.put("/v1/working-memory/glossary", json=session | {"ttl_seconds": 60, "context_window_max": 9000}),
+            await http.post(
+                "/v1/working-memory/glossary/messages?wait=searchable", json={**owner, "messages": [said | {"content": "Hm?"}]}
+            ),
+        ):
+            assert answer.status_code < 300, answer.text
+    root = "docs:{0}:"
+    async with Redis.from_url(redis_url) as redis:
+        kinds: set[str] = set()
+        fields: set[str] = set()
+        async for raw in redis.scan_iter(match=f"{root}*", count=1000):
+            key = raw.decode().removeprefix(root)
+            kinds.add(_first(key))
+            if _first(key) not in BY_ID and not key.endswith((":o", ":s")) and await redis.type(raw) == b"hash":
+                fields |= {name.decode() for name in await redis.hkeys(raw)}
+    assert kinds >= {"w", "wd", "m", "h", "v", "cfg", "idem"}
+    assert kinds - {_first(name) for name in NAMED} == set()
+    assert {name for name in fields - NAMED if not name.startswith(("v_", "former "))} == set()

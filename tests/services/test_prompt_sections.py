@@ -1,0 +1,87 @@
+"""A feature adds a section to the memory prompt: its reads go on the prompt's one pipeline, its text under the prompt's budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
+from agent_memory.recall.prompt import PER_MESSAGE, Prompt, text_message
+from agent_memory.recall.sections.session import SessionSection
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.storage.connection import Pipe, Reader
+from agent_memory_client.models import MemoryPromptRequest
+from tests.support.commands import commands_of
+from tests.support.rig import SCOPE, Rig
+
+
+@dataclass
+class Profile:
+    """What a key holds of the prompt's user, as many words as there are tokens; it is all the steps of its section."""
+
+    prefix: str
+    ask: PromptAsk | None = None
+    text: str = ""
+
+    async def open_section(self, ask: PromptAsk) -> Profile | None:
+        return None if ask.session is None or ask.session.user_id is None else Profile(self.prefix, ask)
+
+    def queue_section(self, pipe: Pipe) -> int:
+        assert self.ask is not None
+        assert self.ask.session is not None
+        pipe.get(f"{self.prefix}{self.ask.session.user_id}")
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> Profile:
+        (reply,) = replies
+        return Profile(self.prefix, self.ask, (reply or b"").decode())
+
+    def fit_section(self, tokens: int | None) -> Profile:
+        return Profile(self.prefix, self.ask, " ".join(self.text.split()[:tokens]))
+
+    def count_tokens(self) -> int:
+        return len(self.text.split())
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        return SectionText([text_message("system", self.text)])
+
+
+@pytest.fixture
+async def recall(rig: Rig) -> RecallService:
+    prefix = f"{rig.keys.root}profile:"
+    await rig.rt.client.set(f"{prefix}ann", "likes plums and tea")
+    for user in ("ann", "ben"):
+        await rig.append(f"of-{user}", "I am late", user_id=user)
+    session = SessionSection(rig.settings, rig.rt[SessionStore], rig.rt.counter)
+    return RecallService(Reader(rig.rt.client), session, [Profile(prefix)], rig.rt.counter)
+
+
+async def texts(recall: RecallService, session_id: str, user: str | None = None, **more: Any) -> list[str]:
+    body = MemoryPromptRequest.model_validate({"query": "What?", "session": {"session_id": session_id, "user_id": user}, **more})
+    prompt: Prompt = await recall.build_prompt(SCOPE, body)
+    return [message["content"]["text"] for message in prompt.messages]
+
+
+async def test_a_section_reads_on_the_one_pipeline_and_stands_before_the_query(
+    rig: Rig, recall: RecallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = commands_of(rig, monkeypatch)
+    assert await texts(recall, "of-ann", "ann") == ["I am late", "likes plums and tea", "What?"]
+    assert len(sent) == 1
+
+
+async def test_a_section_is_cut_to_its_share_of_the_tokens(rig: Rig, recall: RecallService) -> None:
+    await rig.rt.client.set(f"{rig.keys.root}profile:ben", " ".join(["plums"] * 60))
+    left = 64 - rig.rt.counter.count("What?") - PER_MESSAGE
+    _, section, _ = await texts(recall, "of-ben", "ben", max_tokens=64)
+    assert section.split() == ["plums"] * int(left * 0.4)
+
+
+async def test_a_session_that_is_found_by_its_id_alone_brings_its_user_s_section(recall: RecallService) -> None:
+    assert await texts(recall, "of-ann") == ["I am late", "likes plums and tea", "What?"]
+    assert await texts(recall, "of-ben") == ["I am late", "", "What?"]
+    assert await texts(recall, "of-nobody") == ["What?"]

@@ -1,0 +1,113 @@
+"""The fair line: places and turns are shared between tenants, whoever sends how much."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.http.middleware.fair_queue import FairQueue
+
+_STEPS = st.lists(st.tuples(st.sampled_from(["begin", "end", "give up", "overflow", "later"]), st.sampled_from("abc")), max_size=120)
+
+
+@given(steps=_STEPS, limit=st.integers(1, 40))
+def test_nobody_is_lost_or_overtaken_and_no_share_is_exceeded(steps: list[tuple[str, str]], limit: int) -> None:
+    """Any course of requests that come, end, give up and are pushed out, against what a plain count of them says."""
+    queue, now = FairQueue[int](fair=True), 0.0
+    working: Counter[str] = Counter()
+    lines: defaultdict[str, list[int]] = defaultdict(list)
+    for number, (what, tenant) in enumerate(steps):
+        if what == "later":
+            now += 0.7
+        elif what == "begin":
+            queue.note_arrival(tenant, now)
+            if queue.may_start(tenant, limit, now):
+                assert working.total() < limit
+                queue.start(tenant)
+                working[tenant] += 1
+            else:
+                queue.append(tenant, number)
+                lines[tenant].append(number)
+        elif what == "end" and working[tenant]:
+            queue.end(tenant)
+            working[tenant] -= 1
+        elif what == "give up" and lines[tenant]:
+            queue.remove(tenant, lines[tenant].pop(len(lines[tenant]) // 2))
+        elif what == "overflow" and (pushed := queue.push_out(tenant)) is not None:
+            (loser,) = (each for each, line in lines.items() if pushed in line)
+            assert lines[loser].pop() == pushed, "the last one of a line goes first"
+            assert working[loser] + len(lines[loser]) > working[tenant] + len(lines[tenant]), "the pushed is left with more than the pusher"
+        while (first := queue.next(limit, now)) is not None:
+            whose, turn = first
+            assert lines[whose].pop(0) == turn, "in the order in which they came"
+            fewest = min((working[each] for each, line in lines.items() if line and each != whose), default=limit)
+            assert working[whose] <= fewest, "who has least goes first"
+            queue.start(whose)
+            working[whose] += 1
+        assert queue.working == working.total() <= limit
+        assert queue.waiting == sum(map(len, lines.values()))
+        assert all(queue.under_way(each) == working[each] + len(lines[each]) for each in "abc")
+
+
+def test_whoever_has_nothing_under_way_is_next_however_many_wait() -> None:
+    queue = FairQueue[str](fair=True)
+    for number in range(1000):
+        queue.note_arrival("loud", 0.0)
+        if queue.may_start("loud", 16, 0.0):
+            queue.start("loud")
+        else:
+            queue.append("loud", f"loud {number}")
+    queue.note_arrival("quiet", 0.0)
+    assert queue.may_start("quiet", 16, 0.0), "some places are kept free"
+    queue.start("quiet")
+    for tenant in ("quiet", "other"):
+        queue.append(tenant, f"{tenant}'s")
+    queue.end("loud")
+    assert queue.next(16, 0.0) == ("other", "other's")
+    queue.start("other")
+    assert queue.next(16, 0.0) == ("quiet", "quiet's")
+    queue.start("quiet")
+    assert queue.next(16, 0.0) is None, "the loud one has more than its share of contested places"
+    queue.end("quiet")
+    assert queue.next(16, 0.9) is None, "for a second after the others' last request"
+    assert queue.next(16, 5.0) is not None, "alone again it has nearly all"
+
+
+def test_who_competes_has_the_places_that_rivals_are_left() -> None:
+    """The fewer, the later the loop is; one in any case, and all but the free ones for whoever is alone."""
+    queue = FairQueue[int](fair=True)
+    for name in ("quiet", "loud"):
+        queue.note_arrival(name, 0.0)
+    for contested, places in ((100, 8), (3, 3), (0, 1)):
+        queue.contested = contested
+        began = 0
+        while queue.may_start("loud", 32, 0.0):
+            queue.start("loud")
+            began += 1
+        assert began == places
+        assert queue.may_start("quiet", 32, 0.0)
+        for _ in range(began):
+            queue.end("loud")
+    queue.contested = 0
+    began = 0
+    while queue.may_start("loud", 32, 2.0):
+        queue.start("loud")
+        began += 1
+    assert began == 28
+
+
+def test_where_all_are_one_they_have_all_places_in_the_order_of_their_coming() -> None:
+    queue = FairQueue[int](fair=False)
+    for _ in range(4):
+        queue.note_arrival("", 0.0)
+        assert queue.may_start("", 4, 0.0)
+        queue.start("")
+    assert not queue.may_start("", 4, 0.0)
+    queue.append("", 1)
+    queue.append("", 2)
+    assert queue.push_out("") is None
+    assert not queue.is_new("")
+    queue.end("")
+    assert queue.next(4, 0.0) == ("", 1)

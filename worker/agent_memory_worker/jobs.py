@@ -1,0 +1,21 @@
+"""Carrying out orders: each errand is done by the feature that has announced it."""
+
+from __future__ import annotations
+
+from agent_memory.core.errors import UnknownWork
+from agent_memory.core.feature import imported
+from agent_memory.features import FEATURES
+from agent_memory.jobs.job_store import OrderStore
+from agent_memory.runtime import Runtime
+
+_JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()}
+
+
+async def carry_out(runtime: Runtime, name: str) -> None:
+    """Does what an order asks for; an order that is no more asks for nothing. Done twice, the second time finds little to do."""
+    order = await runtime[OrderStore].load(name)
+    if order is None:
+        return
+    if order.errand not in _JOBS:
+        raise UnknownWork(f"only a newer version knows the errand {order.errand[:64]!r}")
+    await imported(_JOBS[order.errand])(runtime, order)

@@ -1,0 +1,81 @@
+"""What a purge of a source does to sessions that live on: its messages are struck out, and a summary that may tell of them goes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.memories.records import message_memory_id
+from agent_memory.memories.service import message_memory
+from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.purge_policy import cites, matches
+from agent_memory.runtime import Runtime
+from agent_memory.sessions.codec import SessionState, StoredMessage
+from agent_memory.sessions.store import SessionStore
+from agent_memory.text.normalization import is_turn
+from agent_memory_client.models import MemoryRecord, PurgeRequest
+
+_PAGE = 100
+_ATTEMPTS = 20
+
+
+class Said:
+    """Which messages of which sessions are known to be of the source, by the memories that go or lose evidence."""
+
+    def __init__(self, source: PurgeRequest) -> None:
+        self._source = source
+        self.mids: set[str] = set()
+        self._ids: defaultdict[SessionRef, set[str]] = defaultdict(set)
+
+    def note(self, record: MemoryRecord) -> None:
+        """A version of a memory that goes or loses something."""
+        if is_turn(record) and record.session_id is not None:
+            self._ids[SessionRef(record.session_id, record.namespace, record.user_id)].update(record.extracted_from or ())
+        for piece in record.evidence or ():
+            if piece.session_id is not None and cites(self._source, piece):
+                self._ids[SessionRef(piece.session_id, record.namespace, record.user_id)].update(piece.message_ids)
+
+    def of(self, ref: SessionRef) -> Collection[str]:
+        """The ids of the messages of a session."""
+        return self._ids.get(ref, ())
+
+
+async def strike(
+    runtime: Runtime, scope: Scope, source: PurgeRequest, place: tuple[str | None, str | None], said: Said, *, dry: bool
+) -> Counter[str]:
+    """Goes through the sessions of a place (namespace, user); counts struck `messages` and dropped `contexts`, or only counts (`dry`)."""
+    counts: Counter[str] = Counter()
+    offset = 0
+    while True:
+        _, refs = await runtime[SessionStore].list(scope, *place, offset, _PAGE)
+        for ref in refs:
+            for _ in range(_ATTEMPTS):
+                state = await runtime[SessionStore].get(scope, ref)
+                if state is None:
+                    break
+                bad = [stored for stored in state.messages if _is_of(runtime, scope, source, ref, stored, said)]
+                drops = state.context is not None and _may_tell(source, state, bad, said.of(ref))
+                if not bad and not drops:
+                    break
+                seqs = [stored.seq for stored in bad]
+                if dry or await runtime[SessionStore].strike(scope, ref, state.epoch, state.fence, seqs, drop_context=drops):
+                    counts.update(messages=len(bad), contexts=int(drops))
+                    break
+        if len(refs) < _PAGE:
+            return counts
+        offset += _PAGE
+
+
+def _is_of(runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, said: Said) -> bool:
+    """Whether a message is of the source: by what is known of it here, or because its memory was."""
+    if stored.message.id in said.of(ref) or matches(source, message_memory(ref, stored.message, stored.message.content), None):
+        return True
+    return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in said.mids
+
+
+def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], said: Collection[str]) -> bool:
+    """Whether the summary may have been made of the source's messages: some have left the session, or nobody knows whether some have."""
+    if said:
+        return not {stored.message.id for stored in state.messages}.issuperset(said)
+    return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

@@ -1,0 +1,125 @@
+"""The relay: hands due marks of the outbox to docket, each under its own key, as many as its worker can take."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from time import monotonic
+
+from docket import Disposition, Docket, TaskCall
+
+from agent_memory.core.errors import RedisUnavailable
+from agent_memory.core.work import DueKind, TaskName
+from agent_memory.runtime import Runtime
+from agent_memory.storage.connection import redis_errors
+from agent_memory.storage.scripts import Claim, Claims
+
+log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 1.0
+TASK_OF = {
+    DueKind.DELETION: TaskName.ERASE,
+    DueKind.SESSION: TaskName.PROCESS_SESSION,
+    DueKind.EXTRACTION: TaskName.EXTRACT_FACTS,
+    DueKind.MEMORY: TaskName.INDEX_MEMORIES,
+    DueKind.ORDER: TaskName.CARRY_OUT,
+}
+# What a worker cannot begin soon waits in the outbox, where an erasure or another tenant still comes before it.
+_ROUNDS_AHEAD = 2
+_FULL_SECONDS = 0.02
+# A round lasts at least this long, so that under load it finds several marks; alone, a mark waits for nothing.
+_ROUND_SECONDS = 0.02
+# A mark that is set while docket still ends the task before it is refused, and comes again so much later.
+_REFUSED_SECONDS = 0.05
+
+
+class Relay:
+    """Runs until `stop` is set; any number of them share the work of one Redis."""
+
+    def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event) -> None:
+        self._runtime = runtime
+        self._docket = docket
+        self._stop = stop
+        # In docket at most, as far as this relay put it there: what was when it last asked, and what it added since.
+        self._queued = math.inf
+
+    async def run(self) -> None:
+        """Hands over until it is stopped. Whatever fails, the marks stand in Redis and other relays may fare better: this one goes on."""
+        while not self._stop.is_set():
+            began = monotonic()
+            try:
+                wait = await self._round()
+                if wait > 0:
+                    await self._runtime.outbox.wait(wait)
+                await self._pause(began + _ROUND_SECONDS - monotonic())
+            except RedisUnavailable as error:
+                log.warning("the relay waits for Redis: %s", error)
+                await self._pause(_IDLE_SECONDS)
+            except Exception:
+                log.exception("the relay failed; it goes on")
+                await self._pause(_IDLE_SECONDS)
+
+    async def _round(self) -> float:
+        """Hands over what is due of every kind; returns the seconds to wait for more."""
+        worker = self._runtime.settings.worker
+        # Without credentials there is one tenant, who need leave no place to others.
+        share = worker.tenant_share if self._runtime.settings.auth.required else 1.0
+        if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
+            self._queued = await self._runtime.queued(self._docket)
+            if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
+                await self._pause(_FULL_SECONDS)
+                return 0.0
+        limits = {kind: worker.index_batch * 2 if kind is DueKind.MEMORY else worker.concurrency for kind in DueKind}
+        claims = await self._runtime.outbox.claim_each(
+            limits, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts, share=share
+        )
+        await self._hand_over({kind: claimed for kind, claimed in claims.items() if isinstance(claimed, Claims)})
+        for claimed in claims.values():
+            if isinstance(claimed, Exception):
+                raise claimed
+        waits = [claimed.wait_ms / 1000 for claimed in claims.values() if isinstance(claimed, Claims) and claimed.wait_ms >= 0]
+        return min([_IDLE_SECONDS, *waits])
+
+    async def _hand_over(self, claims: Mapping[DueKind, Claims]) -> None:
+        calls: list[tuple[TaskCall, DueKind, Claim]] = []
+        for kind, claimed in claims.items():
+            if claimed.given_up:
+                log.error("%d marks of kind %s were given up after too many tries", claimed.given_up, kind)
+            if kind is DueKind.MEMORY:
+                calls += [(self._batch_call(batch), kind, batch[0]) for batch in self._batches(claimed.claims)]
+            else:
+                calls += [(self._call(kind, claim), kind, claim) for claim in claimed.claims]
+        if not calls:
+            return
+        self._queued += len(calls)
+        with redis_errors():
+            executions = await self._docket.add_many([call for call, _, _ in calls])
+        for execution, (_, kind, claim) in zip(executions, calls, strict=True):
+            # What is overdue and refused still runs, or docket delivers it again: its lease is new, that is all.
+            if execution.disposition is not Disposition.SCHEDULED and not claim.overdue:
+                await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
+
+    def _call(self, kind: DueKind, claim: Claim) -> TaskCall:
+        """One task at a time for each mark: docket refuses the key of a task that waits or runs."""
+        return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
+
+    def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
+        """Memories that one call of the embedder takes; what failed before goes alone, so that a bad memory holds up no other."""
+        size = self._runtime.settings.worker.index_batch
+        new = [claim for claim in claims if claim.attempt == 1]
+        alone = [[claim] for claim in claims if claim.attempt > 1]
+        return [new[i : i + size] for i in range(0, len(new), size)] + alone
+
+    def _batch_call(self, batch: Sequence[Claim]) -> TaskCall:
+        call = self._docket.call(TASK_OF[DueKind.MEMORY].value, key=f"{DueKind.MEMORY}:{batch[0].member}:{batch[0].lease}")
+        return call([claim.member for claim in batch], [claim.lease for claim in batch], [claim.attempt for claim in batch])
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return

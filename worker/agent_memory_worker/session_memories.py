@@ -1,0 +1,128 @@
+"""The memories that callers put into a session, stored with the rights of whoever put each there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent_memory.access.principals import scope_of_work, scope_of_writer
+from agent_memory.core.permissions import within
+from agent_memory.memories.commit import DecisionStore, Origin
+from agent_memory.memories.neighbours import NeighbourStore
+from agent_memory.memories.owners import placed_in
+from agent_memory.memories.quarantine.service import given
+from agent_memory.memories.service import content_hash
+from agent_memory.memories.store import Fence, MemoryStore
+from agent_memory.memories.writing import decide
+from agent_memory.runtime import Runtime
+from agent_memory.sessions.codec import OwnMemory, decode_own
+from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal
+from agent_memory.text.statements import Hearing
+from agent_memory_client.models import MemoryRecord
+
+_STATED = Origin("client", "stated in a session")
+_BEYOND = "whoever put it into the session does not reach its namespace, user or agent"
+_TAKEN = "its id is taken: give it another one, or none"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A memory of a session's journal: as it stands there (`raw`), as it was given, and as it is to be stored."""
+
+    raw: str
+    own: OwnMemory
+    record: MemoryRecord
+
+
+async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], hearing: Hearing) -> bool:
+    """Stores what waits of a session's memories as if its writers had created it: a repeat is evidence, a slot has one fact.
+
+    What its writer could not create, and what has an id that belongs to another owner by now, is refused: the session says so. False when
+    the session or a memory moved on, or when some must wait for others: the rest is for another look at the journal.
+    """
+    if not runtime.settings.longterm.enabled:
+        # Switched off since.
+        return await _end(runtime, sid, journal, pending, {})
+    waiting = {name: _waiting(runtime, journal, raw, hearing) for name, raw in pending.items()}
+    refused = {name: _BEYOND for name, memory in waiting.items() if not _reaches(journal, memory)}
+    allowed = [memory for name, memory in waiting.items() if name not in refused]
+    stored: set[str] = set()
+    for rights in dict.fromkeys(memory.own.rights for memory in allowed):
+        names = await _settle(runtime, sid, journal, [memory for memory in allowed if memory.own.rights == rights], refused)
+        if names is None:
+            return False
+        stored |= names
+    if refused and not await _end(runtime, sid, journal, {}, {name: (pending[name], reason) for name, reason in refused.items()}):
+        return False
+    for name, reason in refused.items():
+        mid = runtime[MemoryStore].mid(scope_of_work(journal.tenant), name)
+        log.warning("memory %s, which was put into session %s, was not stored: %s", mid, sid, reason)
+    return len(stored) + len(refused) == len(pending)
+
+
+def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: Hearing) -> _Waiting:
+    own = decode_own(raw)
+    placed = placed_in(journal.ref, own.record).model_copy(
+        update={
+            "text": hearing.clean(own.record.text),
+            "extraction_strategy": journal.strategy.strategy,
+            "persisted_at": datetime.now(UTC),
+            # Nothing is taken out of what a caller states.
+            "discrete_memory_extracted": "t",
+        }
+    )
+    placed.memory_hash = own.record.memory_hash or content_hash(placed)
+    return _Waiting(raw, own, given(runtime.settings, placed))
+
+
+def _reaches(journal: Journal, memory: _Waiting) -> bool:
+    """Whether the writer of a memory may write it.
+
+    What a former version of the server left says nothing of its writer: that has the rights of the session's owner, and none beyond.
+    """
+    if memory.own.rights is None:
+        return (memory.record.namespace, memory.record.user_id) == (journal.ref.namespace, journal.ref.user_id)
+    return within(scope_of_writer(journal.tenant, memory.own.rights), memory.record)
+
+
+async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
+    """Stores memories of writers with the same rights; returns the ids of those that were, None when the session or a memory moved on.
+
+    Those whose id belongs to another owner are `refused`; some that others must be stored before wait.
+    """
+    rights = waiting[0].own.rights
+    scope = scope_of_work(journal.tenant) if rights is None else scope_of_writer(journal.tenant, rights)
+    written = {memory.record.id: memory.own.written for memory in waiting if memory.own.written is not None}
+    raw = {memory.record.id: memory.raw for memory in waiting}
+    while left := [memory.record for memory in waiting if memory.record.id not in refused]:
+        decided = await decide(runtime[MemoryStore], runtime[NeighbourStore], scope, left)
+        done = {record.id: raw[record.id] for record, _ in decided}
+        whose = [(record.id, decision) for record, decisions in decided for decision in decisions]
+        outcome = await runtime[DecisionStore].commit(
+            scope,
+            [decision for _, decision in whose],
+            _STATED,
+            fence=_fence(sid, journal, done, {}),
+            late=True,
+            stated=True,
+            written=written,
+        )
+        if not outcome.taken:
+            return set(done) if outcome.done else None
+        refused.update({whose[position][0]: _TAKEN for position in outcome.taken})
+    return set()
+
+
+async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> bool:
+    """Takes memories out of the journal without storing them; False when the session moved on."""
+    fence = _fence(sid, journal, dropped, refused)
+    return (await runtime[DecisionStore].commit(scope_of_work(journal.tenant), [], _STATED, fence=fence)).done
+
+
+def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
+    """The cursor stays: what is moved on is the memories that wait, and only while the session is the one that was read."""
+    return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

@@ -1,0 +1,141 @@
+"""The strategy "summary": one memory per session, which each batch of messages brings up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.extraction.facts import Told, cleaned
+from agent_memory.extraction.rules import Rules
+from agent_memory.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
+from agent_memory.llm.base import ChatMessage, ChatModel
+from agent_memory.memories.commit import Add, Decision, Update
+from agent_memory.memories.quarantine.service import screened
+from agent_memory.memories.records import Found
+from agent_memory.memories.service import content_hash
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.trust import TRUST, trust_of
+from agent_memory.runtime import Runtime
+from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.prompt_marks import TOOL_ROLES
+from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
+from agent_memory_worker.batches import LEAST_TOKENS, Shares
+
+# The contract's names.
+_TOPIC = "thread-summary"
+_SUMMARY_VERSION = "thread-summary-v1"
+_MOST_CITED = 1000
+_LEAST_WORDS = 24
+
+
+def thread_memory_id(ref: SessionRef) -> str:
+    """The contract's id of the summary of a session."""
+    parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
+    return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
+
+
+async def summarize(
+    runtime: Runtime,
+    chat: ChatModel,
+    scope: Scope,
+    ref: SessionRef,
+    rules: Rules,
+    messages: Sequence[Told],
+    shown: Sequence[PromptMessage],
+    *,
+    shares: Shares,
+    clean: Callable[[str], str],
+) -> list[Decision]:
+    """What becomes of a session's summary with these messages; nothing when it is pinned.
+
+    With a small context the summary is no longer than there is room for it. Raises ModelUnavailable and ModelAnswerInvalid.
+    """
+    memory_id, summary = await _standing(runtime, scope, ref)
+    if summary is not None and summary.record.pinned:
+        return []
+    words = max(min(rules.summary_words, shares.answer * 3 // 4), _LEAST_WORDS)
+    former = None if summary is None else runtime.counter.shorten(summary.record.text, max(shares.before, LEAST_TOKENS))
+    answer = await chat.structured(thread_prompt(former, shown, rules, words), ThreadSummary)
+    text = runtime.counter.truncate(clean(answer.summary.strip()), words * 3)
+    if not cleaned(text) or rules.blocklist.holds(text):
+        return []
+    record = _record(ref, memory_id, rules, text, answer.topics, messages, chat.model, None if summary is None else summary.record)
+    record = screened(runtime.settings, record)
+    return [Add(record, dedupe=False) if summary is None else Update(summary, record)]
+
+
+async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, Found | None]:
+    """The id of a session's summary, and the summary as it stands. Somebody else may have taken the contract's id: it can be computed."""
+    names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
+    owner = (ref.namespace, ref.user_id, None)
+    for name, summary in zip(names, await runtime[MemoryStore].find(scope, names), strict=True):
+        if summary is not None and (summary.record.namespace, summary.record.user_id, summary.record.agent_id) == owner:
+            return name, summary
+    free = MemoryRecord(id=names[0], text="-", namespace=ref.namespace, user_id=ref.user_id)
+    return names[1 if await runtime[MemoryStore].taken(scope, [free]) else 0], None
+
+
+def thread_prompt(former: str | None, shown: Sequence[PromptMessage], rules: Rules, words: int) -> list[ChatMessage]:
+    """What the model is asked, by the rules of a session."""
+    return summarize_thread(former, shown, max_words=words, instructions=rules.instructions, zone=rules.zone, language=rules.language)
+
+
+def _record(
+    ref: SessionRef,
+    memory_id: str,
+    rules: Rules,
+    text: str,
+    topics: Sequence[str],
+    messages: Sequence[Told],
+    model: str,
+    old: MemoryRecord | None,
+) -> MemoryRecord:
+    cited = list(dict.fromkeys([*((old and old.extracted_from) or ()), *(message.id for message in messages)]))[-_MOST_CITED:]
+    known = dict(old.metadata) if old is not None else {}
+    first, last = min(message.said for message in messages), max(message.said for message in messages)
+    count = known.get("message_count", 0)
+    metadata = known | {
+        "source_session_id": ref.session_id,
+        "message_count": (count if isinstance(count, int) else 0) + len(messages),
+        "source_message_ids": cited,
+        "source_created_at_min": min(str(known.get("source_created_at_min") or first.isoformat()), first.isoformat()),
+        "source_created_at_max": max(str(known.get("source_created_at_max") or last.isoformat()), last.isoformat()),
+        "source_message_fingerprint": sha256("\0".join(cited).encode()).hexdigest(),
+        "summary_version": _SUMMARY_VERSION,
+    }
+    now = datetime.now(UTC)
+    trust = min(
+        TRUST["tool" if message.role in TOOL_ROLES else "assistant" if message.role == "assistant" else "user"] for message in messages
+    )
+    fields = {
+        "text": text,
+        "topics": list(dict.fromkeys([*rules.topics, *map(cleaned, topics), _TOPIC])),
+        "extracted_from": cited,
+        "metadata": metadata,
+        "updated_at": now,
+        "model": model,
+        "prompt_version": VERSION,
+        "evidence": [Evidence(session_id=ref.session_id, message_ids=cited, at=last)],
+    }
+    if old is not None:
+        record = old.model_copy(update=fields | {"trust": min(trust_of(old), trust)})
+    else:
+        placed = {
+            "id": memory_id,
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": ref.session_id,
+            "memory_type": "semantic",
+            "created_at": first,
+            "last_accessed": last,
+            "persisted_at": now,
+            "extraction_strategy": "summary",
+            "discrete_memory_extracted": "t",
+            "source_class": "inference",
+            "trust": trust,
+        }
+        record = MemoryRecord.model_validate(placed | fields, context=ANSWER)
+    record.memory_hash = content_hash(record)
+    return record
