@@ -45,8 +45,8 @@ class Readiness:
 class Runtime(Foundation):
     """Everything that a process opened for one bucket of the store; that of the first bucket, `home`, has the others.
 
-    `runtime[SessionService]` is what a feature opened under that type. Credentials, and how often a tenant may ask, are asked of `home`;
-    all else of the bucket of the tenant (`of`).
+    `runtime[WorkingMemoryService]` is what a feature opened under that type. Credentials, and how often a tenant may ask, are asked of
+    `home`; all else of the bucket of the tenant (`of`).
     """
 
     services: Services = field(default_factory=Services)
