@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.scripts import Script
 
 _PENDING_READ = 200
 _DEAD_KEPT = 1000
@@ -30,6 +31,7 @@ class CarrierGuard:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._keep = Script(client, "storage/dead_message_keep")
 
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
         """Moves messages with at least so many deliveries to the list of dead messages; returns how many.
@@ -48,13 +50,14 @@ class CarrierGuard:
                 fields = {k: v for _, message in messages for k, v in message.items()}
                 body = {k.hex(): v.hex() for k, v in fields.items()}
                 await free_key(fields.get(b"key", b"").decode("utf-8", "replace"))
-                async with self._client.pipeline(transaction=True) as pipe:
-                    pipe.lpush(self._keys.dead_messages, json.dumps({"id": name.decode(), "fields": body}))
-                    pipe.ltrim(self._keys.dead_messages, 0, _DEAD_KEPT - 1)
-                    pipe.xack(carrier.stream, carrier.group, name)
-                    pipe.xdel(carrier.stream, name)
-                    await pipe.execute()
-                moved += 1
+                moved += await self._keep(
+                    stream=carrier.stream,
+                    dead_messages=self._keys.dead_messages,
+                    group=carrier.group,
+                    message=name,
+                    body=json.dumps({"id": name.decode(), "fields": body}),
+                    kept=_DEAD_KEPT,
+                )
         return moved
 
     async def dead(self) -> int:
