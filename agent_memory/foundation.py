@@ -14,7 +14,7 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.base import ChatModel, Embedder, Reranker
 from agent_memory.llm.providers import Models
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.storage.cluster import Place, ensure_buckets
+from agent_memory.storage.cluster import BucketRedis, ensure_buckets
 from agent_memory.storage.connection import check_engine, fsync_always, redis_errors, shown_url
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.storage.keyspace import Keys
@@ -45,7 +45,7 @@ class Foundation:
 
     settings: Settings
     keys: Keys
-    place: Place
+    place: BucketRedis
     watch: StoreWatch
     client: Redis
     reader: SearchReader
@@ -109,7 +109,7 @@ async def prepare_bucket(settings: Settings, keys: Keys, spec: VectorSpec, clien
 @asynccontextmanager
 async def open_foundation(
     settings: Settings,
-    place: Place,
+    place: BucketRedis,
     keys: Keys,
     models: Models,
     spec: VectorSpec,

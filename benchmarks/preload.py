@@ -13,7 +13,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.core.settings import load_settings
 from agent_memory.core.work import DueKind
 from agent_memory.llm.base import Vectors
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import MemoryRecord
 from agent_memory_worker.indexing import index_memories
@@ -65,7 +65,7 @@ async def preload(redis_url: str, environment: dict[str, str], first: int, last:
         before = await _used(runtime) if first else 0
         began = time.perf_counter()
         for start in range(first, last, _BATCH):
-            await runtime[LongTermService].store(
+            await runtime[MemoryService].store(
                 scope_of_work("default"), [memory(number) for number in range(start, min(start + _BATCH, last))]
             )
             await _index(runtime)

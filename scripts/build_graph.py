@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_memory.llm.local.embedder import GRAPH_FILES
-from agent_memory.llm.local.graph import Shape, build_graph
+from agent_memory.llm.local.graph import EncoderShape, build_graph
 
 FOLDER = Path(__file__).resolve().parent.parent / "agent_memory" / "llm" / "data"
 
@@ -14,7 +14,7 @@ def main() -> None:
     """Writes the graphs."""
     for precision, name in GRAPH_FILES.items():
         target = FOLDER / name
-        target.write_bytes(build_graph(Shape(), precision))
+        target.write_bytes(build_graph(EncoderShape(), precision))
         print(f"{name}: {target.stat().st_size} bytes")
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from ulid import ULID
 
-from agent_memory.evaluation.datasets import Conversation, Turn, load
+from agent_memory.evaluation.datasets import Conversation, ConversationTurn, load
 from agent_memory.evaluation.report import ANSWERABLE, OVERALL, groups
 from agent_memory.evaluation.runner import Api, Options, run, user_of
 from agent_memory.llm.tokens import TokenCounter
@@ -47,7 +47,7 @@ def crowd(conversations: Sequence[Conversation], users: int, memories: int, seed
     told: dict[tuple[int, int], str] = {}
     found: list[Conversation] = []
     for user in range(users):
-        turns: list[Turn] = []
+        turns: list[ConversationTurn] = []
         for number in range(memories * (user + 1) // users - memories * user // users):
             place, variant = chance.randrange(len(said)), chance.randrange(3)
             text = told.get((place, variant))

@@ -14,7 +14,7 @@ MAX_CREDENTIAL_BYTES = 16 * 1024
 _HOW = "send an API key or a token: Authorization: Bearer … or X-API-Key: …"
 
 
-class Gate(Protocol):
+class CredentialGate(Protocol):
     """Whatever knows who may ask."""
 
     async def admit(self, credential: str) -> Principal:
@@ -33,10 +33,10 @@ class Gate(Protocol):
 class Authenticator:
     """The gate of this server: that of API keys, or that of OAuth."""
 
-    gate: Gate
+    gate: CredentialGate
 
 
-def jwt_gate(settings: AuthSettings) -> Gate:
+def jwt_gate(settings: AuthSettings) -> CredentialGate:
     """The gate of AUTH_MODE=oauth2. Raises StartupError for settings by which it could not check a token."""
     # Only who has signatures to check waits at its start for what checks them.
     from agent_memory.access.oauth import JwtGate, KeySet, fetching  # noqa: PLC0415

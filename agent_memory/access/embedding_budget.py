@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol, runtime_checkable
 
-from agent_memory.access.limit_store import Spent
-from agent_memory.core.deferred_writes import Later
+from agent_memory.access.limit_store import TokensSpent
+from agent_memory.core.deferred_writes import DeferredWrite
 from agent_memory.core.errors import AgentMemoryError, BudgetSpent, ModelUnavailable
 from agent_memory.core.metrics import LIMITED
 from agent_memory.core.settings import LimitSettings
 from agent_memory.llm.base import Embedder, Vectors
-from agent_memory.llm.wrappers.base import EmbedderAround
+from agent_memory.llm.wrappers.base import EmbedderWrapper
 
 # What is known of a tenant's day is good for so long; then it is looked up, while requests go on with what is known.
 _FRESH_SECONDS = 5.0
@@ -30,18 +30,18 @@ _BYTES_PER_TOKEN = 4
 class SpendStore(Protocol):
     """Where tokens are counted: `storage.limits.LimitStore`."""
 
-    async def spend(self, tenant: str, tokens: int) -> Spent: ...
+    async def spend(self, tenant: str, tokens: int) -> TokensSpent: ...
 
 
 @runtime_checkable
-class Remembering(Embedder, Protocol):
+class CacheAwareEmbedder(Embedder, Protocol):
     """An embedder that knows which texts it must ask its model for."""
 
     def missing(self, texts: Sequence[str]) -> list[str]: ...
 
 
 @dataclass(slots=True)
-class _Day:
+class _TenantDay:
     """A tenant's day, as of `at`: tokens used, those of this process that are not written yet included. Times are those of the clock."""
 
     tokens: int
@@ -66,12 +66,12 @@ class EmbeddingBudget:
         self._settings = settings
         self._store = store
         self._embedder = embedder
-        self._missing = embedder.missing if isinstance(embedder, Remembering) else _all_of
+        self._missing = embedder.missing if isinstance(embedder, CacheAwareEmbedder) else _all_of
         self._limited = paid and settings.some("model_tokens_per_day")
         self._clock = clock
-        self._days: dict[str, _Day] = {}
+        self._days: dict[str, _TenantDay] = {}
         self._stale: set[str] = set()
-        self._later = Later(self.flush, "tokens of embeddings", delay_seconds=delay_seconds)
+        self._later = DeferredWrite(self.flush, "tokens of embeddings", delay_seconds=delay_seconds)
 
     def limits(self, tenant: str) -> bool:
         """Whether the tenant's embeddings are counted."""
@@ -115,7 +115,7 @@ class EmbeddingBudget:
         """Writes what waits, for two seconds at most."""
         await self._later.close()
 
-    async def _write(self, tenant: str) -> _Day:
+    async def _write(self, tenant: str) -> _TenantDay:
         day = self._days.get(tenant)
         waiting = 0 if day is None else day.waiting
         begun = self._clock()
@@ -123,7 +123,7 @@ class EmbeddingBudget:
         if day is None:
             if len(self._days) >= _MOST_TENANTS:
                 self._forget()
-            day = self._days.setdefault(tenant, _Day(0, 0, 0.0, 0.0))
+            day = self._days.setdefault(tenant, _TenantDay(0, 0, 0.0, 0.0))
         day.waiting -= waiting
         day.tokens, day.at, day.ends = spent.tokens + day.waiting, begun, begun + spent.seconds_left
         return day
@@ -141,7 +141,7 @@ def _all_of(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-class _MeteredEmbedder(EmbedderAround):
+class _MeteredEmbedder(EmbedderWrapper):
     """An Embedder on a tenant's budget: asked for nothing more when it is spent. What is remembered costs nothing."""
 
     def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str, missing: Callable[[Sequence[str]], list[str]]) -> None:

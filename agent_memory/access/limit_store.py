@@ -13,7 +13,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TokensSpent:
     """Model tokens of today (UTC), and the seconds until tomorrow."""
 
     tokens: int
@@ -37,7 +37,7 @@ class LimitStore:
         taken, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, wanted=wanted, least=least)
         return int(taken), int(wait) / 1000
 
-    async def spend(self, tenant: str, tokens: int) -> Spent:
+    async def spend(self, tenant: str, tokens: int) -> TokensSpent:
         """Adds model tokens to the tenant's day (0: adds none) and tells how many it has by now."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
-        return Spent(int(spent), int(left) / 1000)
+        return TokensSpent(int(spent), int(left) / 1000)

@@ -20,7 +20,7 @@ from agent_memory.core.metrics import LIMITED
 from agent_memory.core.settings import LimitSettings
 from agent_memory.llm.base import Answer, ChatMessage, ChatModel
 from agent_memory.llm.token_usage import metering
-from agent_memory.llm.wrappers.base import ChatAround
+from agent_memory.llm.wrappers.base import ChatWrapper
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class ModelBudget:
             log.warning("%d model tokens of a tenant are not counted: %s", tokens, error)
 
 
-class MeteredChat(ChatAround):
+class MeteredChat(ChatWrapper):
     """A ChatModel on a tenant's budget: asked for nothing more when it is spent. The call that spends the last of it is finished."""
 
     def __init__(self, inner: ChatModel, budget: ModelBudget, tenant: str) -> None:

@@ -12,7 +12,7 @@ from agent_memory.core.settings import LimitSettings
 from agent_memory_client.models import MemoryMessage, MemoryRecord
 
 
-class Sizes:
+class SizeLimits:
     """Refuses what is larger than the settings allow, and names it."""
 
     def __init__(self, settings: LimitSettings) -> None:

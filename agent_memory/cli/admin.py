@@ -72,7 +72,7 @@ def migrate(
 
     options = moving.MoveOptions(dry_run=not yes, vectors=vectors, extract=extract, restart=restart)
     prefixes = moving.OldPrefixes(memory_prefix, session_prefix)
-    moving.migrate(data_dir or None, moving.Wanted(source, target, tenant, prefixes, options, form))
+    moving.migrate(data_dir or None, moving.MigrationOptions(source, target, tenant, prefixes, options, form))
 
 
 def migrate_memories(
@@ -96,7 +96,7 @@ def _migrate_as_before(yes: bool, page: int | None) -> None:
     typer.echo("all data moves together: this is `agent-memory migrate`, which first says what would happen", err=True)
     old = [os.environ.get(name) or default for name, default in (_MEMORY_PREFIX, _SESSION_PREFIX)]
     options = moving.MoveOptions(dry_run=not yes, page=page)
-    moving.migrate(None, moving.Wanted(None, None, "default", moving.OldPrefixes(*old), options, "text"))
+    moving.migrate(None, moving.MigrationOptions(None, None, "default", moving.OldPrefixes(*old), options, "text"))
 
 
 def search(
@@ -131,7 +131,7 @@ def search(
     body |= {"text": query, "limit": limit, "offset": offset}
     given = {"search_mode": search_mode, "hybrid_alpha": hybrid_alpha, "text_scorer": text_scorer, "distance_threshold": distance_threshold}
     body |= {name: value for name, value in given.items() if value is not None}
-    memories.search(memories.Place(url, api_key), body, form)
+    memories.search(memories.MemoryTarget(url, api_key), body, form)
 
 
 def delete_memory(
@@ -150,8 +150,8 @@ def delete_memory(
 
     if not ids and not (empty_text or invalid):
         raise typer.BadParameter("name memories by their ids, or give --empty-text")
-    doomed = memories.Doomed(ids or (), empty_text or invalid, namespace, user_id)
-    raise typer.Exit(memories.delete_memories(memories.Place(url, api_key), doomed, dry_run=dry_run, force=force))
+    doomed = memories.DeletionSelection(ids or (), empty_text or invalid, namespace, user_id)
+    raise typer.Exit(memories.delete_memories(memories.MemoryTarget(url, api_key), doomed, dry_run=dry_run, force=force))
 
 
 def delete_session(
@@ -165,7 +165,7 @@ def delete_session(
     """Delete a session; its long-term memories stay. Exit code 3 if it is not there."""
     from agent_memory.cli.commands import memories
 
-    raise typer.Exit(memories.delete_session(memories.Place(url, api_key), session_id, namespace, user_id, force=force))
+    raise typer.Exit(memories.delete_session(memories.MemoryTarget(url, api_key), session_id, namespace, user_id, force=force))
 
 
 def export_user(
@@ -180,7 +180,7 @@ def export_user(
     """Write everything of a user to a file, one JSON object per line, while others use the server."""
     from agent_memory.cli.commands import transfer
 
-    raise typer.Exit(transfer.export(transfer.Place(url, api_key), user_id, namespace, file, form, force=force))
+    raise typer.Exit(transfer.export(transfer.MemoryTarget(url, api_key), user_id, namespace, file, form, force=force))
 
 
 def import_user(
@@ -199,7 +199,7 @@ def import_user(
     from agent_memory.cli.commands import transfer
 
     raise typer.Exit(
-        transfer.bring_in(transfer.Place(url, api_key), file, user_id, {"namespace": namespace, "import_source": source}, form)
+        transfer.bring_in(transfer.MemoryTarget(url, api_key), file, user_id, {"namespace": namespace, "import_source": source}, form)
     )
 
 
@@ -226,7 +226,7 @@ def purge(
     source: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     if source_class is not None:
         source["source_class"] = [one.strip() for one in source_class.split(",") if one.strip()]
-    place, where = memories.Place(url, api_key), {"namespace": namespace, "user_id": user_id}
+    place, where = memories.MemoryTarget(url, api_key), {"namespace": namespace, "user_id": user_id}
     memories.purge(place, source, metadata or (), where, dry_run=not yes, wait=wait, form=form)
 
 
@@ -251,7 +251,7 @@ def schedule_task(
     """Order a compaction, forgetting or the refresh of summary views now; workers do what is due by themselves."""
     from agent_memory.cli.commands import memories
 
-    raise typer.Exit(memories.schedule(memories.Place(url, api_key), task, args or ()))
+    raise typer.Exit(memories.schedule(memories.MemoryTarget(url, api_key), task, args or ()))
 
 
 def task_worker(

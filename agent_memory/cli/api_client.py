@@ -23,7 +23,7 @@ _TYPES = {MEMORY_TYPES_HEADER: MemoryTypeEnum.PROCEDURAL.value}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemoryTarget:
     """Which memories are meant: those of the server at `url`, else those of the configured Redis."""
 
     url: str | None = None
@@ -86,7 +86,7 @@ def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def reach(place: Place) -> AsyncGenerator[Api]:
+async def reach(place: MemoryTarget) -> AsyncGenerator[Api]:
     """The API of a place. Who can read the settings and reach Redis needs no key: that is the operator. Raises StartupError."""
     if place.url is not None:
         headers = {"X-API-Key": place.api_key, **_TYPES} if place.api_key else _TYPES

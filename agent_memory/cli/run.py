@@ -264,7 +264,7 @@ def _bound(host: str, port: int) -> Generator[_HttpServer, None, None]:
 # ---------------------------------------------------------------------------------------------------------------------- parts
 
 
-class _Face(Protocol):
+class _HttpApp(Protocol):
     """What answers requests."""
 
     async def run(self) -> None: ...
@@ -280,7 +280,7 @@ async def _run_parts(
     settings: Settings,
     runtime: Runtime,
     shutdown: Shutdown,
-    server: _Face | None,
+    server: _HttpApp | None,
     lines: Sequence[str],
     *,
     with_worker: bool,

@@ -23,13 +23,13 @@ Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, o
 app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def _place(url: str | None, api_key: str | None, data_dir: Path | None) -> tokens.Place:
+def _place(url: str | None, api_key: str | None, data_dir: Path | None) -> tokens.TokenTarget:
     from agent_memory.cli.commands import tokens
     from agent_memory.cli.target import named_server
 
     if url and data_dir:
         raise typer.BadParameter("--url names a server, --data-dir a store: give one of them")
-    return tokens.Place(url or (None if data_dir else named_server()), data_dir, api_key)
+    return tokens.TokenTarget(url or (None if data_dir else named_server()), data_dir, api_key)
 
 
 def register(root: typer.Typer) -> None:

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 _CLOSE_SECONDS = 2.0
 
 
-class Later:
+class DeferredWrite:
     """Calls `write` at most `delay_seconds` after it was asked for. What `write` cannot do now is its own to keep: it is only said.
 
     `what` is what is written, in the plural, for the log.

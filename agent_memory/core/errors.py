@@ -58,7 +58,7 @@ class BadInput(AgentMemoryError):
         self.where = where
 
 
-class Refused(BadInput):
+class UnsupportedRequest(BadInput):
     """The request is well-formed, but asks for something that we do not do (400)."""
 
     code = "refused"
@@ -130,14 +130,14 @@ class VersionMismatch(AgentMemoryError):
     status = 412
 
 
-class RequestLate(AgentMemoryError):
+class RequestTimeout(AgentMemoryError):
     """The head or the body of the request did not come in time; the connection is closed."""
 
     code = "request_timeout"
     status = 408
 
 
-class Misdirected(AgentMemoryError):
+class WrongHost(AgentMemoryError):
     """The request was sent to a name that is none of the server's."""
 
     code = "misdirected"

@@ -23,7 +23,7 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, 
 
 from agent_memory.core.errors import StartupError
 from agent_memory.embedded.engine import SEARCH_OPTIONS, Engine, connect, find_engine, forget_engine, last_words, quoted, spawn, stop
-from agent_memory.embedded.upkeep import Upkeep
+from agent_memory.embedded.upkeep import EngineUpkeep
 
 log = logging.getLogger(__name__)
 
@@ -355,7 +355,7 @@ async def _wait_ready(server: _Server) -> None:
 
 async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
     """Starts Redis again, on the same port, whenever it dies; waits longer after each try that fails."""
-    pause, upkeep = 0.0, Upkeep()
+    pause, upkeep = 0.0, EngineUpkeep()
     while True:
         await asyncio.sleep(_POLL_SECONDS)
         code = server.process.poll()
@@ -377,6 +377,6 @@ async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
         except RedisError as error:  # it answered and died at once: the next round sees it
             log.error("redis-server failed while starting again: %s", error)
             continue
-        pause, upkeep = 0.0, Upkeep()
+        pause, upkeep = 0.0, EngineUpkeep()
         running.restarts += 1
         log.warning("redis-server runs again on port %d (start %d)", server.port, running.restarts + 1)

@@ -24,7 +24,7 @@ _LONGEST_SECONDS = 600
 _CHILD_NICENESS = 10
 
 
-class Upkeep:
+class EngineUpkeep:
     """Of one redis-server. `look` is cheap and meant to be called several times a second."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _MAX_TEXT_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ConversationTurn:
     """One message of a conversation; `role` is "user" or "assistant"."""
 
     id: str
@@ -54,7 +54,7 @@ class Conversation:
     """All that one user said and was told, in order, and what is asked about it."""
 
     id: str
-    turns: tuple[Turn, ...]
+    turns: tuple[ConversationTurn, ...]
     questions: tuple[Question, ...]
 
 
@@ -84,7 +84,7 @@ def parse(data: object) -> list[Conversation]:
 
 def _locomo(sample: Mapping[str, Any], place: int) -> Conversation:
     said = sample["conversation"]
-    turns: list[Turn] = []
+    turns: list[ConversationTurn] = []
     for number in sorted(int(key.split("_")[1]) for key in said if re.fullmatch(r"session_\d+", key)):
         # The data names no time zone; UTC is assumed. Turns of a session get a second each, so that their order stands in their times.
         start = datetime.strptime(said[f"session_{number}_date_time"].strip(), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
@@ -92,7 +92,7 @@ def _locomo(sample: Mapping[str, Any], place: int) -> Conversation:
             picture = f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else ""
             text = f"{turn['speaker']}: {turn['text']}{picture}"
             role = "user" if turn["speaker"] == said.get("speaker_a", turn["speaker"]) else "assistant"
-            turns.append(Turn(turn["dia_id"], str(number), role, _bounded(text), start + timedelta(seconds=second)))
+            turns.append(ConversationTurn(turn["dia_id"], str(number), role, _bounded(text), start + timedelta(seconds=second)))
     session_of = {turn.id: turn.session for turn in turns}
     questions: list[Question] = []
     for asked in sample.get("qa", []):
@@ -106,14 +106,16 @@ def _locomo(sample: Mapping[str, Any], place: int) -> Conversation:
 
 
 def _longmemeval(sample: Mapping[str, Any]) -> Conversation:
-    turns: list[Turn] = []
+    turns: list[ConversationTurn] = []
     evidence: set[str] = set()
     for session, date, said in zip(sample["haystack_session_ids"], sample["haystack_dates"], sample["haystack_sessions"], strict=True):
         start = _longmemeval_time(date)
         for number, turn in enumerate(said):
             if not turn["content"].strip():
                 continue
-            made = Turn(f"{session}#{number + 1}", str(session), turn["role"], _bounded(turn["content"]), start + timedelta(seconds=number))
+            made = ConversationTurn(
+                f"{session}#{number + 1}", str(session), turn["role"], _bounded(turn["content"]), start + timedelta(seconds=number)
+            )
             turns.append(made)
             if turn.get("has_answer"):
                 evidence.add(made.id)
@@ -136,9 +138,9 @@ def _bounded(text: str) -> str:
     return text if len(text) <= _MAX_TEXT_BYTES // 4 else text.encode()[:_MAX_TEXT_BYTES].decode(errors="ignore")
 
 
-def sessions_of(turns: Sequence[Turn]) -> dict[str, list[Turn]]:
+def sessions_of(turns: Sequence[ConversationTurn]) -> dict[str, list[ConversationTurn]]:
     """The turns by session, in order."""
-    found: dict[str, list[Turn]] = {}
+    found: dict[str, list[ConversationTurn]] = {}
     for turn in turns:
         found.setdefault(turn.session, []).append(turn)
     return found

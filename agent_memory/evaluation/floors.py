@@ -24,7 +24,7 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FloorResult:
     """A figure beside its floor; `percent` is None when the report does not have it, and then the floor is not kept."""
 
     floor: Floor
@@ -62,9 +62,9 @@ def floors_of(text: str | None) -> list[Floor]:
     return found
 
 
-def judged(report: Report, unit: Unit, floors: Sequence[Floor]) -> list[Kept]:
+def judged(report: Report, unit: Unit, floors: Sequence[Floor]) -> list[FloorResult]:
     """Each floor with the report's figure."""
-    return [Kept(floor, _percent(report, unit, floor)) for floor in floors]
+    return [FloorResult(floor, _percent(report, unit, floor)) for floor in floors]
 
 
 def _percent(report: Report, unit: Unit, floor: Floor) -> float | None:

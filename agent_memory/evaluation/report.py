@@ -13,7 +13,7 @@ from rich.table import Table
 from agent_memory.core.errors import StartupError
 from agent_memory.evaluation.datasets import ADVERSARIAL
 from agent_memory.evaluation.metrics import NAMES, Scores, mean, measure, percentile
-from agent_memory.evaluation.runner import PROMPT_TOKENS, Answer, Run
+from agent_memory.evaluation.runner import PROMPT_TOKENS, Answer, EvaluationRun
 
 Unit = Literal["turn", "session"]
 Report = dict[str, Any]
@@ -23,7 +23,7 @@ ANSWERABLE = f"without {ADVERSARIAL}"
 COLUMNS = ("R@5", "R@10", "R@50", "any@10", "all@10", "nDCG@10", "MRR")
 
 
-def report_of(run: Run, file: str) -> Report:
+def report_of(run: EvaluationRun, file: str) -> Report:
     """All figures, and the ranking of every question (its first ten turns)."""
     options = run.options
     prompts = [answer for answer in run.answers if answer.prompt_tokens is not None]

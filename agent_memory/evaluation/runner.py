@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.datasets import Conversation, Question, Turn, sessions_of
+from agent_memory.evaluation.datasets import Conversation, ConversationTurn, Question, sessions_of
 from agent_memory.llm.tokens import TokenCounter
 
 Entrance = Literal["memories", "sessions"]
@@ -62,7 +62,7 @@ class Answer:
 
 
 @dataclass
-class Run:
+class EvaluationRun:
     """Everything that a run found out. `errors` holds a line for every question that was not answered."""
 
     options: Options
@@ -102,9 +102,9 @@ class Api:
         return answer
 
 
-async def run(options: Options, conversations: Sequence[Conversation], counter: TokenCounter, progress: Progress) -> Run:
+async def run(options: Options, conversations: Sequence[Conversation], counter: TokenCounter, progress: Progress) -> EvaluationRun:
     """Ingests (unless told not to), waits until the server's background work is done, and asks. Raises StartupError."""
-    found = Run(options)
+    found = EvaluationRun(options)
     async with Api(options.url) as api:
         found.models = str((await api.call("GET", "/v1/ready"))["checks"].get("models", ""))
         if options.ingest:
@@ -130,7 +130,7 @@ def user_of(options: Options, conversation: Conversation) -> str:
     return f"{options.run}-{conversation.id}"
 
 
-def message_id(options: Options, conversation: Conversation, turn: Turn) -> str:
+def message_id(options: Options, conversation: Conversation, turn: ConversationTurn) -> str:
     """The id of the memory, or of the message, that a turn becomes."""
     return f"{user_of(options, conversation)}-{turn.id}"
 
@@ -168,7 +168,7 @@ async def _ingest(api: Api, options: Options, conversations: Sequence[Conversati
     return done
 
 
-async def _create(api: Api, options: Options, conversation: Conversation, turns: Sequence[Turn]) -> None:
+async def _create(api: Api, options: Options, conversation: Conversation, turns: Sequence[ConversationTurn]) -> None:
     """Turns as `message` memories, each with its session and date."""
     memories = [
         {
@@ -185,7 +185,7 @@ async def _create(api: Api, options: Options, conversation: Conversation, turns:
     await api.call("POST", "/v1/long-term-memory/", {"memories": memories, "deduplicate": False})
 
 
-async def _append(api: Api, options: Options, conversation: Conversation, turns: Sequence[Turn]) -> None:
+async def _append(api: Api, options: Options, conversation: Conversation, turns: Sequence[ConversationTurn]) -> None:
     """Turns of one session as its messages, which the server turns into memories by itself."""
     messages = [
         {
@@ -219,7 +219,7 @@ async def _settle(api: Api, options: Options, progress: Progress) -> None:
 
 
 async def _ask(
-    api: Api, options: Options, conversation: Conversation, question: Question, turns: dict[str, Turn], counter: TokenCounter
+    api: Api, options: Options, conversation: Conversation, question: Question, turns: dict[str, ConversationTurn], counter: TokenCounter
 ) -> Answer:
     user = user_of(options, conversation)
     when = {} if question.asked is None else {"reference_time": question.asked.isoformat()}

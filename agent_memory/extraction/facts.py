@@ -24,7 +24,7 @@ _NO_SLOT = re.compile(r"[^\w.]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExtractionMessage:
     """A message as facts are taken from it: its own words, without secrets."""
 
     stored: StoredMessage
@@ -61,7 +61,13 @@ class Candidate:
 
 
 def candidates(
-    ref: SessionRef, rules: Rules, facts: Sequence[ExtractedFact], told: Sequence[Told], *, model: str, clean: Callable[[str], str]
+    ref: SessionRef,
+    rules: Rules,
+    facts: Sequence[ExtractedFact],
+    told: Sequence[ExtractionMessage],
+    *,
+    model: str,
+    clean: Callable[[str], str],
 ) -> list[Candidate]:
     """The facts of an answer that may be stored, each once, in the order of what they come from; `clean` takes secrets out of a text.
 
@@ -93,7 +99,7 @@ def _both(first: Candidate, second: Candidate) -> Candidate:
 
 
 def _candidate(
-    ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[Told], model: str, clean: Callable[[str], str]
+    ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[ExtractionMessage], model: str, clean: Callable[[str], str]
 ) -> Candidate | None:
     said = max(one.said for one in cited)
     text = clean(cleaned(fact.text))

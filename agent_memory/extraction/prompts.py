@@ -62,7 +62,7 @@ When nothing is worth remembering: {{"memories": []}}"""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExtractionTask:
     """What is asked for: a strategy ("discrete", "preferences" or "custom"), and the rules that add to it.
 
     `custom` is the template of the strategy "custom": "{name}" is filled from `names`, other braces are plain text.
@@ -151,10 +151,10 @@ class ExtractionAnswer(BaseModel):
 
 
 def extract_messages(
-    new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), wanted: Wanted | None = None, max_facts: int = 50
+    new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), wanted: ExtractionTask | None = None, max_facts: int = 50
 ) -> list[ChatMessage]:
     """The messages of one call: facts from `new`, understood with `context` (the messages just before; the caller bounds them)."""
-    wanted = wanted or Wanted()
+    wanted = wanted or ExtractionTask()
     parts: list[str] = []
     if context:
         lines = fence(message_lines(context, wanted.zone), "context")
@@ -164,7 +164,7 @@ def extract_messages(
     return [ChatMessage("system", _system(wanted, max_facts)), ChatMessage("user", "\n\n".join(parts))]
 
 
-def _system(wanted: Wanted, max_facts: int) -> str:
+def _system(wanted: ExtractionTask, max_facts: int) -> str:
     kept = _KEPT.get(wanted.strategy, _KEPT["discrete"]) if wanted.custom is None else filled(wanted.custom.strip(), wanted.names)
     if wanted.instructions:
         kept += "\n" + "\n".join(f"- {instruction}" for instruction in wanted.instructions)

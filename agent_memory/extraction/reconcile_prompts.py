@@ -34,7 +34,7 @@ Answer with a JSON object: {{"decisions": [{{"n": 1, "action": "SUPERSEDE", "of"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ExistingNote:
     """A kept note as the prompt shows it: since when it holds, or when it happened."""
 
     text: str
@@ -44,7 +44,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class NewNote:
     """A new note, and the places (from 1) of the kept notes that are near it."""
 
     text: str
@@ -68,7 +68,7 @@ class ReconcileAnswer(BaseModel):
     decisions: list[DecisionAnswer] = Field(max_length=1000)
 
 
-def reconcile_notes(kept: Sequence[Kept], incoming: Sequence[Incoming]) -> list[ChatMessage]:
+def reconcile_notes(kept: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
     """The messages of one call; notes are cited by their places, from 1."""
 
     def line(values: dict[str, Any]) -> str:

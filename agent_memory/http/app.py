@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 
 from agent_memory import __version__
-from agent_memory.access.credentials import Authenticator, Gate
+from agent_memory.access.credentials import Authenticator, CredentialGate
 from agent_memory.access.limits import RequestLimit
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings
@@ -125,7 +125,7 @@ def _assembled(
 def _add_middleware(app: FastAPI, settings: Settings, host: str) -> None:
     """Puts the layers around the routes, from the innermost to the outermost."""
 
-    def gate() -> Gate | None:
+    def gate() -> CredentialGate | None:
         return None if app.state.runtime is None else app.state.runtime[Authenticator].gate
 
     def limit() -> RequestLimit | None:

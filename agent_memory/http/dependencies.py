@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Path, Query, Request
 from pydantic import BeforeValidator, WithJsonSchema
 
 from agent_memory.access.principals import administering, principal_of_request, scope_of_request, writing
-from agent_memory.core.errors import Refused, Unauthenticated, Unavailable, VersionMismatch
+from agent_memory.core.errors import Unauthenticated, Unavailable, UnsupportedRequest, VersionMismatch
 from agent_memory.core.feature import Services
 from agent_memory.core.scope import Principal, Scope
 from agent_memory.http.draining import STOPPING
@@ -74,7 +74,7 @@ def version_of(if_match: str | None) -> str | None:
     match = _ETAG.match(text)
     if match is None:
         message = 'If-Match must be one version in quotation marks, as the ETag header gives it, such as "3", or *'
-        raise Refused(message, field="If-Match", where="header")
+        raise UnsupportedRequest(message, field="If-Match", where="header")
     tag = match[1]
     if not (tag.isascii() and tag.isdecimal() and len(tag) <= 15):
         raise VersionMismatch(f"the session has no version {tag[:40]}: read it again and send its ETag")
@@ -89,7 +89,7 @@ def version_wanted(if_match: str | None, if_none_match: str | None) -> str | Non
     if if_none_match is None:
         return version_of(if_match)
     if if_none_match.strip() != "*" or if_match is not None:
-        raise Refused("If-None-Match must be * and stand alone", field="If-None-Match", where="header")
+        raise UnsupportedRequest("If-None-Match must be * and stand alone", field="If-None-Match", where="header")
     return "absent"
 
 

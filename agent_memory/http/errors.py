@@ -12,7 +12,16 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from agent_memory.core.errors import AgentMemoryError, BadInput, Refused, RequestUnderWay, TooLarge, TooMany, Unauthenticated, Unavailable
+from agent_memory.core.errors import (
+    AgentMemoryError,
+    BadInput,
+    RequestUnderWay,
+    TooLarge,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedRequest,
+)
 from agent_memory.core.input.unknown_fields import UnknownFields
 from agent_memory.http.responses import JsonResponse
 
@@ -108,7 +117,7 @@ def _cut(text: str, limit: int) -> str:
 
 def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonResponse:
     """The answer to one of our own errors; `challenge` tells who showed no credentials how they are had."""
-    if isinstance(error, BadInput) and not isinstance(error, Refused) and error.status == 422:
+    if isinstance(error, BadInput) and not isinstance(error, UnsupportedRequest) and error.status == 422:
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in error.field.split(".")))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
     headers = None

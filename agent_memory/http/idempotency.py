@@ -13,7 +13,7 @@ from agent_memory.core.errors import RedisUnavailable
 from agent_memory.core.feature import Services
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.idempotency import IdempotencyService, request_digest
-from agent_memory.jobs.idempotency_store import KeptAnswer
+from agent_memory.jobs.idempotency_store import StoredAnswer
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ async def answered_once(
     service = services[IdempotencyService]
     request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)
     claim = await service.begin(scope, key, request)
-    if isinstance(claim, KeptAnswer):
+    if isinstance(claim, StoredAnswer):
         return _replayed(claim) if keeps else await answer()
     try:
         async with service.held(scope, key, claim):
@@ -51,14 +51,14 @@ async def answered_once(
             log.warning("an idempotency key stays taken until its lease ends: %s", error)
         raise
     if not keeps:
-        await service.finish(scope, key, request, KeptAnswer(response.status_code, b"", b""))
+        await service.finish(scope, key, request, StoredAnswer(response.status_code, b"", b""))
         return response
     headers = b"\n".join(name + b": " + value for name, value in response.raw_headers if name in _KEPT_HEADERS)
-    await service.finish(scope, key, request, KeptAnswer(response.status_code, bytes(response.body), headers))
+    await service.finish(scope, key, request, StoredAnswer(response.status_code, bytes(response.body), headers))
     return response
 
 
-def _replayed(kept: KeptAnswer) -> Response:
+def _replayed(kept: StoredAnswer) -> Response:
     response = Response(kept.body, kept.status)
     pairs = (line.split(b": ", 1) for line in kept.headers.split(b"\n") if line)
     response.raw_headers = [(b"content-length", b"%d" % len(kept.body)), *((pair[0], pair[1]) for pair in pairs)]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import Header
 
-from agent_memory.memories.cards import Card
+from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory_client.models import (
     MEMORY_TYPES_HEADER,
     Condition,
@@ -75,7 +75,7 @@ def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[M
     return request, shows
 
 
-def show_types(memories: Iterable[Card], *, shows: bool) -> None:
+def show_types(memories: Iterable[ShownMemory], *, shows: bool) -> None:
     """Changes the memories of an answer to those that a caller knows."""
     if not shows:
         for card in memories:

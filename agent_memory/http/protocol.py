@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from agent_memory.core.errors import AgentMemoryError, RequestLate, TooLarge
+from agent_memory.core.errors import AgentMemoryError, RequestTimeout, TooLarge
 from agent_memory.core.settings import Settings
 from agent_memory.http.errors import render
 from agent_memory.http.middleware.body_deadline import BODY_COMPLETE, REFUSAL
@@ -138,7 +138,7 @@ class Connection(HttpToolsProtocol):
             self._timer = self.loop.call_later(_LOOK_SECONDS, self._time_over, looks - 1)
         else:
             within = f"within {self.head_seconds:g} s"
-            self._refuse(RequestLate(f"the head of the request did not come {within}: send it at once, or raise HEAD_TIMEOUT_SECONDS"))
+            self._refuse(RequestTimeout(f"the head of the request did not come {within}: send it at once, or raise HEAD_TIMEOUT_SECONDS"))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

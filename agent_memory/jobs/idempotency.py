@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from agent_memory.core.errors import BadInput, RedisUnavailable, RequestUnderWay
 from agent_memory.core.scope import Scope
-from agent_memory.jobs.idempotency_store import Claimed, Held, IdempotencyStore, KeptAnswer
+from agent_memory.jobs.idempotency_store import ClaimedKey, HeldKey, IdempotencyStore, StoredAnswer
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class IdempotencyService:
         self._lease_seconds = lease_seconds
         self._lease_ms = round(lease_seconds * 1000)
 
-    async def begin(self, scope: Scope, key: str, request: str) -> KeptAnswer | Claimed:
+    async def begin(self, scope: Scope, key: str, request: str) -> StoredAnswer | ClaimedKey:
         """The answer that was given before, or the key, when there is none yet: then `held` and `finish` or `abandon` must follow.
 
         Raises BadInput for a key that does not fit or that stood for another request, RequestUnderWay while the first is under way.
@@ -39,14 +39,14 @@ class IdempotencyService:
         found = await self._store.claim(scope, key, request, self._lease_ms)
         if found is None:
             raise BadInput("was used for another request: use a new key", field="Idempotency-Key", where="header")
-        if isinstance(found, Held):
+        if isinstance(found, HeldKey):
             seconds = max(math.ceil(found.lease_ms / 1000), 1)
             message = f"a request with this Idempotency-Key is under way: try again, in {seconds} s at the latest"
             raise RequestUnderWay(message, retry_after=seconds)
         return found
 
     @asynccontextmanager
-    async def held(self, scope: Scope, key: str, claimed: Claimed) -> AsyncGenerator[None]:
+    async def held(self, scope: Scope, key: str, claimed: ClaimedKey) -> AsyncGenerator[None]:
         """Keeps the key while its request is carried out: the lease is renewed as long as this process lives."""
 
         async def renew() -> None:
@@ -63,11 +63,11 @@ class IdempotencyService:
         finally:
             renewing.cancel()
 
-    async def finish(self, scope: Scope, key: str, request: str, answer: KeptAnswer) -> None:
+    async def finish(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
         """Keeps the answer."""
         await self._store.keep(scope, key, request, answer)
 
-    async def abandon(self, scope: Scope, key: str, claimed: Claimed) -> None:
+    async def abandon(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
         """Frees the key: the request was refused or failed, and may be tried again."""
         await self._store.free(scope, key, claimed)
 

@@ -18,7 +18,7 @@ KEPT_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredAnswer:
     """An answer as it was given: HTTP status, body, and headers as "name: value" lines."""
 
     status: int
@@ -27,7 +27,7 @@ class KeptAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedKey:
     """A key that is this request's; the ids that it makes follow from the seed. `holder` is what it holds its lease by."""
 
     seed: str
@@ -35,7 +35,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldKey:
     """A key whose first request is under way: its lease ends in `lease_ms`, unless it is renewed."""
 
     lease_ms: int
@@ -57,7 +57,7 @@ class IdempotencyStore:
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 
-    async def claim(self, scope: Scope, key: str, request: str, lease_ms: int) -> KeptAnswer | Claimed | Held | None:
+    async def claim(self, scope: Scope, key: str, request: str, lease_ms: int) -> StoredAnswer | ClaimedKey | HeldKey | None:
         """Takes a key for a request (its digest), or says what it stands for: the kept answer, a request that is under way, or
         None when it stands for another request."""
         holder = str(ULID())
@@ -67,19 +67,19 @@ class IdempotencyStore:
         )
         match reply[0]:
             case b"done":
-                return KeptAnswer(int(reply[1]), reply[2], reply[3])
+                return StoredAnswer(int(reply[1]), reply[2], reply[3])
             case b"new":
-                return Claimed(reply[1].decode(), holder)
+                return ClaimedKey(reply[1].decode(), holder)
             case b"underway":
-                return Held(int(reply[1]))
+                return HeldKey(int(reply[1]))
             case _:
                 return None
 
-    async def renew(self, scope: Scope, key: str, claimed: Claimed, lease_ms: int) -> None:
+    async def renew(self, scope: Scope, key: str, claimed: ClaimedKey, lease_ms: int) -> None:
         """Lets the lease of a key run from now."""
         await self._renew(answer=self._name(scope, key), holder=claimed.holder, lease_ms=lease_ms)
 
-    async def keep(self, scope: Scope, key: str, request: str, answer: KeptAnswer) -> None:
+    async def keep(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
         """Keeps the answer for a day."""
         await self._keep(
             answer=self._name(scope, key),
@@ -90,7 +90,7 @@ class IdempotencyStore:
             ttl_seconds=KEPT_SECONDS,
         )
 
-    async def free(self, scope: Scope, key: str, claimed: Claimed) -> None:
+    async def free(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
         """Gives a key back whose request changed nothing; it does nothing where another request holds it by now."""
         with redis_errors():
             await self._free(answer=self._name(scope, key), holder=claimed.holder)

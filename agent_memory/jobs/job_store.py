@@ -18,7 +18,7 @@ _LIFETIME_SECONDS = 7 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class JobOrder:
     """What is to be done, for whom. The same errand with the same arguments is the same order: asked for again while it waits, it is
     carried out once, and while it runs, once more. `errand` is the name of a job that a feature has announced."""
 
@@ -29,7 +29,7 @@ class Order:
     users: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, scope: Scope, errand: str, **arguments: str | None) -> Order:
+    def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
         """An order that may touch what its giver may. Raises Forbidden for a giver who is limited to some agents: orders are not."""
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents order no work on memories")
@@ -43,14 +43,14 @@ class Order:
         return digest("order", self.errand, self.tenant, *limits, *parts)
 
 
-class OrderStore:
+class JobStore:
     """Places and reads orders."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
-    async def place(self, *orders: Order) -> None:
+    async def place(self, *orders: JobOrder) -> None:
         """Writes orders down and marks them as due now."""
         if not orders:
             return
@@ -64,12 +64,12 @@ class OrderStore:
                 pipe.ltrim(self._keys.wake, 0, 0)
                 await pipe.execute()
 
-    async def load(self, name: str) -> Order | None:
+    async def load(self, name: str) -> JobOrder | None:
         """The order of a name; None when it has waited for longer than orders live."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
 
-    async def finished(self, order: Order, counts: Mapping[str, int], ids: Sequence[str] = ()) -> None:
+    async def finished(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = ()) -> None:
         """Adds a receipt to an order that was carried out, unless it was deleted meanwhile; `ids` for an hour only."""
         body = json.loads(_encode(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         with redis_errors():
@@ -81,19 +81,19 @@ class OrderStore:
         body = {} if raw is None else json.loads(raw)
         return (body["done"], body.get("ids", [])) if "done" in body else None
 
-    async def given_up(self, order: Order) -> bool:
+    async def given_up(self, order: JobOrder) -> bool:
         """Whether the workers gave an order up after too many tries."""
         dead = self._keys.dead(DueKind.ORDER)
         return (await read(self._client, lambda pipe: pipe.zscore(dead, order.name)))[0] is not None
 
 
-def _encode(order: Order) -> str:
+def _encode(order: JobOrder) -> str:
     limits = [None if limit is None else sorted(limit) for limit in (order.namespaces, order.users)]
     return json.dumps({"do": order.errand, "tn": order.tenant, "args": order.arguments, "nss": limits[0], "uss": limits[1]})
 
 
-def decode_order(raw: bytes) -> Order:
+def decode_order(raw: bytes) -> JobOrder:
     """An order as it was written down."""
     body = json.loads(raw)
     limits = [None if body[name] is None else frozenset(body[name]) for name in ("nss", "uss")]
-    return Order(body["do"], body["tn"], body["args"], *limits)
+    return JobOrder(body["do"], body["tn"], body["args"], *limits)

@@ -24,7 +24,7 @@ UNTOUCHED_SECONDS = 3.0
 _SCAN = 200
 
 
-class Receipts(Protocol):
+class ReceiptStore(Protocol):
     """Operations that are no background work, such as exports."""
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
@@ -45,10 +45,10 @@ class OperationService:
 
     def __init__(self, store: OperationStore) -> None:
         self._store = store
-        self._receipts: Receipts | None = None
+        self._receipts: ReceiptStore | None = None
         self._batches: BatchStore | None = None
 
-    def register_receipts(self, receipts: Receipts) -> None:
+    def register_receipts(self, receipts: ReceiptStore) -> None:
         """Says where operations are found that no worker does."""
         self._receipts = receipts
 

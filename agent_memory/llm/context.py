@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from agent_memory.core.errors import ContextExceeded
-from agent_memory.llm.context_errors import Overflow
+from agent_memory.llm.context_errors import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
 # A server may be started anew with another context: what it said is asked again, and what was learned is forgotten, after so long.
@@ -96,7 +96,7 @@ class ModelContext:
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
-    def refused(self, told: Overflow, ours: int, *, answer: int = 0) -> None:
+    def refused(self, told: ContextOverflow, ours: int, *, answer: int = 0) -> None:
         """Learns from a refusal of a request that has `ours` tokens by our count and asked for an answer of so many.
 
         A refusal that names no limit halves what was sent, but no request is thought too large that is as small as one that was taken.

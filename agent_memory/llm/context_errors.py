@@ -9,7 +9,7 @@ _READ = 4000  # characters of a refusal that are looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Overflow:
+class ContextOverflow:
     """What a refusal tells: the most tokens that the server takes in a request, and how many tokens the request had by its count."""
 
     limit: int | None = None
@@ -77,14 +77,14 @@ _SENT = tuple(
 )
 
 
-def overflow(status: int, text: str) -> Overflow | None:
+def overflow(status: int, text: str) -> ContextOverflow | None:
     """What a refusal with this status and text tells of the model's context, None when it is about something else."""
     text = text[:_READ]
     wordings = _ALONE_TOO_LARGE if status == 429 else _SAYS
     if wordings.search(text) is None:
-        return Overflow() if status == 413 else None
+        return ContextOverflow() if status == 413 else None
     limit, sent = _first(_LIMITS, text), _first(_SENT, text)
-    return Overflow(limit, sent)
+    return ContextOverflow(limit, sent)
 
 
 def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:

@@ -9,7 +9,7 @@ from agent_memory.core.settings import ModelSettings, Settings
 from agent_memory.llm.base import ChatModel, Embedder, Reranker
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.llm.wrappers.redacting import DiscreetChat, DiscreetEmbedder
+from agent_memory.llm.wrappers.redacting import RedactingChat, RedactingEmbedder
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ async def _open_models(settings: Settings) -> Models:
     chat = await openai.OpenAIChat.open(settings, server=chat_server, counter=counter) if chat_server else None
     about_chat = f"chat {chat.model} at {chat_server.shown_url}" if chat and chat_server else "summaries extractive (local)"
     discreet = settings.longterm.redact_secrets
-    told = DiscreetChat(chat) if chat and discreet else chat
+    told = RedactingChat(chat) if chat and discreet else chat
     if not models.use_openai_embeddings:
         local = await LocalEmbedder.open(settings)
         return Models(local, told, counter, f"embeddings {_local(local)}; {about_chat}")
@@ -70,7 +70,7 @@ async def _open_models(settings: Settings) -> Models:
     server = shared or embeddings.embedding_server(settings)
     remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
     where = f"embeddings {remote.model} at {server.shown_url} ({remote.dimensions} dimensions)"
-    return Models(DiscreetEmbedder(remote) if discreet else remote, told, counter, f"{where}; {about_chat}")
+    return Models(RedactingEmbedder(remote) if discreet else remote, told, counter, f"{where}; {about_chat}")
 
 
 def _local(embedder: Embedder) -> str:

@@ -12,19 +12,19 @@ _CHARS_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
-class Used:
+class TokensUsed:
     """Tokens that were used so far, of prompts and answers."""
 
     tokens: int = 0
 
 
-_METER: ContextVar[Used | None] = ContextVar("agent_memory.model_usage", default=None)
+_METER: ContextVar[TokensUsed | None] = ContextVar("agent_memory.model_usage", default=None)
 
 
 @contextmanager
-def metering() -> Generator[Used]:
+def metering() -> Generator[TokensUsed]:
     """Adds up what the calls within use, repairs and failed ones included."""
-    used = Used()
+    used = TokensUsed()
     token = _METER.set(used)
     try:
         yield used

@@ -36,7 +36,7 @@ _MOST_PIECES = 32768
 _GAP_TOKENS = 2  # of the mark between the beginning and the end of a text that is shortened
 
 
-class _Pieces(dict[str, int]):
+class _PieceTokens(dict[str, int]):
     """How many tokens the pieces of a text have that `_PATTERN` cuts it into; each is merged by itself, so texts share them."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
@@ -57,7 +57,7 @@ class TokenCounter:
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
-        self._tokens_of = None if encoding is None else _Pieces(encoding).__getitem__
+        self._tokens_of = None if encoding is None else _PieceTokens(encoding).__getitem__
         self._aside = giving_way("count")  # its thread begins when it is first needed
 
     @classmethod

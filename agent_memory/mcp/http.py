@@ -151,7 +151,7 @@ def _without_echo(send: Send) -> Send:
 
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:
-    """Which `Host` and `Origin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
+    """Which `Host` and `ChangeOrigin` are let in, so that no web page reaches us through a name of its own (DNS rebinding)."""
     hosts = f"{settings.mcp.allowed_hosts},{settings.server.allowed_hosts}"
     names = [name for part in hosts.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):

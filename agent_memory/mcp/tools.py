@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from agent_memory.core.errors import NotFound, Refused
+from agent_memory.core.errors import NotFound, UnsupportedRequest
 from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, narrowing_nothing, narrows
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.operations import MAX_WAIT_SECONDS, OperationService
 from agent_memory.mcp import arguments as takes
 from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.duplicates.service import CompactionService
+from agent_memory.memories.duplicates.service import DuplicateService
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.recall.service import RecallService
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import (
     AckResponse,
     AnswerExplanation,
@@ -154,7 +154,7 @@ async def create_long_term_memories(runtime: Runtime, caller: Caller, given: tak
         record.model_copy(update={"namespace": record.namespace or caller.namespace, "user_id": record.user_id or caller.user_id})
         for record in given.memories
     ]
-    return await runtime[LongTermService].create(caller.scope, CreateMemoryRecordRequest(memories=[*records]))
+    return await runtime[MemoryService].create(caller.scope, CreateMemoryRecordRequest(memories=[*records]))
 
 
 @_tool(takes.SearchMemories, MemoryRecordResults)
@@ -207,7 +207,7 @@ async def set_working_memory(runtime: Runtime, caller: Caller, given: takes.SetW
     values: dict[str, Any] = {name: value for name in given.model_fields_set if (value := getattr(given, name)) is not None}
     if user_id is not None and given.memories:
         values["memories"] = [record.model_copy(update={"user_id": user_id}) for record in given.memories]
-    answer = await runtime[WorkingMemoryService].put(
+    answer = await runtime[SessionService].put(
         caller.scope,
         given.session_id,
         read(UpdateWorkingMemory, values),
@@ -224,7 +224,7 @@ async def get_working_memory(runtime: Runtime, caller: Caller, given: takes.GetW
     """Reads a session: its messages, summary (`context`), `data` and `memories`. A session that nobody has written yet is empty."""
     namespace, user_id = given.namespace or caller.namespace, given.user_id or caller.user_id
     try:
-        answer = await runtime[WorkingMemoryService].get(
+        answer = await runtime[SessionService].get(
             caller.scope,
             given.session_id,
             namespace=namespace,
@@ -243,7 +243,7 @@ async def get_long_term_memory(runtime: Runtime, caller: Caller, given: takes.Re
     """Reads one long-term memory by the id that a search or a prompt gave: as it is, or as it was at a time."""
     if given.as_of is not None or given.known_at is not None:
         return await runtime[HistoryService].at(caller.scope, given.memory_id, given.as_of, given.known_at)
-    return await runtime[LongTermService].get(caller.scope, given.memory_id)
+    return await runtime[MemoryService].get(caller.scope, given.memory_id)
 
 
 @_tool(takes.EditMemory, MemoryRecord, writes=True, destroys=True)
@@ -254,7 +254,7 @@ async def edit_long_term_memory(runtime: Runtime, caller: Caller, given: takes.E
     list removes them.
     """
     changes = read(EditMemoryRecordRequest, {name: getattr(given, name) for name in given.model_fields_set if name != "memory_id"})
-    return await runtime[LongTermService].patch(caller.scope, given.memory_id, changes)
+    return await runtime[MemoryService].patch(caller.scope, given.memory_id, changes)
 
 
 @_tool(takes.MemoryIds, AckResponse, writes=True, destroys=True)
@@ -263,17 +263,17 @@ async def delete_long_term_memories(runtime: Runtime, caller: Caller, given: tak
 
     Use it when the user asks to forget something; to correct a memory, edit it.
     """
-    return await runtime[LongTermService].delete(caller.scope, given.memory_ids)
+    return await runtime[MemoryService].delete(caller.scope, given.memory_ids)
 
 
 @_tool(takes.CompactArguments, AckResponse, writes=True, destroys=True)
 async def compact_long_term_memories(runtime: Runtime, caller: Caller, given: takes.CompactArguments) -> AckResponse:
     """Merges long-term memories that say the same. It happens by itself from time to time; ask for it only when the user does."""
-    runtime[LongTermService].require()
+    runtime[MemoryService].require()
     place = (given.namespace or caller.namespace, given.user_id or caller.user_id, given.session_id)
-    mark = await runtime[CompactionService].order(caller.scope, *place)
+    mark = await runtime[DuplicateService].order(caller.scope, *place)
     done = await runtime[OperationService].wait(caller.scope, [mark], MAX_WAIT_SECONDS)
-    remaining = await runtime[CompactionService].remaining(caller.scope, *place)
+    remaining = await runtime[DuplicateService].remaining(caller.scope, *place)
     return AckResponse(status=f"ok, {remaining} memories remaining after compaction{'' if done else ' so far, which goes on'}")
 
 
@@ -299,5 +299,5 @@ def _equal(wanted: Namespace | UserId | None, otherwise: str | None) -> str | No
 def _only(value: str | None, wanted: BaseModel, field: str) -> str:
     """The value of a filter that may be nothing but `eq`. Raises Refused."""
     if value is None or wanted.model_fields_set - {"eq", "field"}:
-        raise Refused('name one session, as {"eq": "its id"}', field=field)
+        raise UnsupportedRequest('name one session, as {"eq": "its id"}', field=field)
     return value

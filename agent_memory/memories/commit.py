@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 from ulid import ULID
 
 from agent_memory.core.scope import Scope
-from agent_memory.memories.records import Found
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, Step, Steps
+from agent_memory.memories.steps import Fence, Step, StepGroups
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import compact
 from agent_memory.text.normalization import begins_at
@@ -51,7 +51,7 @@ class Add:
 class AddEvidence:
     """A memory was said again: it gets evidence, and the id of `alias` (a record that is not stored) becomes another name of it."""
 
-    found: Found
+    found: StoredMemory
     evidence: Evidence
     alias: MemoryRecord | None = None
 
@@ -63,7 +63,7 @@ class Update:
     With `evidence` and `alias` as in `AddEvidence`, for what the update comes from.
     """
 
-    found: Found
+    found: StoredMemory
     record: MemoryRecord
     evidence: Evidence | None = None
     alias: MemoryRecord | None = None
@@ -73,9 +73,9 @@ class Update:
 class Supersede:
     """Facts are no longer true because of a new one: they end when it begins, and both know of each other."""
 
-    old: Sequence[Found]
+    old: Sequence[StoredMemory]
     record: MemoryRecord
-    over: Found | None = None
+    over: StoredMemory | None = None
     """What has the record's id already, of which it is another version."""
 
 
@@ -83,9 +83,9 @@ class Supersede:
 class Merge:
     """Memories say the same: one stays (as `merged`, with its id), the others go to its history and their ids become names of it."""
 
-    stays: Found
+    stays: StoredMemory
     merged: MemoryRecord
-    repeats: Sequence[Found]
+    repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
     """What the repeats rest on by themselves; evidence that came later moves with them."""
 
@@ -94,7 +94,7 @@ class Merge:
 class Forget:
     """A memory goes to the history; its id names nothing any more."""
 
-    found: Found
+    found: StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Succeed:
     Of the evidence (`fields`) and the other names (mids) of the old one, these are the heir's from now on.
     """
 
-    old: Found
+    old: StoredMemory
     heir: MemoryRecord
     fields: Sequence[str]
     names: Sequence[str]
@@ -114,7 +114,7 @@ Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget | 
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ChangeOrigin:
     """Why something is done: by what (`actor`: "extraction", "compaction", "client", …), on what grounds."""
 
     actor: str
@@ -124,11 +124,11 @@ class Origin:
     prompt_version: str | None = None
 
 
-STATED = Origin("client", "stated by a client")
+STATED = ChangeOrigin("client", "stated by a client")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommitOutcome:
     """What became of a batch: `moved` says that a memory changed meanwhile and nothing was done, `fenced` that the session did.
 
     `taken` are the decisions (their places) whose ids belong to other owners; nothing was done then, either: that, too, is `moved`.
@@ -161,7 +161,7 @@ def superseding(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[Me
     return ended, begun
 
 
-class DecisionStore:
+class MemoryCommits:
     """Carries decisions out."""
 
     def __init__(self, keys: Keys, scripts: MemoryScripts) -> None:
@@ -172,7 +172,7 @@ class DecisionStore:
         self,
         scope: Scope,
         decisions: Sequence[Decision],
-        origin: Origin,
+        origin: ChangeOrigin,
         *,
         fence: Fence | None = None,
         late: bool = False,
@@ -180,7 +180,7 @@ class DecisionStore:
         review: bool = False,
         stated: bool = False,
         written: Mapping[str, str] | None = None,
-    ) -> Outcome:
+    ) -> CommitOutcome:
         """Carries out all of the decisions or none, in one step.
 
         `written` says of records (by id) when (µs) a caller wrote them: of these only what was deleted since is not brought back.
@@ -192,10 +192,10 @@ class DecisionStore:
             for decision in decisions:
                 check(decision)
         if not decisions and fence is None:
-            return Outcome()
+            return CommitOutcome()
         batch = batch or str(ULID())
         revised = {"id": str(ULID()), "fields": change_base(scope.tenant, ChangeKind.UPDATE, origin, batch, "applied")}
-        steps = Steps(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
+        steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
         counts: list[int] = []
         changes: list[str | None] = []
         for decision in decisions:
@@ -208,7 +208,7 @@ class DecisionStore:
         reply = await steps.run(self._scripts)
         if reply[0] != "ok":
             taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
-            return Outcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken=taken, batch=batch)
+            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken=taken, batch=batch)
         states: list[str] = []
         at = 1
         for count in counts:
@@ -216,28 +216,28 @@ class DecisionStore:
             states.append("proposed" if not count else next((word for word in words if word in ("same", "buried")), words[-1]))
             at += count
         kept = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
-        return Outcome(batch=batch, states=states, changes=kept)
+        return CommitOutcome(batch=batch, states=states, changes=kept)
 
-    async def forget(self, scope: Scope, found: Sequence[Found], origin: Origin, *, batch: str) -> list[Found]:
+    async def forget(self, scope: Scope, found: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str) -> list[StoredMemory]:
         """Forgets those memories that are still as they were read, each a change of its own; returns them."""
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for one in found:
             check(Forget(one))
             steps.group(steps.retire(one), change=self._change(scope, steps, Forget(one), origin, batch, False))
         states = (await steps.run(self._scripts))[1:] if found else []
         return [one for one, state in zip(found, states, strict=True) if state == "done"]
 
-    async def approve(self, scope: Scope, change_id: str, old: Sequence[Found], record: Any) -> bool:
+    async def approve(self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any) -> bool:
         """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on."""
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER))
-        steps = Steps(self._keys, scope.tenant, atomic=True)
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
         mids = [*(found.mid for found in old), steps.mid(decision.record.id)]
         change = {"id": change_id, "fields": ["st", tag("applied")], "mids": mids}
         steps.group(claim, *self._steps(steps, decision, late=False), change=change)
         return (await steps.run(self._scripts))[0] == "ok"
 
-    def _steps(self, steps: Steps, decision: Decision, late: bool | str) -> list[Step]:
+    def _steps(self, steps: StepGroups, decision: Decision, late: bool | str) -> list[Step]:
         match decision:
             case Add(record, dedupe, apart):
                 return [steps.put(record, late=late, owned=True, dedupe=dedupe, apart=apart)]
@@ -271,7 +271,9 @@ class DecisionStore:
                 free: Step = {"op": "yield", "mid": old.mid, "expect": str(old.version)}
                 return [free, steps.put(heir, expect="", settled=True, alone=True), moved]
 
-    def _change(self, scope: Scope, steps: Steps, decision: Decision, origin: Origin, batch: str, held: bool) -> dict[str, Any] | None:
+    def _change(
+        self, scope: Scope, steps: StepGroups, decision: Decision, origin: ChangeOrigin, batch: str, held: bool
+    ) -> dict[str, Any] | None:
         match decision:
             case Update(found, _, _, _) | Forget(found):
                 about = [found]
@@ -294,7 +296,7 @@ class DecisionStore:
         return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
 
 
-def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Origin, batch: str, state: str) -> list[str]:
+def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
     """The hash of a change, flat: whose it is, what it is, and where it comes from."""
     fields = change_base(tenant, kind, origin, batch, state)
     for name, value in (("ns", about.namespace), ("u", about.user_id)):
@@ -303,7 +305,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Or
     return fields
 
 
-def change_base(tenant: str, kind: ChangeKind, origin: Origin, batch: str, state: str) -> list[str]:
+def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
     """What `change_fields` says of a change before it is known which memory it is about."""
     origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]

@@ -9,33 +9,33 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, PeriodicJob, Services
 from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_store import OrderStore
-from agent_memory.memories.cards import CardReader
+from agent_memory.jobs.job_store import JobStore
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
-from agent_memory.memories.commit import DecisionStore
-from agent_memory.memories.duplicates.service import COMPACT, CompactionService
+from agent_memory.memories.commit import MemoryCommits
+from agent_memory.memories.duplicates.service import COMPACT, DuplicateService
 from agent_memory.memories.duplicates.store import MergeStore
 from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.quarantine.service import QuarantineService
 from agent_memory.memories.quarantine.store import QuarantineStore
-from agent_memory.memories.retention.service import ForgettingService
+from agent_memory.memories.retention.service import RetentionService
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.search.document_frequency import DocumentFrequencies
 from agent_memory.memories.search.explain import SearchExplainer
 from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import QueryBuilder
 from agent_memory.memories.search.reranking import RerankedOrder
-from agent_memory.memories.search.rewriting import Rewriter
+from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
+from agent_memory.memories.shown_memories import ShownMemoryReader
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.identity_repair import IdentityRepair
 from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.memories.upkeep.scan import Selection, Survey
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.memories.usage.store import UsageStore
-from agent_memory.storage.connection import Reader
+from agent_memory.storage.connection import PipelineReader
 
 
 def open_memories(foundation: Foundation, services: Services) -> None:
@@ -44,10 +44,10 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     neighbours_ms = round(settings.longterm.neighbours_after_seconds * 1000)
     scripts = MemoryScripts(client, keys, fsync=foundation.fsync, neighbours_ms=neighbours_ms)
     store = MemoryStore(client, keys, scripts, spec)
-    commits = DecisionStore(keys, scripts)
+    commits = MemoryCommits(keys, scripts)
     changes = ChangeStore(client, keys, scripts)
     neighbours = NeighbourStore(client, keys, store)
-    scan = Survey(client, keys, spec)
+    scan = MemoryScan(client, keys, spec)
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
     foundation.on_close(usage.close)
@@ -63,11 +63,11 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         usage,
         limit,
         MergeStore(client, keys, commits),
-        LongTermService(settings, store, neighbours, commits, usage, limit),
+        MemoryService(settings, store, neighbours, commits, usage, limit),
         HistoryService(store, changes, commits),
         QuarantineService(QuarantineStore(client, keys, spec), store),
-        ForgettingService(scan, commits),
-        CompactionService(services[OrderStore], scan),
+        RetentionService(scan, commits),
+        DuplicateService(services[JobStore], scan),
         Reindexer(client, keys, foundation.outbox, spec),
         IdentityRepair(client, keys, fsync=foundation.fsync),
     )
@@ -77,13 +77,13 @@ def open_memories(foundation: Foundation, services: Services) -> None:
 def _open_search(foundation: Foundation, services: Services, store: MemoryStore, usage: UsageLog) -> None:
     settings, reader = foundation.settings, foundation.reader
     frequencies = DocumentFrequencies(settings, reader, store)
-    rewriter = Rewriter(settings, services[TenantModels].chat)
+    rewriter = QueryRewriter(settings, services[TenantModels].chat)
     reranks = foundation.reranker is not None
     queries = QueryBuilder(settings, frequencies, services[EmbeddingBudget].of, rewriter, reranks=reranks)
-    cards = CardReader(foundation.client, foundation.keys)
+    cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
     search = SearchService(settings, reader, store, cards, queries, RerankedOrder(settings, store, foundation.reranker), pages, usage)
-    services.add(pages, search, SearchExplainer(search, store, Reader(foundation.client)))
+    services.add(pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
 
 
 def _minutes_of_compaction(settings: Settings) -> float | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
-from agent_memory.memories.records import READ_FIELDS, Found, read_row, standing
+from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row, standing
 from agent_memory.memories.store import MemoryStore, parse_hits
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.connection import Pipe, read
@@ -26,25 +26,25 @@ _TERMS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ExistingMemories:
     """What is there of a new memory: the one of its id (`known`), and the current ones of its words (`twin`) and its slot (`holder`).
 
     Of several with its words it is the one with its type and date.
     """
 
-    known: Found | None = None
-    twin: Found | None = None
-    holder: Found | None = None
+    known: StoredMemory | None = None
+    twin: StoredMemory | None = None
+    holder: StoredMemory | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Around(Held):
+class NearMemories(ExistingMemories):
     """Also the near ones with their similarity (cosine).
 
     What is near by its words alone has no vector yet, or is not among the nearest: its similarity is None.
     """
 
-    near: list[tuple[Found, float | None]] = field(default_factory=list[tuple[Found, float | None]])
+    near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 
 
 class NeighbourStore:
@@ -55,7 +55,7 @@ class NeighbourStore:
         self._keys = keys
         self._memories = memories
 
-    async def around(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[Around]:
+    async def around(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
         """What is around each record, by its vector among others; messages are never, nor is what belongs to another namespace or user."""
         held = await self.held(scope, records)
 
@@ -75,13 +75,13 @@ class NeighbourStore:
                 similar.setdefault(hit.mid, None)
             lists.append(similar)
         found = await self._load(scope, set().union(*lists))
-        result: list[Around] = []
+        result: list[NearMemories] = []
         for record, there, similar in zip(records, held, lists, strict=True):
             near = [(found[mid], value) for mid, value in similar.items() if mid in found and _whose(found[mid].record) == _whose(record)]
-            result.append(Around(there.known, there.twin, there.holder, near))
+            result.append(NearMemories(there.known, there.twin, there.holder, near))
         return result
 
-    async def held(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[Held]:
+    async def held(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
         """What is there of each record."""
         places = [standing(scope.tenant, record) for record in records]
 
@@ -96,9 +96,12 @@ class NeighbourStore:
         pairs = zip(records, named_so, strict=True)
         # What another owner has under this id is nothing to it: its own will not be stored under that.
         known = [one if one is not None and _whose(one.record) == _whose(record) else None for record, one in pairs]
-        return [Held(there, found.get(twin or ""), found.get(holder or "")) for there, (twin, holder) in zip(known, named, strict=True)]
+        return [
+            ExistingMemories(there, found.get(twin or ""), found.get(holder or ""))
+            for there, (twin, holder) in zip(known, named, strict=True)
+        ]
 
-    async def _load(self, scope: Scope, mids: set[str]) -> dict[str, Found]:
+    async def _load(self, scope: Scope, mids: set[str]) -> dict[str, StoredMemory]:
         names = sorted(mids)
 
         def build(pipe: Pipe) -> None:

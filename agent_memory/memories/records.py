@@ -22,7 +22,7 @@ from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import Evidence, MemoryRecord
 
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
-"""What of a memory's hash a read needs; `read_row` makes a `Found` of it."""
+"""What of a memory's hash a read needs; `read_row` makes a `StoredMemory` of it."""
 
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
 WORDS, TURN, REPLY = "w", "u", "o"
@@ -30,7 +30,7 @@ WORDS, TURN, REPLY = "w", "u", "o"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredMemory:
     """A memory as it was read, its name in keys, and the version (µs of its last change) that a later change can insist on."""
 
     mid: str
@@ -201,7 +201,7 @@ def _alike(
     return tuple(part for name, value in named if value for part in (name, tag(value)))
 
 
-def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None:
+def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
     """What `READ_FIELDS` of a hash say; None when there is none, or it is another tenant's.
 
     A version that an undo brought back is shown as recorded when it first was.
@@ -215,4 +215,4 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> Found | None
         record.recorded_at = datetime.fromtimestamp(float(at), UTC)
     if retired is not None:
         record.retired_at = datetime.fromtimestamp(float(retired), UTC)
-    return Found(mid, int(version), record)
+    return StoredMemory(mid, int(version), record)

@@ -12,7 +12,7 @@ from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, Identifier, Instant, MemoryRecord
 
 router = operations("long-term memory")
@@ -30,7 +30,7 @@ async def create_long_term_memory(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateMemoryRecordRequest, Body()], wait: WaitQuery = 0.0
 ) -> Response:
     """Stores memories: read by id and found by words at once, by meaning when embedded; `wait` waits for that, X-Searchable says so."""
-    answer = await services[LongTermService].create(scope, body)
+    answer = await services[MemoryService].create(scope, body)
     if wait <= 0:
         return ModelResponse(answer)
     marks = services[OperationService].memory_marks(scope, [record.id for record in body.memories])
@@ -50,7 +50,7 @@ async def delete_long_term_memory(
     memory_ids: Annotated[list[Identifier], Query(description="The ids, each in a parameter of its own.")] = _NO_IDS,
 ) -> Response:
     """Deletes memories; `status` says how many there were. Unknown ids are no error."""
-    return ModelResponse(await services[LongTermService].delete(scope, memory_ids))
+    return ModelResponse(await services[MemoryService].delete(scope, memory_ids))
 
 
 @router.get(
@@ -73,7 +73,7 @@ async def get_long_term_memory(
         times = (None, None) if history else (as_of, known_at)
         found = await services[HistoryService].at(scope, memory_id, *times)
     else:
-        found = await services[LongTermService].get(scope, memory_id)
+        found = await services[MemoryService].get(scope, memory_id)
     return ModelResponse(record_as_shown(found, shows=knows_procedural(memory_types)))
 
 
@@ -93,5 +93,5 @@ async def update_long_term_memory(
     """Changes the fields that are given and answers the changed memory."""
     shows = knows_procedural(memory_types) or names_procedural([body.memory_type])
     return ModelResponse(
-        record_as_shown(await services[LongTermService].patch(scope, memory_id, body, shown_as_semantic=not shows), shows=shows)
+        record_as_shown(await services[MemoryService].patch(scope, memory_id, body, shown_as_semantic=not shows), shows=shows)
     )

@@ -11,17 +11,17 @@ from json.encoder import encode_basestring_ascii as _quoted
 from ulid import ULID
 
 from agent_memory.access.limits import MemoryLimit
-from agent_memory.access.sizes import Sizes
-from agent_memory.core.errors import Conflict, IdTaken, NotFound, Refused
+from agent_memory.access.sizes import SizeLimits
+from agent_memory.core.errors import Conflict, IdTaken, NotFound, UnsupportedRequest
 from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.threads import aside
-from agent_memory.memories.commit import STATED, DecisionStore
+from agent_memory.memories.commit import STATED, MemoryCommits
 from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.owners import one_owner_each
 from agent_memory.memories.quarantine.service import given, rules_of, screened
-from agent_memory.memories.records import Found, message_memory_id
+from agent_memory.memories.records import StoredMemory, message_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.memories.writing import decide_edit, store_settled
@@ -96,7 +96,7 @@ def _is_known(record: MemoryRecord, old: MemoryRecord) -> bool:
     return normal_text(redact(record.text)) == normal_text(redact(old.text))
 
 
-class LongTermService:
+class MemoryService:
     """Long-term memories as the API offers them."""
 
     def __init__(
@@ -104,12 +104,12 @@ class LongTermService:
         settings: Settings,
         store: MemoryStore,
         neighbours: NeighbourStore,
-        decisions: DecisionStore,
+        decisions: MemoryCommits,
         usage: UsageLog,
         memory_limit: MemoryLimit,
     ) -> None:
         self._settings = settings
-        self._sizes = Sizes(settings.limits)
+        self._sizes = SizeLimits(settings.limits)
         self._memory_limit = memory_limit
         self._store = store
         self._neighbours = neighbours
@@ -119,7 +119,9 @@ class LongTermService:
     def require(self) -> None:
         """Raises Refused when long-term memory is switched off."""
         if not self._settings.longterm.enabled:
-            raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
+            raise UnsupportedRequest(
+                "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
+            )
 
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
         """Stores memories durably; found by words at once, by vector when a worker has embedded them.
@@ -202,7 +204,7 @@ class LongTermService:
         self.require()
         changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
         if not changes:
-            raise Refused("give at least one field to change", field="body")
+            raise UnsupportedRequest("give at least one field to change", field="body")
         self._sizes.memory(body)
         changes = {name: None if value == "" else value for name, value in changes.items()}
         if body.text and self._settings.longterm.redact_secrets:
@@ -225,7 +227,7 @@ class LongTermService:
             placed = new.slot is not None and new.quarantine is None and not _PLACE.isdisjoint(changes)
             if placed:
                 permit_writing(scope, (old, new))
-                edited = Found(self._store.mid(scope, old.id), version, old)
+                edited = StoredMemory(self._store.mid(scope, old.id), version, old)
                 decided = await decide_edit(self._store, self._neighbours, scope, edited, new)
                 if decided is not None:
                     if (await self._decisions.commit(scope, decided, STATED)).done:

@@ -13,8 +13,8 @@ from agent_memory.core.scope import SessionRef
 from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import (
     WORDS,
-    Found,
     Standing,
+    StoredMemory,
     memory_digest,
     memory_fields,
     message_memory_id,
@@ -87,7 +87,7 @@ def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evid
     return blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
 
 
-class Steps:
+class StepGroups:
     """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
 
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
@@ -213,7 +213,7 @@ class Steps:
         }
         return {"message": {name: value for name, value in message.items() if value is not None}}
 
-    def evidence(self, found: Found, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool | str = False) -> Step:
+    def evidence(self, found: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool | str = False) -> Step:
         """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
@@ -234,11 +234,11 @@ class Steps:
         step: Step = {"op": "absorb", "mid": self.mid(record.id), "scope": stands.scope, **self._cited(record, stands)}
         return step | ({"order": order} if order else {})
 
-    def also_named(self, found: Found, memory_id: str, dig: str) -> Step:
+    def also_named(self, found: StoredMemory, memory_id: str, dig: str) -> Step:
         """Makes an id another name of a memory; `dig` is the digest of what was given under it."""
         return {"op": "alias", "alias": self.mid(memory_id), "mid": found.mid, "digest": dig}
 
-    def disown(self, found: Found, name: str, evidence: Evidence) -> Step:
+    def disown(self, found: StoredMemory, name: str, evidence: Evidence) -> Step:
         """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""
         step: Step = {"op": "forget_evidence", "mid": found.mid, "field": name}
         if name.startswith("m") and evidence.session_id:
@@ -246,7 +246,7 @@ class Steps:
             step |= {"alias": name[1:], "order": self._keys.order(self._keys.sid(self._tenant, ref))}
         return step
 
-    def retire(self, found: Found, *, alias_of: str | None = None) -> Step:
+    def retire(self, found: StoredMemory, *, alias_of: str | None = None) -> Step:
         """Takes a memory out of the current ones; its id can become another name of the memory `alias_of` (a mid)."""
         step: Step = {"op": "retire", "mid": found.mid, "expect": str(found.version)}
         order = order_of(self._keys, self._tenant, found.record)
@@ -254,7 +254,7 @@ class Steps:
             step["order"] = order
         return step | ({} if alias_of is None else {"alias": alias_of})
 
-    def check(self, found: Found) -> Step:
+    def check(self, found: StoredMemory) -> Step:
         """Nothing, but only while a memory is as it was read."""
         return {"op": "check", "mid": found.mid, "expect": str(found.version)}
 

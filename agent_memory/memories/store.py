@@ -19,9 +19,9 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.commit import STATED, ChangeKind, change_base
 from agent_memory.memories.owners import owner_name
-from agent_memory.memories.records import READ_FIELDS, Found, read_row
+from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, Steps, order_of
+from agent_memory.memories.steps import Fence, StepGroups, order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
@@ -32,7 +32,7 @@ from agent_memory.storage.search.schemas import VectorSpec
 from agent_memory.text.retrieval_units import REACH
 from agent_memory_client.models import MemoryRecord
 
-__all__ = ["Fence", "Hit", "Hits", "IndexJob", "Indexed", "MemoryStore", "parse_hits"]
+__all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
 
 _WRITE_BATCH = 200
 _INDEX_BATCH = 16
@@ -53,7 +53,7 @@ class IndexJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexEntry:
     """What the search gets to know of a memory: its vector (float32, length 1) and its index terms."""
 
     mid: str
@@ -130,7 +130,7 @@ class MemoryStore(MemoryQueries):
             return []
         batch = str(ULID())
         revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, STATED, batch, "applied")}
-        steps = Steps(self._keys, scope.tenant, atomic=False, fence=fence, revised=None if past else revised)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False, fence=fence, revised=None if past else revised)
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
         for place, (record, order) in enumerate(zip(records, orders, strict=True)):
             before: Sequence[MemoryRecord] = ()
@@ -164,7 +164,7 @@ class MemoryStore(MemoryQueries):
         """
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.group(steps.put(new, expect=str(version), settled=settled, leave=before if before != after else None))
         state = (await steps.run(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
@@ -175,7 +175,7 @@ class MemoryStore(MemoryQueries):
         Given again, it counts as what was given before.
         """
         permit_writing(scope, (old, new))
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.group(steps.put(new, expect=str(version), same=True, kept=True))
         return (await steps.run(self._scripts))[1]
 
@@ -188,7 +188,7 @@ class MemoryStore(MemoryQueries):
         """The memories of these ids, None where there is none."""
         return [None if found is None else _plain(found.record) for found in await self.find(scope, ids)]
 
-    async def find(self, scope: Scope, ids: Sequence[str]) -> list[Found | None]:
+    async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:
         """The memories of these ids as they are now, also those whose time is over; None where there is none.
 
         An id that has become another name of a memory answers with that memory, under its own id. One round trip, a second one for
@@ -196,11 +196,11 @@ class MemoryStore(MemoryQueries):
         """
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
-    async def find_mids(self, scope: Scope, mids: Sequence[str]) -> list[Found | None]:
+    async def find_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
         """As `find`, by their names in keys; other names of a memory are not followed."""
         return await self._read(scope, mids, follow=False)
 
-    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[Found | None]:
+    async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[StoredMemory | None]:
         if not mids:
             return []
 
@@ -212,7 +212,7 @@ class MemoryStore(MemoryQueries):
             queue_usage(pipe, self._keys, mids)
 
         *replies, usage = await read(self._client, build)
-        found: list[Found | None] = []
+        found: list[StoredMemory | None] = []
         others: dict[int, str] = {}
         for place, mid in enumerate(mids):
             current, over, alias = replies[3 * place : 3 * place + 3]
@@ -234,7 +234,7 @@ class MemoryStore(MemoryQueries):
         not the caller's after all."""
         return [None if found is None else _plain(found.record) for found in await self.load(scope, names)]
 
-    async def load(self, scope: Scope, names: Sequence[str]) -> list[Found | None]:
+    async def load(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
         """As `fetch`, with their versions and with the times when they were recorded and retired."""
         if not names:
             return []
@@ -366,7 +366,7 @@ class MemoryStore(MemoryQueries):
     async def _texts(self, mids: Sequence[str]) -> list[bytes | None]:
         return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
 
-    async def write_index(self, items: Sequence[Indexed]) -> list[bool]:
+    async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
         """Makes memories findable by vector and ends their claims; False where one changed meanwhile (it stays due) or is gone.
 
         Some at a time: each takes the engine about half a millisecond, in which it answers nobody.
@@ -376,7 +376,7 @@ class MemoryStore(MemoryQueries):
             done += await self._write_index(items[start : start + _INDEX_BATCH])
         return done
 
-    async def _write_index(self, items: Sequence[Indexed]) -> list[bool]:
+    async def _write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
         documents: list[str] = []
         args: list[Arg] = []
         for item in items:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from agent_memory.core.errors import Conflict, IdTaken
 from agent_memory.core.scope import Scope
-from agent_memory.memories.commit import STATED, Add, AddEvidence, Decision, DecisionStore, Origin, Supersede, Update
-from agent_memory.memories.neighbours import Held, NeighbourStore
+from agent_memory.memories.commit import STATED, Add, AddEvidence, ChangeOrigin, Decision, MemoryCommits, Supersede, Update
+from agent_memory.memories.neighbours import ExistingMemories, NeighbourStore
 from agent_memory.memories.owners import owner_name
-from agent_memory.memories.records import Found, evidence_of, standing
+from agent_memory.memories.records import StoredMemory, evidence_of, standing
 from agent_memory.memories.store import MemoryStore
 from agent_memory.text.normalization import begins_at, ends_at, is_plain, is_turn
 from agent_memory.text.time_expressions import names_relative_time
@@ -21,7 +21,7 @@ _MOST_FORMER = 50
 
 
 async def store_settled(
-    store: MemoryStore, neighbours: NeighbourStore, decisions: DecisionStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
+    store: MemoryStore, neighbours: NeighbourStore, decisions: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
 ) -> None:
     """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself.
 
@@ -68,7 +68,7 @@ async def decide(
     return [*alone, *[(record, await _decide(store, scope, record, one, dedupe)) for record, one in zip(some, held, strict=True)]]
 
 
-async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, held: Held, dedupe: bool) -> list[Decision]:
+async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, held: ExistingMemories, dedupe: bool) -> list[Decision]:
     known = held.known if held.known is not None and held.known.record.id == record.id else None
     twin = held.twin if dedupe and known is None else None
     holder = held.holder if held.holder is None or known is None or held.holder.mid != known.mid else None
@@ -85,7 +85,7 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, held: 
 
 
 async def decide_edit(
-    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, found: Found, edited: MemoryRecord
+    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, found: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
     """What an edit that gives a memory a slot does to the fact that has it; None when nothing has."""
     (held,) = await neighbours.held(scope, [edited])
@@ -98,7 +98,7 @@ async def decide_edit(
     return [Supersede([holder], edited, found)]
 
 
-async def adopt_settled(store: MemoryStore, decisions: DecisionStore, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+async def adopt_settled(store: MemoryStore, decisions: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
     """As `MemoryStore.adopt`, and "repeat" for what says what a memory says that is here: it becomes its evidence, its id a name of it."""
     states = await store.adopt(scope, records)
     twins = {place: state.split(" ")[1] for place, state in enumerate(states) if state.startswith("twin ")}
@@ -108,12 +108,12 @@ async def adopt_settled(store: MemoryStore, decisions: DecisionStore, scope: Sco
         if other is not None and repeats(record, other.record):
             pieces = [one.model_copy(update={"source": "import"}) for one in evidence_of(record)]
             decided = [AddEvidence(other, one, record) for one in pieces]
-            done = (await decisions.commit(scope, decided, Origin("move"), late=True)).done
+            done = (await decisions.commit(scope, decided, ChangeOrigin("move"), late=True)).done
         states[place] = "repeat" if done else (await store.adopt(scope, [record], dedupe=False))[0]
     return ["repeat" if state == "again" else state for state in states]
 
 
-async def _inserted(store: MemoryStore, scope: Scope, record: MemoryRecord, current: Found) -> list[Decision]:
+async def _inserted(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
     """Puts a fact that was learned late among the former facts of its slot: it was true until the next began, and ends the one before."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):

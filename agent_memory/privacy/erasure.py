@@ -25,7 +25,7 @@ _RECEIPT_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class ErasureOrder:
     """An order as it was written down; given anew, it is another one."""
 
     name: str
@@ -50,22 +50,22 @@ class ErasureStore:
         self._keys = keys
         self._finish = Script(client, "privacy/erasure_finish")
 
-    async def load(self, name: str) -> Ordered | None:
+    async def load(self, name: str) -> ErasureOrder | None:
         """The order of a name, None when it was carried out."""
         raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
         body = {} if raw is None else json.loads(raw)
         if raw is None or "done" in body:
             return None
-        return Ordered(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"]), raw)
+        return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"]), raw)
 
-    async def stands(self, order: Ordered) -> bool:
+    async def stands(self, order: ErasureOrder) -> bool:
         """Whether an order is still to be carried out, and was not given anew.
 
         Asked after a look at what is there: then all that was seen was written before the deletion was said to be done.
         """
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
-    async def finished(self, order: Ordered, counts: Mapping[str, int]) -> None:
+    async def finished(self, order: ErasureOrder, counts: Mapping[str, int]) -> None:
         """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)})
         name = self._keys.erasure(order.name)

@@ -9,9 +9,9 @@ from redis.asyncio import Redis
 
 from agent_memory.core.permissions import permit_writing, within
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.memories.records import READ_FIELDS, Found, message_memory_id, read_row
+from agent_memory.memories.records import READ_FIELDS, StoredMemory, message_memory_id, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Step, Steps, order_of
+from agent_memory.memories.steps import Step, StepGroups, order_of
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, untag
@@ -25,22 +25,22 @@ _PER_MEMORY = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LineageMemory:
     """A memory with all that is kept of it. `now` is its current version, or the one whose time is over; None when it has only former ones.
 
     `pieces` is evidence that came later, each with its field; `alias_of` the memory (mid) that its id is another name of.
     """
 
     mid: str
-    now: Found | None
-    past: Sequence[Found]
+    now: StoredMemory | None
+    past: Sequence[StoredMemory]
     pieces: Sequence[tuple[str, Evidence]]
     changes: Sequence[str]
     alias_of: str | None = None
     imported: str | None = None
 
     @property
-    def versions(self) -> list[Found]:
+    def versions(self) -> list[StoredMemory]:
         """All versions, the oldest first."""
         return [*self.past, *([] if self.now is None else [self.now])]
 
@@ -64,14 +64,14 @@ class LineageStore:
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
         return [self.mid(scope, one) for one in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
 
-    async def pages(self, scope: Scope, selection: Selection) -> AsyncIterator[list[Kept]]:
+    async def pages(self, scope: Scope, selection: Selection) -> AsyncIterator[list[LineageMemory]]:
         """All memories with a version in the selection, in whatever state, page by page; one may come more than once."""
         clause = filters.where(scope, selection)
         for index in self._indexes:
             async for names in walk(self._client, index, clause, "c"):
                 yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names])
 
-    async def read(self, scope: Scope, mids: Sequence[str]) -> list[Kept]:
+    async def read(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
         """These memories; without those that are gone, or of which a version is out of reach."""
         mids = list(dict.fromkeys(mids))
         if not mids:
@@ -94,14 +94,14 @@ class LineageStore:
             for mid, version in names:
                 pipe.hmget(k.history(f"{mid}.{version}"), [*READ_FIELDS, "im"])
 
-        past: dict[str, list[Found]] = {}
+        past: dict[str, list[StoredMemory]] = {}
         imported: dict[str, str] = {}
         for (mid, _), row in zip(names, await read(self._client, more) if names else [], strict=True):
             if (one := read_row(scope.tenant, mid, row[:-1])) is not None:
                 past.setdefault(mid, []).append(one)
             if row[-1] is not None:
                 imported[mid] = untag(row[-1].decode())
-        found: list[Kept] = []
+        found: list[LineageMemory] = []
         for place, mid in enumerate(mids):
             current, over, _, evidence, alias = rows[_PER_MEMORY * place : _PER_MEMORY * (place + 1)]
             now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])
@@ -113,10 +113,10 @@ class LineageStore:
             pieces = [(name.decode(), Evidence.model_validate_json(raw)) for name, raw in evidence.items()]
             changes = [one[1:] for one in ledgers[mid] if one.startswith("c")]
             other = None if alias is None else alias.decode().partition(" ")[0]
-            found.append(Kept(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
+            found.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
         return found
 
-    async def take_back(self, scope: Scope, kept: Kept, version: Found) -> bool:
+    async def take_back(self, scope: Scope, kept: LineageMemory, version: StoredMemory) -> bool:
         """Makes a former version of a memory the current one again; False when the memory was changed meanwhile.
 
         What was merged away is a memory of its own again.
@@ -125,11 +125,11 @@ class LineageStore:
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if kept.now is None else str(kept.now.version)
         step: Step = {"op": "restore", "mid": kept.mid, "from": str(version.version), "to": to, **({"order": order} if order else {})}
-        steps = Steps(self._keys, scope.tenant, atomic=True)
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.group(step, *([{"op": "unalias", "alias": kept.mid}] if kept.alias_of else []))
         return (await steps.run(self._scripts))[0] == "ok"
 
-    async def forget_versions(self, kept: Kept, versions: Sequence[int]) -> None:
+    async def forget_versions(self, kept: LineageMemory, versions: Sequence[int]) -> None:
         """Deletes former versions of a memory."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -139,21 +139,21 @@ class LineageStore:
                     pipe.srem(self._keys.bare, f"{kept.mid}.{version}")
                 await pipe.execute()
 
-    async def forget_names(self, scope: Scope, kept: Sequence[Kept]) -> None:
+    async def forget_names(self, scope: Scope, kept: Sequence[LineageMemory]) -> None:
         """The ids of these memories are no longer other names of what they were merged into."""
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for one in kept:
             if one.alias_of is not None:
                 steps.group({"op": "unalias", "alias": one.mid})
         if any(one.alias_of is not None for one in kept):
             await steps.run(self._scripts)
 
-    async def forget_evidence(self, scope: Scope, kept: Kept, fields: Sequence[str], names: Sequence[str]) -> None:
+    async def forget_evidence(self, scope: Scope, kept: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Takes pieces of evidence away that came later, and other names (mids) under which they came."""
         group: list[Step] = [{"op": "forget_evidence", "mid": kept.mid, "field": one} for one in fields]
         taken = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(name)) for name in names]) if names else []
         mine = [name for name, raw in zip(names, taken, strict=True) if raw is not None and raw.decode().partition(" ")[0] == kept.mid]
         group += [{"op": "unalias", "alias": name} for name in mine]
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.group(*group)
         await steps.run(self._scripts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_memory.access.principals import list_place_of, writing
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import Order, OrderStore
+from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.jobs.operation_store import Mark
 from agent_memory_client.models import PurgeRequest, PurgeResponse
 
@@ -14,7 +14,7 @@ from agent_memory_client.models import PurgeRequest, PurgeResponse
 PURGE = "purge"
 
 
-def request_of(order: Order) -> PurgeRequest:
+def request_of(order: JobOrder) -> PurgeRequest:
     """What an order to purge asks for."""
     return PurgeRequest.model_validate_json(order.arguments["what"] or "")
 
@@ -22,10 +22,10 @@ def request_of(order: Order) -> PurgeRequest:
 class PurgeService:
     """Orders purges."""
 
-    def __init__(self, orders: OrderStore) -> None:
+    def __init__(self, orders: JobStore) -> None:
         self._orders = orders
 
-    async def order(self, scope: Scope, what: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> Order:
+    async def order(self, scope: Scope, what: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
         """Orders that what comes from a source goes, of a namespace, a user, or all that the caller reaches.
 
         Raises Forbidden for what is out of reach, and for callers limited to some agents.
@@ -34,15 +34,15 @@ class PurgeService:
         said = what.model_dump_json(exclude_none=True)
         # A dry run is another order, so that it neither replaces a purge nor shares its receipt.
         given = {"what": said, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
-        order = Order.of(writing(scope), PURGE, **given)
+        order = JobOrder.of(writing(scope), PURGE, **given)
         await self._orders.place(order)
         return order
 
-    def mark(self, order: Order) -> Mark:
+    def mark(self, order: JobOrder) -> Mark:
         """The work to wait for."""
         return Mark(DueKind.ORDER, order.name)
 
-    async def outcome(self, order: Order, *, done: bool) -> PurgeResponse:
+    async def outcome(self, order: JobOrder, *, done: bool) -> PurgeResponse:
         """How far an order is."""
         receipt = await self._orders.receipt(order.name) if done else None
         operation_id, dry_run = self.mark(order).operation_id, "dry_run" in order.arguments

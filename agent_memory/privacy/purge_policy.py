@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from agent_memory.memories.changes.store import StoredChange
 from agent_memory.memories.commit import ChangeKind
-from agent_memory.memories.records import Found, evidence_of
+from agent_memory.memories.records import StoredMemory, evidence_of
 from agent_memory.memories.trust import TRUST, source_of
-from agent_memory.privacy.lineage import Kept
+from agent_memory.privacy.lineage import LineageMemory
 from agent_memory.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
@@ -23,14 +23,14 @@ Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PurgeVerdict:
     """What is to be done with a memory: it goes, or some of these."""
 
-    kept: Kept
+    kept: LineageMemory
     goes: bool = False
     matched: bool = False
     """It is of the source itself; else it was made of what is."""
-    back: Found | None = None
+    back: StoredMemory | None = None
     """The version that becomes the current one again."""
     versions: tuple[int, ...] = ()
     """Former versions that are to be deleted, the current one among them when another comes back."""
@@ -76,7 +76,9 @@ def cites(source: PurgeRequest, piece: Evidence) -> bool:
     return source.session_id is None or piece.session_id == source.session_id
 
 
-def judge(source: PurgeRequest, kept: Kept, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources) -> Verdict:
+def judge(
+    source: PurgeRequest, kept: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
+) -> PurgeVerdict:
     """What becomes of a memory, when those that are `tainted` (mids) go. One tainted message is enough for a piece of evidence to go."""
 
     def poisoned(about: MemoryRecord, piece: Evidence) -> bool:
@@ -92,11 +94,11 @@ def judge(source: PurgeRequest, kept: Kept, tainted: Collection[str], changes: S
     made = [one.version in touched or (not own[one.version] and not _stays_by(source, one.record, kept, alone)) for one in versions]
     matched = any(matches(source, one.record, kept.imported) for one in versions)
     if made[0]:
-        return Verdict(kept, goes=True, matched=matched)
+        return PurgeVerdict(kept, goes=True, matched=matched)
     first = next((place for place, one in enumerate(made) if one), None)
     clean = versions[:first]
     texts = {one.record.text for one in clean}
-    back: Found | None = None
+    back: StoredMemory | None = None
     gone = [one for one, derived in zip(versions, made, strict=True) if derived or (first is not None and one.record.text not in texts)]
     if kept.now is not None and kept.now in gone:
         back = clean[-1]
@@ -113,7 +115,7 @@ def judge(source: PurgeRequest, kept: Kept, tainted: Collection[str], changes: S
         record, moved, less = _without(source, kept, alone, poisoned)
         fields += tuple(name for name, piece in kept.pieces if piece in moved and name not in bad)
         lost += less
-    return Verdict(kept, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
+    return PurgeVerdict(kept, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
@@ -149,7 +151,7 @@ def _own(
     return [piece for piece in evidence_of(record) if not poisoned(record, piece)]
 
 
-def _stays_by(source: PurgeRequest, record: MemoryRecord, kept: Kept, alone: Sequence[Evidence]) -> bool:
+def _stays_by(source: PurgeRequest, record: MemoryRecord, kept: LineageMemory, alone: Sequence[Evidence]) -> bool:
     """Whether other evidence is enough for a statement to stay. A message is its own evidence: without it there is none."""
     return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), kept.imported)
 
@@ -167,7 +169,7 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
 
 
 def _without(
-    source: PurgeRequest, kept: Kept, alone: Sequence[Evidence], poisoned: Callable[[MemoryRecord, Evidence], bool]
+    source: PurgeRequest, kept: LineageMemory, alone: Sequence[Evidence], poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """The current version without what it loses (None: it loses nothing), the late evidence that it rests on now, and how much it loses.
 

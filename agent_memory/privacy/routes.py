@@ -12,7 +12,7 @@ from agent_memory.http.operation import deleting, operations
 from agent_memory.http.responses import ModelResponse, errors
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.jobs.operations import UNTOUCHED_SECONDS, OperationService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.privacy.purge import PurgeService
 from agent_memory_client.models import AckResponse, Identifier, PurgeRequest, PurgeResponse
 
@@ -36,7 +36,7 @@ async def purge_source(
     A worker does it; without one, or when it takes longer than `wait`, the answer is `pending`. The operation that X-Operation-Id names
     keeps the counts as its receipt (`stages`), for 7 days.
     """
-    services[LongTermService].require()
+    services[MemoryService].require()
     order = await services[PurgeService].order(scope, body, namespace, user_id, dry_run=dry_run)
     mark = services[PurgeService].mark(order)
     done = await services[OperationService].wait(scope, [mark], wait, untouched=UNTOUCHED_SECONDS)

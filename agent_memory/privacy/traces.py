@@ -14,9 +14,9 @@ from redis.asyncio import Redis
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.jobs.erasure_orders import Erasure
-from agent_memory.memories.records import Found
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Steps
+from agent_memory.memories.steps import StepGroups
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.erasure import is_meant, selection_of
 from agent_memory.storage.connection import read, redis_errors
@@ -73,9 +73,9 @@ class TraceStore:
                     break
         return gone
 
-    async def _disown(self, scope: Scope, what: Erasure, some: Sequence[Found]) -> int:
+    async def _disown(self, scope: Scope, what: Erasure, some: Sequence[StoredMemory]) -> int:
         rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(one.mid)) for one in some]) if some else []
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         gone = 0
         for one, row in zip(some, rows, strict=True):
             if (one.record.namespace, one.record.user_id) != (what.namespace, what.user_id):

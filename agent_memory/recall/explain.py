@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.core.errors import Refused
+from agent_memory.core.errors import UnsupportedRequest
 from agent_memory.core.scope import Scope
 from agent_memory.memories.search.explain import SearchExplainer
 from agent_memory.recall.service import RecallService
@@ -26,7 +26,7 @@ class ExplainService:
         """Where the memory stands among those of the prompt, or what keeps it out. Raises Refused for a prompt that does not search."""
         prompt = await self._recall.build_prompt(scope, body, explain=True)
         if prompt.search is None or prompt.explanation is None:
-            raise Refused("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
+            raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
         for memory in prompt.memories:
             if memory.id == memory_id:
                 why: HitExplanation | None = memory.values["explanation"]

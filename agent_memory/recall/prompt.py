@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_memory.memories.cards import Card
+from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory_client.models import ANSWER, AnswerExplanation, MemoryPromptResponse, SearchRequest
 
 PER_MESSAGE = 4
@@ -18,7 +18,7 @@ class Prompt:
     """A prompt; see MemoryPromptResponse. `search` is the search that brought its memories."""
 
     messages: Sequence[dict[str, Any]]
-    memories: Sequence[Card]
+    memories: Sequence[ShownMemory]
     notices: Sequence[str]
     explanation: AnswerExplanation | None
     search: SearchRequest | None = None

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from agent_memory.access.principals import session_of
-from agent_memory.core.errors import BadInput, Refused
+from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.core.prompt_sections import FittedSection, PromptAsk, PromptSection, SectionContent, SectionReads
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.prompt import PER_MESSAGE, Prompt, text_message
 from agent_memory.recall.sections.memories import searches
 from agent_memory.recall.sections.session import SessionContent, SessionSection
-from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
 
 # Of a prompt's tokens, what the summary and each section get at most while there is more to say; what they leave goes to the messages.
@@ -25,7 +25,7 @@ _SECTION_SHARE = 0.4
 class RecallService:
     """Puts prompts together: the session's summary, its messages, and what the sections say, in their order."""
 
-    def __init__(self, reader: Reader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter) -> None:
+    def __init__(self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter) -> None:
         self._read = reader
         self._session = session
         self._sections = sections
@@ -108,7 +108,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
         session = session.model_copy(update=update)
         body = body.model_copy(update={"session": session})
     if session is None and not searches(body):
-        raise Refused("Either session or long_term_search must be provided", field="session")
+        raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
     ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
     return PromptAsk(scope, body, ref, optimize_query, explain)
 

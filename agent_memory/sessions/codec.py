@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json
 
 from agent_memory.core.clock import from_micros, iso
 from agent_memory.core.scope import Rights, Scope, SessionRef
-from agent_memory.text.chat_messages import Links, links_of
+from agent_memory.text.chat_messages import ToolCallLinks, links_of
 from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
 
@@ -28,7 +28,7 @@ class StoredMessage(NamedTuple):
     promote: bool = True
 
     @property
-    def links(self) -> Links | None:
+    def links(self) -> ToolCallLinks | None:
         """The calls and answers of the message; None for text alone."""
         message = self.message
         if message.content_parts is None and not message.own_fields:
@@ -108,7 +108,7 @@ def decode_entry(raw: bytes) -> StoredMessage:
     return StoredMessage(int(seq), int(tokens), message, promote)
 
 
-class Turn(NamedTuple):
+class PromptTurn(NamedTuple):
     """What a prompt shows of a message, and its tokens."""
 
     tokens: int
@@ -119,7 +119,7 @@ class Turn(NamedTuple):
     """What it holds beside its text: parts (p), why there is no content (n), its own fields (f)."""
 
     @property
-    def links(self) -> Links | None:
+    def links(self) -> ToolCallLinks | None:
         """The calls and answers of the message; None for text alone."""
         beside = self.beside
         return None if beside is None else links_of(self.role, beside.get("p"), beside.get("f", _NO_FIELDS))
@@ -128,11 +128,11 @@ class Turn(NamedTuple):
 _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
-def decode_turn(raw: bytes) -> Turn:
+def decode_turn(raw: bytes) -> PromptTurn:
     """As `decode_entry`, for who needs no more."""
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
-    return Turn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
+    return PromptTurn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class SessionTurns:
 
     ref: SessionRef
     context: str | None
-    messages: list[Turn]
+    messages: list[PromptTurn]
     total: int
     parted: bool = False
 

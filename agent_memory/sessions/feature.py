@@ -8,7 +8,7 @@ from agent_memory.foundation import Foundation
 from agent_memory.jobs.operations import OperationService
 from agent_memory.sessions.recent import RecentMessages
 from agent_memory.sessions.scripts import SessionScripts
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 
 
@@ -19,9 +19,7 @@ def open_sessions(foundation: Foundation, services: Services) -> None:
     services.add(
         store,
         RecentMessages(foundation.settings, foundation.keys),
-        WorkingMemoryService(
-            foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts
-        ),
+        SessionService(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts),
     )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
-from agent_memory.memories.cards import Card
 from agent_memory.memories.service import message_memory
+from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.sessions.codec import StoredMessage, decode_entry
 from agent_memory.sessions.scripts import queue_recent
 from agent_memory.storage.connection import Pipe
@@ -76,7 +76,7 @@ class RecentMessages:
         queue_recent(pipe, key, self._keys.journal_prefix, without, _LIMITS, only or ())
         return 1
 
-    def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[Card]:
+    def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
         """The messages of a reply that share enough words with the query, best first, as the memories that they are about to become.
 
         Those of the session that the prompt is for (`here`) are left out.
@@ -99,8 +99,8 @@ class RecentMessages:
         ]
 
 
-def _card(record: MemoryRecord, share: float) -> Card:
-    card = Card.of("", record)
+def _card(record: MemoryRecord, share: float) -> ShownMemory:
+    card = ShownMemory.of("", record)
     card.place(1.0 - share, share, "keyword")
     return card
 

@@ -29,7 +29,7 @@ from agent_memory.http.responses import ModelResponse, errors, etag, versioned
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.records import message_memory_id
-from agent_memory.sessions.service import WorkingMemoryService, with_made_ids
+from agent_memory.sessions.service import SessionService, with_made_ids
 from agent_memory_client.models import (
     AckResponse,
     AppendMessagesRequest,
@@ -68,7 +68,7 @@ async def list_sessions(
     user_id: UserQuery = None,
 ) -> Response:
     """Lists the ids of the sessions; `total` counts all that match."""
-    return ModelResponse(await services[WorkingMemoryService].list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset))
+    return ModelResponse(await services[SessionService].list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset))
 
 
 @router.post(
@@ -88,10 +88,10 @@ async def append_messages(
     """Appends messages to a session, which is made when it does not exist. A message whose id is there already is skipped."""
     if wait is not None:
         body = body.model_copy(update={"messages": with_made_ids(body.messages)})
-    answer = await services[WorkingMemoryService].append(scope, session_id, body, if_match=version_of(if_match))
+    answer = await services[SessionService].append(scope, session_id, body, if_match=version_of(if_match))
     if wait is not None:
         reached: MessageStage = "stored"
-        if services[WorkingMemoryService].promotes:
+        if services[SessionService].promotes:
             ref = session_of(scope, session_id, body.namespace, body.user_id)
             ids = [message_memory_id(ref, message.id) for message in body.messages]
             reached = await services[OperationService].wait_for_messages(scope, ref, ids, wait.stage, wait.seconds)
@@ -116,7 +116,7 @@ async def update_data(
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Sets keys of a session's `data`; a key with null is removed, the others stay."""
-    answer = await services[WorkingMemoryService].patch_data(
+    answer = await services[SessionService].patch_data(
         scope,
         session_id,
         body.data,
@@ -147,7 +147,7 @@ async def get_working_memory(
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Reads a session. With a model or a window, its oldest messages are left out until the rest fits."""
-    answer = await services[WorkingMemoryService].get(
+    answer = await services[SessionService].get(
         scope,
         session_id,
         namespace=namespace,
@@ -180,7 +180,7 @@ async def put_working_memory(
 ) -> Response:
     """Stores a session, in place of what was there. `user_id` and `namespace` of the query count when the body has none."""
     shows = knows_procedural(memory_types) or names_procedural(memory.memory_type for memory in body.memories)
-    answer = await services[WorkingMemoryService].put(
+    answer = await services[SessionService].put(
         scope,
         session_id,
         body,
@@ -213,7 +213,7 @@ async def delete_working_memory(
     wait: WaitQuery = 0.0,
 ) -> Response:
     """Deletes a session; deleting one that does not exist is no error. Long-term memories made of it stay unless asked for."""
-    answer = await services[WorkingMemoryService].delete(scope, session_id, namespace=namespace, user_id=user_id)
+    answer = await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id)
     if not memories:
         return ModelResponse(answer)
     namespace, user_id = place_of(scope, namespace, user_id)

@@ -21,7 +21,7 @@ _RECENT = load("sessions/recent_messages")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SessionStamp:
     """What a session is after a write. `epoch` names this life of it, `created` is in µs since 1970, `said_created` is ISO 8601.
 
     `kept` holds what stands beside the text of those of the messages (by their place in the request) that came without it and kept it.
@@ -38,7 +38,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class JournalBatch:
     """The first messages that wait in a journal, from one cursor to another, up to which extraction gives them up."""
 
     epoch: str
@@ -78,7 +78,7 @@ class SessionScripts:
 
     async def write_session(
         self, k: SessionKeys, user_waiting: str | None, change: Mapping[str, Any], messages: Sequence[Arg], promoted: Sequence[int]
-    ) -> Written:
+    ) -> SessionStamp:
         """Writes a session; `change` holds the arguments of `session_write.lua`, `promoted` the places of the memories to promote.
 
         Raises VersionMismatch, IdTaken, TooLarge for more messages than it may have, and BadInput for an empty one.
@@ -108,7 +108,9 @@ class SessionScripts:
             )
         _, version, tokens, count, added, epoch, created, said_created, restored = reply
         kept = list(zip(map(int, restored[::2]), restored[1::2], strict=True))
-        return Written(int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept)
+        return SessionStamp(
+            int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept
+        )
 
     async def write_data(self, meta: str, if_match: str | None, data: str, *, merge: bool) -> int | None:
         """Replaces a session's data, or merges a patch into it; the new version, None without such a session. Raises VersionMismatch."""
@@ -135,7 +137,7 @@ class SessionScripts:
         )
         return bool(reply)
 
-    async def set_batch_aside(self, k: SessionKeys, batch: Batch, reason: str | None) -> bool:
+    async def set_batch_aside(self, k: SessionKeys, batch: JournalBatch, reason: str | None) -> bool:
         """Sets a batch of messages aside that extraction gave up; False when the session moved on."""
         own = self._keys.session(f"{k.sid}.{batch.cursor}")
         due, _, reasons, dead = outbox_keys(self._keys, DueKind.EXTRACTION).values()

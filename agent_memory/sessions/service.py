@@ -14,7 +14,7 @@ from ulid import ULID
 
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import list_place_of, session_of
-from agent_memory.access.sizes import Sizes
+from agent_memory.access.sizes import SizeLimits
 from agent_memory.core.clock import from_micros
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.ids import is_repeatable, made_id
@@ -23,10 +23,10 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.sessions.codec import SessionState, StoredMessage, encode_beside, with_beside
-from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite, Window
+from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite, TokenWindow
 from agent_memory.sessions.strategies import check_strategy
 from agent_memory.storage.keyed_ids import KeyedIds
-from agent_memory.text.chat_messages import Linked, counted, lacks_calls, whole_from
+from agent_memory.text.chat_messages import OrderedMessage, counted, lacks_calls, whole_from
 from agent_memory.text.prompt_marks import own_words
 from agent_memory_client.models import (
     ANSWER,
@@ -54,14 +54,14 @@ class SessionAnswer:
     missing_timestamps: bool = False
 
 
-class WorkingMemoryService:
+class SessionService:
     """Sessions as the API offers them."""
 
     def __init__(
         self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, ids: KeyedIds, *, extracts: bool
     ) -> None:
         self._settings = settings
-        self._sizes = Sizes(settings.limits)
+        self._sizes = SizeLimits(settings.limits)
         self._memory_limit = memory_limit
         self._store = store
         self._counter = counter
@@ -186,7 +186,7 @@ class WorkingMemoryService:
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
         # What would be left out again is not read.
-        window = None if named is None or last is not None else Window(named, named)
+        window = None if named is None or last is not None else TokenWindow(named, named)
         ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last, window)
         if ref is None:
             raise NotFound(f"Session {session_id} not found")
@@ -234,7 +234,7 @@ class WorkingMemoryService:
         total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
         return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
-    async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None, window: Window | None) -> SessionState | None:
+    async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None) -> SessionState | None:
         state = await self._store.get(scope, ref, last, window)
         if state is None:
             found = await self._store.find(scope, ref.session_id, ref.namespace, ref.user_id)
@@ -352,7 +352,7 @@ class WorkingMemoryService:
         )
 
 
-class _HasTokens(Linked, Protocol):
+class _HasTokens(OrderedMessage, Protocol):
     @property
     def tokens(self) -> int: ...
 

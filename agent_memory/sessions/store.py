@@ -29,7 +29,7 @@ from agent_memory.sessions.codec import (
     encode_own,
     message_identity,
 )
-from agent_memory.sessions.scripts import Batch, SessionScripts, Written, queue_window
+from agent_memory.sessions.scripts import JournalBatch, SessionScripts, SessionStamp, queue_window
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys, SessionKeys, tag, untag
 from agent_memory.storage.scripts import Arg, compact
@@ -60,7 +60,7 @@ class NewMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedSession:
     """What only a session that comes from another server brings: its own times, and how long it has left (s, None: its whole TTL)."""
 
     created_at: datetime
@@ -94,7 +94,7 @@ class SessionWrite:
     extract_after_ms: int = -1
     extract_within_ms: int = 0
     if_match: str | None = None
-    moved: Moved | None = None
+    moved: MovedSession | None = None
     extract_tokens: int = 0
     fed_back: bool = False
     most_messages: int = 0
@@ -104,7 +104,7 @@ class SessionWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TokenWindow:
     """Tokens that the newest messages of a session may take, each with an `overhead`; None: the session's own window, else the default."""
 
     tokens: int | None
@@ -133,7 +133,7 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class SessionEpoch:
     """One life of a session, from its making to its deletion; `sid` is its name in keys."""
 
     sid: str
@@ -155,7 +155,7 @@ class SessionStore:
         permit_session(scope, ref, write=write)
         return self._keys.sid(scope.tenant, ref)
 
-    async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> Written:
+    async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
         """Replaces a session or appends to it, and marks the work that follows.
 
         The memories that it brings for promotion are checked as a creation of them would be: raises Forbidden for those that are out of
@@ -189,7 +189,7 @@ class SessionStore:
         return {"to_promote": own, "memories": memories}
 
     def queue_read(
-        self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: Window | None = None, before: int = _BEFORE
+        self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
     ) -> Callable[[list[Any]], SessionState | None]:
         """Puts the read of a session with its last messages (None: all, or what fits into a window) on a pipeline; call the result with
         the next 3 replies."""
@@ -202,7 +202,7 @@ class SessionStore:
         pipe.hmget(k.journal, ["jp", "je"])
         return lambda replies: _session(replies, window)
 
-    async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: Window | None = None) -> SessionState | None:
+    async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
         """The session with exactly this identity and its last messages (None: all of them, or those that fit into a window)."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
@@ -213,7 +213,7 @@ class SessionStore:
                 break
         return state
 
-    def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: Window, before: int = _BEFORE) -> None:
+    def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
         """Puts the read of what a prompt shows of a session on a pipeline; `parse_turns` takes the 2 replies."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN)
@@ -229,7 +229,7 @@ class SessionStore:
         turns, parted = whole_window(list(map(decode_turn, reversed(entries))), fit, total)
         return SessionTurns(ref, None if context is None else context.decode(), turns, total, parted)
 
-    async def turns(self, scope: Scope, ref: SessionRef, window: Window) -> SessionTurns | None:
+    async def turns(self, scope: Scope, ref: SessionRef, window: TokenWindow) -> SessionTurns | None:
         """What a prompt shows of the session with exactly this identity."""
         state: SessionTurns | None = None
         for before in (_BEFORE, _ALL_BEFORE):
@@ -275,7 +275,7 @@ class SessionStore:
         k = self._keys.session(self._sid(scope, ref, write=True))
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None)
 
-    async def delete_life(self, scope: Scope, life: Life) -> bool:
+    async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
         """Forgets a session as `delete` does, if it is still the one that was seen: one that began anew stays."""
         k = self._keys.session(life.sid)
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, life.user_id), life.epoch)
@@ -289,7 +289,7 @@ class SessionStore:
         key = self._keys.waiting(scope.tenant, user_id)
         return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
-    async def lives(self, scope: Scope, sids: Sequence[str]) -> list[Life]:
+    async def lives(self, scope: Scope, sids: Sequence[str]) -> list[SessionEpoch]:
         """Those of the sessions that are there, or of which something waits or was set aside."""
         names = ("tn", "ns", "us", "ep")
 
@@ -300,7 +300,7 @@ class SessionStore:
                 pipe.smembers(self._keys.session(sid).aside)
 
         rows = await read(self._client, build) if sids else []
-        found: list[Life] = []
+        found: list[SessionEpoch] = []
         for sid, meta, journal, batches in zip(sids, rows[::3], rows[1::3], rows[2::3], strict=True):
             seen = meta if meta[3] else journal
             if not seen[3] and batches:
@@ -308,7 +308,7 @@ class SessionStore:
                 seen = (await read(self._client, lambda pipe, n=batch: pipe.hmget(n, names)))[0]
             tenant, namespace, user, epoch = (None if value is None else value.decode() for value in seen)
             if epoch is not None and tenant == scope.tenant:
-                found.append(Life(sid, epoch, namespace, user))
+                found.append(SessionEpoch(sid, epoch, namespace, user))
         return found
 
     # For background work: sessions by their name in keys.
@@ -350,7 +350,7 @@ class SessionStore:
 
         Without a `reason` it is that of the last try.
         """
-        batch = Batch(journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT)
+        batch = JournalBatch(journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT)
         return await self._scripts.set_batch_aside(self._keys.session(sid), batch, reason[:1000] or None)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
@@ -377,11 +377,11 @@ class SessionStore:
         return await self._scripts.strike_messages(k, epoch, fence, seqs, drop_summary=drop_context)
 
 
-def _queue_window(pipe: Pipeline, k: SessionKeys, window: Window, before: int) -> None:
+def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: int) -> None:
     queue_window(pipe, k, window=window.tokens, default_window=window.default, overhead=window.overhead, most_before=before)
 
 
-def _session(replies: Sequence[Any], window: Window | None) -> SessionState | None:
+def _session(replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
     """The session of the replies of `queue_read`."""
     if window is None:
         return decode_session(replies[0], replies[1], replies[2])

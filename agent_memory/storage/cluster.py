@@ -22,7 +22,7 @@ from redis.exceptions import RedisError, ResponseError
 from agent_memory.core.errors import AgentMemoryError, StartupError
 from agent_memory.storage.connection import connect, redis_errors, server_info
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.round_trip import BoundedPool, Gate
+from agent_memory.storage.round_trip import BoundedPool, StoreGate
 from agent_memory.storage.search.schemas import some_index
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _BUCKETS = "buckets"
 _LOOK_SECONDS = 2.0
 
 
-class Place:
+class BucketRedis:
     """The Redis of one bucket: its address now, and the clients that were made for it."""
 
     def __init__(self, url: str, *, clustered: bool) -> None:
@@ -45,7 +45,7 @@ class Place:
         """For people: that this is a cluster, and how many buckets there are if there are several."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
-    def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: Gate | None = None) -> aioredis.Redis:
+    def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
         """A client as `connection.connect` makes it, which follows the bucket."""
         client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
         self._clients.append(client)
@@ -66,7 +66,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class ClusterNodes:
     """Which node has which slots: the first, the last, and the node's URL."""
 
     slots: tuple[tuple[int, int, str], ...]
@@ -77,10 +77,10 @@ class Nodes:
         return next((url for first, last, url in self.slots if first <= slot <= last), None)
 
 
-async def _nodes(client: aioredis.Redis, url: str) -> Nodes:
+async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
     """Asks a node. Raises redis-py's errors."""
     reply: Any = await client.execute_command("CLUSTER SLOTS")
-    return Nodes(tuple((int(first), int(last), _at(url, *primary[:2])) for first, last, primary, *_ in reply))
+    return ClusterNodes(tuple((int(first), int(last), _at(url, *primary[:2])) for first, last, primary, *_ in reply))
 
 
 def _at(url: str, host: Any, port: Any) -> str:
@@ -92,7 +92,7 @@ def _at(url: str, host: Any, port: Any) -> str:
     return urlunsplit(parts._replace(netloc=f"{user}{at}{name}:{int(port)}"))
 
 
-async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[Place]:
+async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[BucketRedis]:
     """Where each bucket is, when `url` is that of a Redis or of any node of a Redis Cluster. Raises StartupError in one line."""
     client = connect(url, pool_size=1, command_timeout=command_timeout)
     mode: str | None = None
@@ -108,12 +108,12 @@ async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_
     finally:
         await client.aclose()
     if nodes is None:
-        return [Place(url, clustered=False) for _ in buckets]
+        return [BucketRedis(url, clustered=False) for _ in buckets]
     found = [(keys, nodes.url_of(keys)) for keys in buckets]
     for keys, place in found:
         if place is None:
             raise StartupError(f"no node of the Redis Cluster at {shown} has slot {key_slot(keys.root.encode())}, that of {keys.root}")
-    return [Place(place, clustered=True) for _, place in found if place is not None]
+    return [BucketRedis(place, clustered=True) for _, place in found if place is not None]
 
 
 async def store_begun(client: aioredis.Redis, home: Keys) -> bool:
@@ -153,7 +153,7 @@ class Bucket:
     """A bucket that may move; `prepare` makes what it needs on the node that a client and a URL lead to."""
 
     keys: Keys
-    place: Place
+    place: BucketRedis
     prepare: Callable[[aioredis.Redis, str], Awaitable[object]]
 
 
@@ -185,7 +185,7 @@ async def _follow(buckets: Sequence[Bucket], command_timeout: float) -> None:
                 await _go(bucket, url, command_timeout)
 
 
-async def _ask_any(known: Sequence[str], command_timeout: float) -> Nodes | None:
+async def _ask_any(known: Sequence[str], command_timeout: float) -> ClusterNodes | None:
     for url in known:
         client = connect(url, pool_size=1, command_timeout=command_timeout)
         try:

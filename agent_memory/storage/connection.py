@@ -33,7 +33,7 @@ from redis.exceptions import (
 
 from agent_memory.core.errors import AgentMemoryError, BadInput, RedisUnavailable, StartupError
 from agent_memory.core.settings import engine
-from agent_memory.storage.round_trip import BoundedPool, Gate, exchange
+from agent_memory.storage.round_trip import BoundedPool, StoreGate, exchange
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _TOO_LATE = "Timeout limit was reached"
 _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECASE)
 
 
-def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: Gate | None = None) -> aioredis.Redis:
+def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
     """A client over a bounded pool that waits instead of failing when all connections are taken. It speaks RESP3 unless told otherwise.
 
     It never repeats a command by itself: redis-py would run a script whose reply was lost a second time. A `gate` is asked before each
@@ -163,7 +163,7 @@ async def check_engine(client: aioredis.Redis, shown: str) -> str:
 Pipe = Pipeline
 
 
-class Reader:
+class PipelineReader:
     """Reads in one round trip, for services that put the reads of several stores on one pipeline."""
 
     def __init__(self, client: aioredis.Redis) -> None:

@@ -22,7 +22,7 @@ Command = Sequence[Any]
 """A command's name and its arguments; a name of two words ("SCRIPT LOAD") is two arguments."""
 
 
-class Gate(Protocol):
+class StoreGate(Protocol):
     """Says whether a Redis may be used now."""
 
     def check(self) -> None:
@@ -37,7 +37,7 @@ class Gate(Protocol):
 class BoundedPool(ConnectionPool):
     """At most `max_connections` connections, the one used last first; who finds none free waits for up to `timeout` seconds."""
 
-    def __init__(self, *, timeout: float, gate: Gate | None = None, **options: Any) -> None:
+    def __init__(self, *, timeout: float, gate: StoreGate | None = None, **options: Any) -> None:
         if gate is not None:
             options["redis_connect_func"] = gate.met
         super().__init__(**options)

@@ -8,7 +8,7 @@ from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 
 
-class Timetable:
+class JobTimes:
     """The periodic jobs' own records."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:

@@ -32,7 +32,7 @@ _PROBE = load("storage/marker_probe")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class StoreState:
     """What Redis says of its store at one time (ms, Redis' clock), the names of all its indexes, and why it refuses writes."""
 
     id: str | None
@@ -101,7 +101,7 @@ async def accept_marker(client: Redis, keys: Keys) -> None:
     await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
 
 
-async def see(client: Redis, keys: Keys, *, touch: str = "") -> Sight:
+async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
     """One look at the store, in one round trip whatever it holds; `touch` is the id for which the log file is written to, too.
 
     Raises RedisUnavailable.
@@ -119,7 +119,7 @@ async def see(client: Redis, keys: Keys, *, touch: str = "") -> Sight:
         for reply in (row, time, listed):
             if isinstance(reply, Exception):
                 raise reply
-    return Sight(
+    return StoreState(
         id=_text(row[0]),
         made=int(row[1] or 0),
         lost=_text(row[2]),

@@ -24,7 +24,7 @@ from agent_memory.storage.cluster import ensure_buckets, find_places
 from agent_memory.storage.connection import connect, shown_url, translated
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.schemas import ensure_index, has_index, note_built, rebuilt_name
-from agent_memory.storage.store_marker import Sight, StoreFile, accept_marker, note_loss, open_marker, see
+from agent_memory.storage.store_marker import StoreFile, StoreState, accept_marker, note_loss, open_marker, see
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class StoreWatch:
         self._judge(sight)
         self._tell([] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)])
 
-    async def _learn(self, sight: Sight) -> Sight:
+    async def _learn(self, sight: StoreState) -> StoreState:
         """At first: which store we go on with."""
         known = None if self._file is None else self._file.id_of(self._keys)
         if sight.id is None and sight.lost is None and sight.refusal is None and (self._makes or known is not None):
@@ -153,7 +153,7 @@ class StoreWatch:
         text = "the search index {} is gone and is being built again"
         return problems + [Problem("index_missing", text.format(schema.index.name)) for schema in missing]
 
-    async def _see(self, touch: str) -> Sight:
+    async def _see(self, touch: str) -> StoreState:
         try:
             return await see(self._client, self._keys, touch=touch)
         except RedisUnavailable as error:
@@ -162,7 +162,7 @@ class StoreWatch:
                 return await see(self._client, self._keys, touch=touch)
             raise
 
-    async def _settle(self, sight: Sight) -> None:
+    async def _settle(self, sight: StoreState) -> None:
         """Compares the store with the one we know; goes on with another one that an operator has accepted since."""
         if self._expected is None:
             sight = await self._learn(sight)
@@ -178,7 +178,7 @@ class StoreWatch:
         if isinstance(self._refusal, StoreLost) and sight.lost is None and self._expected is not None:
             await note_loss(self._client, self._keys, self._expected)
 
-    def _judge(self, sight: Sight) -> None:
+    def _judge(self, sight: StoreState) -> None:
         """Opens or closes the gate."""
         if sight.id == self._expected and self._expected is not None:
             self._refusal, self._seen_at = None, sight.now
@@ -198,7 +198,7 @@ class StoreWatch:
 
     # ----------------------------------------------------------------------------------------------------------------- indexes
 
-    async def _missing(self, sight: Sight) -> list[IndexSchema]:
+    async def _missing(self, sight: StoreState) -> list[IndexSchema]:
         missing: list[IndexSchema] = []
         for schema in self._schemas:
             name = schema.index.name
@@ -307,9 +307,11 @@ async def inspected(url: str, buckets: Sequence[Keys], file: StoreFile | None, *
     return found
 
 
-async def accept_store(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[tuple[Sight, Sight]]:
+async def accept_store(
+    url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
+) -> list[tuple[StoreState, StoreState]]:
     """Makes what a Redis holds the store, empty or not; what each bucket was before and is now. Raises StartupError, RedisUnavailable."""
-    found: list[tuple[Sight, Sight]] = []
+    found: list[tuple[StoreState, StoreState]] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:
             before = await see(client, keys)

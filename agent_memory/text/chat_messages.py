@@ -18,23 +18,23 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_=-]++")
 _SHORTEST_DATA = 512
 
 
-class Links(NamedTuple):
+class ToolCallLinks(NamedTuple):
     """The calls that a message makes and those that it answers, by the ids that its sender gave them."""
 
     calls: Sequence[str]
     answers: Sequence[str]
 
 
-class Linked(Protocol):
+class OrderedMessage(Protocol):
     """A message in a session's order."""
 
     @property
-    def links(self) -> Links | None:
+    def links(self) -> ToolCallLinks | None:
         """Its calls and answers; None for a message that is text alone."""
         ...
 
 
-def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> Links:
+def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> ToolCallLinks:
     """The calls and answers of a message: `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use` and `tool_result`."""
     calls = [str(call["id"]) for call in _objects(fields.get("tool_calls")) if call.get("id")]
     answers = [str(fields["tool_call_id"])] if fields.get("tool_call_id") else []
@@ -52,7 +52,7 @@ def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) 
             calls.append(str(part["id"]))
         elif part.get("toolCallId"):
             (answers if kind.endswith("result") else calls).append(str(part["toolCallId"]))
-    return Links(calls, answers)
+    return ToolCallLinks(calls, answers)
 
 
 def _objects(values: Any) -> Iterator[dict[str, Any]]:
@@ -61,7 +61,7 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
             yield cast("dict[str, Any]", value)
 
 
-def lacks_calls(messages: Sequence[Linked]) -> bool:
+def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
     """Whether a message answers a call that is not among those before it."""
     known: set[str] = set()
     for message in messages:
@@ -72,7 +72,7 @@ def lacks_calls(messages: Sequence[Linked]) -> bool:
     return False
 
 
-def whole_from(messages: Sequence[Linked], start: int) -> int:
+def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
     """The first place from `start` on at which messages can begin without parting a call from its answers.
 
     Where the last call and its answers are longer than that, they are kept as a whole: the place before `start` at which they begin.
@@ -86,7 +86,7 @@ def whole_from(messages: Sequence[Linked], start: int) -> int:
     )
 
 
-Message = TypeVar("Message", bound=Linked)
+Message = TypeVar("Message", bound=OrderedMessage)
 
 
 def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
@@ -101,7 +101,7 @@ def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[lis
     return list(messages[place:]), place == 0 and len(messages) < total and lacks_calls(messages)
 
 
-def _parted(messages: Sequence[Linked]) -> list[bool]:
+def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
     """For each place whether beginning there parts an answer from its call, or begins with an answer whose call is not there."""
     called: dict[str, int] = {}
     steps = [0] * (len(messages) + 1)

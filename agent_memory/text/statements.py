@@ -23,7 +23,7 @@ _SMALL_TALK = frozenset(_ASSENT.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class StatementFilter:
     """What is kept of messages, by the phrases that must not be recorded and whether secrets are taken out."""
 
     blocklist: Blocklist

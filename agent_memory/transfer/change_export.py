@@ -18,7 +18,7 @@ from agent_memory.storage.scripts import compact
 from agent_memory.storage.search import filters
 from agent_memory.storage.search.pagination import walk
 from agent_memory.storage.search.schemas import change_index_name
-from agent_memory.transfer.memory_export import DossierReader
+from agent_memory.transfer.memory_export import MemoryExportReader
 from agent_memory.transfer.restore import Restorer
 
 # Which words of a change's lines are names of memories.
@@ -26,7 +26,7 @@ _NAMES = {"m": (1,), "a": (1, 2), "e": (1,), "u": (1, 2)}
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeDossier:
+class ChangeExport:
     """A change whose lines name memories by their ids."""
 
     change: StoredChange
@@ -35,24 +35,24 @@ class ChangeDossier:
     lines: Sequence[Sequence[str]]
 
 
-class ChangeDossiers:
+class ChangeTransfer:
     """Reads and restores the changes of one user's memories."""
 
-    def __init__(self, client: Redis, keys: Keys, changes: ChangeStore, reader: DossierReader, restorer: Restorer) -> None:
+    def __init__(self, client: Redis, keys: Keys, changes: ChangeStore, reader: MemoryExportReader, restorer: Restorer) -> None:
         self._client = client
         self._keys = keys
         self._changes = changes
         self._reader = reader
         self._restorer = restorer
 
-    async def pages(self, scope: Scope, what: Erasure, until: int) -> AsyncIterator[list[ChangeDossier]]:
+    async def pages(self, scope: Scope, what: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
         """All changes of the user's memories up to a time (µs), the oldest first."""
         clause = filters.session_where(scope, namespace=what.namespace, user_id=what.user_id or "")
         index = change_index_name(self._keys)
         async for ids in walk(self._client, index, clause, "at", high=until / 1e6):
             yield await self._read(scope, ids)
 
-    async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeDossier]:
+    async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(one), ["ms", "ns"]) for one in ids])
         there = [(one, *row) for one, row in zip(loaded, rows, strict=True) if one is not None]
@@ -62,14 +62,14 @@ class ChangeDossiers:
             for line in one.lines:
                 wanted.update(line[at] for at in _NAMES.get(line[0], ()) if at < len(line))
         names = await self._reader.ids(scope, sorted(wanted))
-        found: list[ChangeDossier] = []
+        found: list[ChangeExport] = []
         for one, memories, namespace in there:
             about = [names[mid] for mid in (memories or b"").decode().split() if mid in names]
             lines = [named for line in one.lines if (named := _renamed(line, names)) is not None]
-            found.append(ChangeDossier(one, None if namespace is None else bytes.fromhex(namespace.decode()).decode(), about, lines))
+            found.append(ChangeExport(one, None if namespace is None else bytes.fromhex(namespace.decode()).decode(), about, lines))
         return found
 
-    async def restore(self, scope: Scope, user_id: str, one: ChangeDossier) -> Literal["new", "same", "other"]:
+    async def restore(self, scope: Scope, user_id: str, one: ChangeExport) -> Literal["new", "same", "other"]:
         """Brings a change back. Raises BadInput when it names a memory that is not the user's, or not here.
 
         What a change names, its undoing changes: so every name must be one of a memory that is here and within reach.

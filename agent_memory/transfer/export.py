@@ -21,10 +21,10 @@ from agent_memory.core.scope import Scope
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.sessions.codec import StoredMessage, beside_of
 from agent_memory.storage.search.schemas import SCHEMA_VERSION, VectorSpec
-from agent_memory.transfer.change_export import ChangeDossier, ChangeDossiers
-from agent_memory.transfer.memory_export import Dossier, DossierReader, Version, flat_version
+from agent_memory.transfer.change_export import ChangeExport, ChangeTransfer
+from agent_memory.transfer.memory_export import MemoryExport, MemoryExportReader, Version, flat_version
 from agent_memory.transfer.receipts import ExportStore
-from agent_memory.transfer.session_export import SessionDossier, SessionDossierReader
+from agent_memory.transfer.session_export import SessionExport, SessionExportReader
 from agent_memory_client.models import EXPORT_FORMAT, EXPORT_VERSION, OperationState
 
 log = logging.getLogger(__name__)
@@ -33,12 +33,12 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class ExportSources:
     """What an export reads."""
 
-    memories: DossierReader
-    changes: ChangeDossiers
-    sessions: SessionDossierReader
+    memories: MemoryExportReader
+    changes: ChangeTransfer
+    sessions: SessionExportReader
     others: Sequence[Exporter]
     """What other features export."""
     spec: VectorSpec
@@ -47,7 +47,7 @@ class Sources:
 class ExportService:
     """Writes users out."""
 
-    def __init__(self, sources: Sources, exports: ExportStore, *, audits: bool = False) -> None:
+    def __init__(self, sources: ExportSources, exports: ExportStore, *, audits: bool = False) -> None:
         self._from = sources
         self._exports = exports
         self._audits = audits
@@ -133,7 +133,7 @@ def _version(one: Version) -> dict[str, Any]:
     return flat_version(one, vector=None if one.vector is None else base64.b64encode(one.vector).decode())
 
 
-def memory_line(one: Dossier) -> Line:
+def memory_line(one: MemoryExport) -> Line:
     """A memory with all that is known of it."""
     line: dict[str, Any] = {"kind": "memory", "id": one.id, "state": one.state}
     if one.now is not None:
@@ -146,7 +146,7 @@ def memory_line(one: Dossier) -> Line:
     return line | {name: values for name, values in parts if values}
 
 
-def change_line(one: ChangeDossier) -> Line:
+def change_line(one: ChangeExport) -> Line:
     """A change, with the ids of the memories that it names."""
     change = one.change
     line: dict[str, Any] = {"kind": "change", "id": change.id, "what": change.kind.value, "state": change.state, "batch": change.batch}
@@ -154,7 +154,7 @@ def change_line(one: ChangeDossier) -> Line:
     return line | {"lines": [list(words) for words in one.lines]} | ({} if change.proposal is None else {"proposal": change.proposal})
 
 
-def session_line(one: SessionDossier) -> Line:
+def session_line(one: SessionExport) -> Line:
     """A session, or what waits of one that is gone."""
     line: dict[str, Any] = {
         "kind": "waiting" if one.gone else "session",
@@ -173,7 +173,7 @@ def session_line(one: SessionDossier) -> Line:
     return line
 
 
-def _message(stored: StoredMessage, one: SessionDossier) -> dict[str, Any]:
+def _message(stored: StoredMessage, one: SessionExport) -> dict[str, Any]:
     message = stored.message
     promoted = stored.promote and stored.seq <= one.promoted
     persisted = message.persisted_at

@@ -7,17 +7,17 @@ from agent_memory.core.feature import Feature, Services
 from agent_memory.foundation import Foundation
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.store import ChangeStore
-from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
-from agent_memory.transfer.change_export import ChangeDossiers
-from agent_memory.transfer.export import ExportService, Sources
-from agent_memory.transfer.imports import ImportService, Targets
-from agent_memory.transfer.memory_export import DossierReader
+from agent_memory.transfer.change_export import ChangeTransfer
+from agent_memory.transfer.export import ExportService, ExportSources
+from agent_memory.transfer.imports import ImportService, ImportTargets
+from agent_memory.transfer.memory_export import MemoryExportReader
 from agent_memory.transfer.receipts import ExportStore
 from agent_memory.transfer.restore import Restorer
-from agent_memory.transfer.session_export import SessionDossierReader
+from agent_memory.transfer.session_export import SessionExportReader
 
 
 def open_transfer(foundation: Foundation, services: Services) -> None:
@@ -26,13 +26,13 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     sessions = services[SessionStore]
     receipts = ExportStore(client, keys)
     services[OperationService].register_receipts(receipts)
-    dossiers = DossierReader(client, keys, spec)
+    dossiers = MemoryExportReader(client, keys, spec)
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
-    changes = ChangeDossiers(client, keys, services[ChangeStore], dossiers, restorer)
-    sources = Sources(dossiers, changes, SessionDossierReader(client, keys, sessions), services.exporters, spec)
-    targets = Targets(
+    changes = ChangeTransfer(client, keys, services[ChangeStore], dossiers, restorer)
+    sources = ExportSources(dossiers, changes, SessionExportReader(client, keys, sessions), services.exporters, spec)
+    targets = ImportTargets(
         restorer,
-        services[DecisionStore],
+        services[MemoryCommits],
         services[MemoryStore],
         dossiers,
         changes,

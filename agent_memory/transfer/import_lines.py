@@ -21,8 +21,8 @@ from agent_memory.memories.service import content_hash
 from agent_memory.sessions.codec import beside_of, with_beside
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.storage.search.schemas import SCHEMA_VERSION
-from agent_memory.transfer.change_export import ChangeDossier, checked_line, with_names
-from agent_memory.transfer.memory_export import Dossier, State, Version
+from agent_memory.transfer.change_export import ChangeExport, checked_line, with_names
+from agent_memory.transfer.memory_export import MemoryExport, State, Version
 from agent_memory_client.models import (
     ANSWER,
     EXPORT_FORMAT,
@@ -174,7 +174,7 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
     return header
 
 
-class Placing:
+class ImportPlacement:
     """Where the caller puts what the lines say: `user_id` is always the caller's word, the namespace where one is given.
 
     What is exported of one user or namespace and put to another is a copy: memories, changes and batches get ids of their own, always
@@ -244,7 +244,7 @@ class Placing:
     def _piece(self, one: Evidence) -> Evidence:
         return one if one.memory_id is None else one.model_copy(update={"memory_id": self.id(one.memory_id)})
 
-    def dossier(self, line: Mapping[str, Any]) -> Dossier:
+    def dossier(self, line: Mapping[str, Any]) -> MemoryExport:
         """A memory. Raises BadInput."""
         found = validated(MemoryLine, line)
         if (found.now is None) != (found.state == "gone") or (found.state == "gone" and not found.versions):
@@ -257,7 +257,7 @@ class Placing:
         digests = [(self.id(name), dig) for name, dig in found.aliases if dig == "" or _MARKS["h"].match(dig)]
         # What must be looked at first is not to be found, whatever the line says.
         state = "over" if now is not None and now.record.quarantine is not None else found.state
-        return Dossier(state, now, versions, digests, [self._piece(one) for one in found.evidence])
+        return MemoryExport(state, now, versions, digests, [self._piece(one) for one in found.evidence])
 
     def _version(self, memory_id: str, given: VersionLine, place: str, *, former: bool) -> Version:
         if given.record.id != memory_id:
@@ -280,7 +280,7 @@ class Placing:
                 raise BadInput("must be base64", field=f"{place}.vector") from None
         return Version(record, marks, _finite(given.place), terms, vector)
 
-    def change(self, line: Mapping[str, Any]) -> ChangeDossier:
+    def change(self, line: Mapping[str, Any]) -> ChangeExport:
         """A change. Raises BadInput."""
         found = validated(ChangeLine, line)
         proposal: dict[str, Any] | None = None
@@ -298,7 +298,7 @@ class Placing:
         name, batch = self.id(found.id), self.id(found.batch)
         change = StoredChange(name, found.what, found.state, batch, found.at, origin, [], proposal)
         lines = [with_names(checked_line(one), self.id) for one in found.lines]
-        return ChangeDossier(change, self.namespace(found.namespace), [self.id(one) for one in found.memories], lines)
+        return ChangeExport(change, self.namespace(found.namespace), [self.id(one) for one in found.memories], lines)
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -16,28 +16,28 @@ from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.commit import DecisionStore, Origin, Update
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Update
 from agent_memory.memories.quarantine.service import given, screened
 from agent_memory.memories.service import message_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.writing import enriched, tells_the_same
 from agent_memory.sessions.codec import message_identity
-from agent_memory.sessions.store import Moved, NewMessage, SessionStore, SessionWrite
+from agent_memory.sessions.store import MovedSession, NewMessage, SessionStore, SessionWrite
 from agent_memory.sessions.strategies import check_strategy
 from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.text.normalization import is_turn
 from agent_memory.text.redaction import redact
-from agent_memory.transfer.change_export import ChangeDossiers
+from agent_memory.transfer.change_export import ChangeTransfer
 from agent_memory.transfer.import_lines import (
     EndLine,
     HeaderLine,
-    Placing,
+    ImportPlacement,
     SessionLine,
     header_of,
     parsed,
     times_of,
 )
-from agent_memory.transfer.memory_export import Dossier, DossierReader
+from agent_memory.transfer.memory_export import MemoryExport, MemoryExportReader
 from agent_memory.transfer.restore import Restorer
 from agent_memory_client.models import ImportProblem, ImportReport, MemoryRecord
 
@@ -51,14 +51,14 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class ImportTargets:
     """Where lines go."""
 
     restorer: Restorer
-    decisions: DecisionStore
+    decisions: MemoryCommits
     memories: MemoryStore
-    dossiers: DossierReader
-    changes: ChangeDossiers
+    dossiers: MemoryExportReader
+    changes: ChangeTransfer
     sessions: SessionStore
     others: Sequence[Exporter]
     """What other features export."""
@@ -71,16 +71,16 @@ class _Run:
     """One request: who asks, where things go, what was found."""
 
     scope: Scope
-    placing: Placing
+    placing: ImportPlacement
     source: str
     report: ImportReport = field(default_factory=ImportReport)
-    batch: list[tuple[int, Dossier]] = field(default_factory=list[tuple[int, Dossier]])
+    batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
 
 
 class ImportService:
     """Brings users in."""
 
-    def __init__(self, settings: Settings, targets: Targets, limit: MemoryLimit, *, extracts: bool) -> None:
+    def __init__(self, settings: Settings, targets: ImportTargets, limit: MemoryLimit, *, extracts: bool) -> None:
         self._settings = settings
         self._limit = limit
         self._to = targets
@@ -113,7 +113,7 @@ class ImportService:
         await self._memories(run)
         return run.report
 
-    def _placing(self, scope: Scope, header: HeaderLine, user_id: str, namespace: str | None, now: int) -> Placing:
+    def _placing(self, scope: Scope, header: HeaderLine, user_id: str, namespace: str | None, now: int) -> ImportPlacement:
         clean = redact if self._settings.longterm.redact_secrets else str
 
         def screen(record: MemoryRecord) -> MemoryRecord:
@@ -121,7 +121,7 @@ class ImportService:
             judged = screened(self._settings, record) if scope.may_administer else given(self._settings, record)
             return judged if record.quarantine is None else record
 
-        return Placing(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids)
+        return ImportPlacement(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids)
 
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}
@@ -170,7 +170,7 @@ class ImportService:
 
     # ---------------------------------------------------------------------------------------------------------- memories
 
-    async def _memory(self, run: _Run, number: int, one: Dossier) -> None:
+    async def _memory(self, run: _Run, number: int, one: MemoryExport) -> None:
         versions = [*one.versions, *([one.now] if one.now else [])]
         if not all(within(run.scope, version.record) for version in versions):
             raise Forbidden("these credentials do not reach its namespace or agent")
@@ -191,14 +191,14 @@ class ImportService:
                 run.report.vectors_reused += one.now.vector is not None
                 run.report.vectors_to_embed += one.now.vector is None
 
-    async def _twin(self, run: _Run, one: Dossier, mid: str) -> str:
+    async def _twin(self, run: _Run, one: MemoryExport, mid: str) -> str:
         """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
         scope = run.scope
         other = (await self._to.memories.load(scope, [mid]))[0]
         if other is not None and one.now is not None and tells_the_same(one.now.record, other.record):
             more = other.record if is_turn(one.now.record) else enriched(other.record, one.now.record)
             if more != other.record:
-                await self._to.decisions.commit(scope, [Update(other, more)], Origin("import", "said again in an import"), late=True)
+                await self._to.decisions.commit(scope, [Update(other, more)], ChangeOrigin("import", "said again in an import"), late=True)
             await self._to.restorer.fold(scope, one, other, run.source)
             return "same"
         return (await self._to.restorer.restore(scope, [one], dedupe=False, source=run.source))[0]
@@ -237,7 +237,7 @@ class ImportService:
             extract_after_ms=int(debounce * 1000) if self._extracts and any(waits) else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent",
-            moved=Moved(created, updated, 1 if gone else line.seconds_left),
+            moved=MovedSession(created, updated, 1 if gone else line.seconds_left),
         )
         try:
             await self._to.sessions.write(run.scope, ref, change)

@@ -44,7 +44,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Dossier:
+class MemoryExport:
     """A memory as a whole. `aliases` are its other ids, each with the digest of what was given under it."""
 
     state: State
@@ -64,7 +64,7 @@ class Dossier:
         return (self.now or self.versions[-1]).record
 
 
-class DossierReader:
+class MemoryExportReader:
     """Reads dossiers of one user."""
 
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
@@ -79,7 +79,7 @@ class DossierReader:
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
-    async def pages(self, scope: Scope, what: Erasure, began: int) -> AsyncIterator[list[Dossier]]:
+    async def pages(self, scope: Scope, what: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
         """All memories of a user that stood at `began` (µs), in whatever state, page by page; what changes meanwhile may come twice.
 
         Memories move from the current ones to the history, so these are walked in that order. One that an undo brings back in between
@@ -90,20 +90,20 @@ class DossierReader:
             yield list((await self.read(scope, what, names)).values())
         async for names in walk(self._client, self._history, clause, "c"):
             found = await self.read(scope, what, [name.removeprefix(PAST).partition(".")[0] for name in names])
-            leads: dict[str, Dossier] = {}
+            leads: dict[str, MemoryExport] = {}
             for name in names:
                 mid, _, version = name.removeprefix(PAST).partition(".")
                 if (one := found.get(mid)) is not None and _leads(one, version, began):
                     leads[mid] = one
             yield list(leads.values())
 
-    async def changed(self, scope: Scope, what: Erasure, since: int) -> AsyncIterator[list[Dossier]]:
+    async def changed(self, scope: Scope, what: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
         """Those that became current or changed from `since` (µs) until now."""
         until = await self.now()
         async for names in walk(self._client, self._words, filters.where(scope, selection_of(what)), "n", low=since, high=until):
             yield list((await self.read(scope, what, names)).values())
 
-    async def read(self, scope: Scope, what: Erasure, mids: Sequence[str]) -> dict[str, Dossier]:
+    async def read(self, scope: Scope, what: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
         """The dossiers of these memories by name, of what is the user's and within reach."""
         mids = list(dict.fromkeys(mids))
         if not mids:
@@ -166,11 +166,11 @@ class DossierReader:
             if named is not None and other in digs:
                 names.setdefault(mid, []).append((named, digs[other]))
         await self._places(scope, shown)
-        found: dict[str, Dossier] = {}
+        found: dict[str, MemoryExport] = {}
         for mid in mids:
             state, now = shown.get(mid, ("gone", None))
             if now is not None or mid in past:
-                found[mid] = Dossier(state, now, past.get(mid, []), names.get(mid, []), pieces[mid])
+                found[mid] = MemoryExport(state, now, past.get(mid, []), names.get(mid, []), pieces[mid])
         return found
 
     async def _places(self, scope: Scope, shown: dict[str, tuple[State, Version]]) -> None:
@@ -234,7 +234,7 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
     return None
 
 
-def _leads(one: Dossier, version: str, began: int) -> bool:
+def _leads(one: MemoryExport, version: str, began: int) -> bool:
     """Whether a document of the history stands for its memory, so that each comes once unless it changed meanwhile."""
     if one.state == "over":
         return version == "" or int(one.now.marks["n"] if one.now else 0) > began

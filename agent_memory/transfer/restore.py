@@ -13,14 +13,14 @@ from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.memories.owners import owner_name
-from agent_memory.memories.records import WORDS, Found, evidence_of, memory_digest, memory_fields, standing
+from agent_memory.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, standing
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Steps, evidence_field, order_of
+from agent_memory.memories.steps import StepGroups, evidence_field, order_of
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.storage.search.schemas import VectorSpec
 from agent_memory.text.retrieval_units import unit_terms
-from agent_memory.transfer.memory_export import Dossier, Version
+from agent_memory.transfer.memory_export import MemoryExport, Version
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 # Vectors of another length are none of a model's.
@@ -41,7 +41,7 @@ class Restorer:
         """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
-    async def restore(self, scope: Scope, dossiers: Sequence[Dossier], *, dedupe: bool = True, source: str = "import") -> list[str]:
+    async def restore(self, scope: Scope, dossiers: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
         """Brings memories back in one step: "new", "same", "other" or "slot" (what is here stays), and with `dedupe` "twin <mid>" for what
         has the words of a memory that is here. Raises Forbidden for what is out of reach.
 
@@ -50,7 +50,7 @@ class Restorer:
         """
         permit_writing(scope, [version.record for one in dossiers for version in (*one.versions, *([one.now] if one.now else []))])
         states = await self._write(scope, dossiers, source, dedupe=dedupe)
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         new = [one.now.record for one, state in zip(dossiers, states, strict=True) if state == "new" and one.now and one.state == "current"]
         takes = [step for record in new if (step := steps.absorb(record)) is not None]
         for step in takes:
@@ -59,7 +59,7 @@ class Restorer:
             await steps.run(self._scripts)
         return states
 
-    async def _write(self, scope: Scope, dossiers: Sequence[Dossier], source: str, *, dedupe: bool) -> list[str]:
+    async def _write(self, scope: Scope, dossiers: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
         """The states of `memory_restore.lua`."""
         if not dossiers:
             return []
@@ -76,7 +76,7 @@ class Restorer:
         )
         return [state.decode() for state in reply]
 
-    async def fold(self, scope: Scope, one: Dossier, into: Found, source: str) -> None:
+    async def fold(self, scope: Scope, one: MemoryExport, into: StoredMemory, source: str) -> None:
         """Brings in what is the same as a memory that is here (`into`): as evidence of it and other names of it, with its own history.
 
         Done twice, the second time changes nothing.
@@ -86,15 +86,15 @@ class Restorer:
         retired = Version(
             record, {**one.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"}, one.now.place, one.now.terms, one.now.vector
         )
-        await self.restore(scope, [Dossier("gone", None, [*one.versions, retired])], source=source)
-        steps = Steps(self._keys, scope.tenant, atomic=False)
+        await self.restore(scope, [MemoryExport("gone", None, [*one.versions, retired])], source=source)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for piece in (*evidence_of(record), *one.evidence):
             steps.group(steps.evidence(into, piece, alias=record))
         for name, dig in one.aliases:
             steps.group(steps.also_named(into, name, dig))
         await steps.run(self._scripts)
 
-    def _item(self, scope: Scope, one: Dossier, values: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
+    def _item(self, scope: Scope, one: MemoryExport, values: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
         item: dict[str, Any] = {"mid": self.mid(scope, one.id), "owner": owner_name(one.any), "state": one.state}
         if one.now is not None:
             record = one.now.record

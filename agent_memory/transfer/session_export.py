@@ -23,7 +23,7 @@ _JOURNAL = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class SessionDossier:
+class SessionExport:
     """A session. `promoted` and `extracted` say up to which message that is done; `seconds_left` is None when it has no end.
 
     One that is `gone` has left messages and memories that wait for background work.
@@ -44,7 +44,7 @@ class SessionDossier:
         return self.state is None
 
 
-class SessionDossierReader:
+class SessionExportReader:
     """Reads the sessions of one user."""
 
     def __init__(self, client: Redis, keys: Keys, sessions: SessionStore) -> None:
@@ -52,7 +52,7 @@ class SessionDossierReader:
         self._keys = keys
         self._sessions = sessions
 
-    async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionDossier]]:
+    async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
         """All sessions, the oldest first, and then what waits of those that are gone."""
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
@@ -66,7 +66,7 @@ class SessionDossierReader:
     def _meant(self, scope: Scope, ref: SessionRef, namespace: str | None, user_id: str) -> bool:
         return ref.user_id == user_id and namespace in (None, ref.namespace) and scope.reaches(ref.namespace, ref.user_id)
 
-    async def _read(self, scope: Scope, sids: Sequence[str]) -> list[SessionDossier]:
+    async def _read(self, scope: Scope, sids: Sequence[str]) -> list[SessionExport]:
         def build(pipe: Pipe) -> None:
             for sid in sids:
                 k = self._keys.session(sid)
@@ -76,7 +76,7 @@ class SessionDossierReader:
                 pipe.ttl(k.meta)
 
         rows = await read(self._client, build)
-        found: list[SessionDossier] = []
+        found: list[SessionExport] = []
         for place in range(0, len(rows), 4):
             meta, entries, cursors, ttl = rows[place : place + 4]
             state = decode_session(meta, entries, cursors)
@@ -88,10 +88,10 @@ class SessionDossierReader:
                 for record in state.memories
             ]
             cursor = state.promoted_to, state.extracted_to
-            found.append(SessionDossier(state.ref, state.messages, *cursor, memories, state.strategy, state, left))
+            found.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left))
         return found
 
-    async def _waiting(self, scope: Scope, sid: str) -> SessionDossier | None:
+    async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
         """What waits of a session that is gone; None while it is there: then it was read with it."""
         if (await read(self._client, lambda pipe: pipe.exists(self._keys.session(sid).meta)))[0]:
             return None
@@ -106,4 +106,4 @@ class SessionDossierReader:
         assert journal is not None
         own = [decode_own(raw).record.model_dump(mode="json") for raw in journal.own.values()]
         ordered = [messages[seq] for seq in sorted(messages)]
-        return SessionDossier(journal.ref, ordered, starts[0], starts[1], own, journal.strategy)
+        return SessionExport(journal.ref, ordered, starts[0], starts[1], own, journal.strategy)

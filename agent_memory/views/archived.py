@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_memory.core.errors import BadInput, Refused
+from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.core.scope import Scope
 from agent_memory.views.filters import check_view
 from agent_memory.views.store import Partition, ViewStore, group_key
@@ -24,7 +24,7 @@ class ArchivedViews:
         view = SummaryView.model_validate(values)
         try:
             check_view(view)
-        except (BadInput, Refused) as error:
+        except (BadInput, UnsupportedRequest) as error:
             raise ValueError(error.message) from error
         if not dry_run:
             return await self._store.adopt(scope, view)

@@ -6,8 +6,8 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_store import OrderStore
-from agent_memory.memories.upkeep.scan import Survey
+from agent_memory.jobs.job_store import JobStore
+from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.views.archived import ArchivedViews
 from agent_memory.views.service import REFRESH_VIEW, RUN_VIEW, ViewService
 from agent_memory.views.store import ViewStore
@@ -18,11 +18,11 @@ from agent_memory.views.transfer import ViewTransfer
 def open_views(foundation: Foundation, services: Services) -> None:
     """Opens summary views."""
     store = ViewStore(foundation.client, foundation.keys)
-    summarizer = ViewSummarizer(services[Survey], services[TenantModels].chat, foundation.counter)
+    summarizer = ViewSummarizer(services[MemoryScan], services[TenantModels].chat, foundation.counter)
     services.add(
         store,
         summarizer,
-        ViewService(foundation.settings, store, services[OrderStore], summarizer),
+        ViewService(foundation.settings, store, services[JobStore], summarizer),
         ViewTransfer(store),
         ArchivedViews(store),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from agent_memory.core.errors import BadInput, Refused
+from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory_client.models import (
     CreatedAt,
@@ -36,16 +36,16 @@ FILTER_FIELDS: dict[str, type[BaseModel]] = {
 def check_view(body: CreateSummaryViewRequest) -> None:
     """Raises Refused for what views do not do, and BadInput for a filter that does not fit."""
     if body.source != "long_term":
-        raise Refused("views of working memory are not supported: use source long_term", field="source")
+        raise UnsupportedRequest("views of working memory are not supported: use source long_term", field="source")
     unknown = sorted(set(body.group_by) - GROUP_FIELDS.keys())
     if unknown:
         names = ", ".join(name[:100] for name in unknown[:10])
-        raise Refused(f"Unsupported group_by fields: {names}; use {', '.join(GROUP_FIELDS)}", field="group_by")
+        raise UnsupportedRequest(f"Unsupported group_by fields: {names}; use {', '.join(GROUP_FIELDS)}", field="group_by")
     if len(set(body.group_by)) != len(body.group_by):
-        raise Refused("name each field to group by once", field="group_by")
+        raise UnsupportedRequest("name each field to group by once", field="group_by")
     unknown = sorted(body.filters.keys() - FILTER_FIELDS.keys())
     if unknown:
-        raise Refused(f"{unknown[0][:100]} is no field to filter by: use {', '.join(FILTER_FIELDS)}", field="filters")
+        raise UnsupportedRequest(f"{unknown[0][:100]} is no field to filter by: use {', '.join(FILTER_FIELDS)}", field="filters")
     for name, value in body.filters.items():
         _filter(FILTER_FIELDS[name], value, f"filters.{name}")
 
@@ -57,7 +57,7 @@ def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
     """
     if set(group) != set(view.group_by):
         wanted = ", ".join(view.group_by) or "no fields"
-        raise Refused(f"the group must have exactly the fields that the view groups by: {wanted}", field="group")
+        raise UnsupportedRequest(f"the group must have exactly the fields that the view groups by: {wanted}", field="group")
     filters: dict[str, Any] = {name: _filter(GROUP_FIELDS[name], value, f"group.{name}") for name, value in group.items()}
     return {name: str(one.eq) for name, one in filters.items()}
 

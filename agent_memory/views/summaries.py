@@ -14,7 +14,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.local.extractive import central_sentences
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.upkeep.scan import Found, Survey
+from agent_memory.memories.upkeep.scan import MemoryScan, StoredMemory
 from agent_memory.storage.keyspace import digest
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.views.filters import selection_of, within
@@ -43,7 +43,7 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 class ViewSummarizer:
     """Makes partitions; stores nothing."""
 
-    def __init__(self, survey: Survey, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
+    def __init__(self, survey: MemoryScan, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
         """`chat_of` gives the model that a tenant may use."""
         self._survey = survey
         self._chat_of = chat_of
@@ -81,7 +81,7 @@ class ViewSummarizer:
         return Partition(_result(view, group, total, summary=await self._central(found), degraded=reason), fingerprint)
 
     async def _told(
-        self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], found: Sequence[Found], seconds: float | None
+        self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], found: Sequence[StoredMemory], seconds: float | None
     ) -> str:
         """The model's summary of the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
         deadline = None if seconds is None else monotonic() + seconds
@@ -107,7 +107,7 @@ class ViewSummarizer:
                 raise ModelAnswerInvalid("the model gave no summary", reason="declined")
             return told
 
-    def _shown(self, found: Sequence[Found], room: int) -> list[PromptMessage]:
+    def _shown(self, found: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
         """The newest memories that have room, as the prompt shows them."""
         shown: list[PromptMessage] = []
         for number, one in enumerate(found, start=1):
@@ -122,7 +122,7 @@ class ViewSummarizer:
             shown.append(PromptMessage(len(found) - number, role, text, record.event_date or record.created_at))
         return shown
 
-    async def _central(self, found: Sequence[Found]) -> str:
+    async def _central(self, found: Sequence[StoredMemory]) -> str:
         """The most central of the memories by their stored vectors, in time order, a line each; the newest where none is embedded yet."""
         vectors = await self._survey.vectors([one.mid for one in found])
         known = [one for one in found if one.mid in vectors] or list(found)
@@ -140,7 +140,7 @@ class ViewSummarizer:
             left -= sizes[first]
         return "\n".join(lines[first:])
 
-    def _line(self, one: Found) -> str:
+    def _line(self, one: StoredMemory) -> str:
         record = one.record
         short = self._counter.truncate(" ".join(record.text.split()), _LINE_TOKENS)
         return f"[{record.event_date or record.created_at:%Y-%m-%d}] {short}"

@@ -16,7 +16,7 @@ from agent_memory.core.errors import RequestUnderWay
 from agent_memory.core.settings import load_settings
 from agent_memory.core.work import DueKind
 from agent_memory.jobs.idempotency import LEASE_SECONDS, IdempotencyService, request_digest
-from agent_memory.jobs.idempotency_store import Claimed, IdempotencyStore
+from agent_memory.jobs.idempotency_store import ClaimedKey, IdempotencyStore
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import OperationState
 from tests.support.cli import agent_memory
@@ -69,7 +69,7 @@ async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient
     key, body = str(ULID()), b'{"memories": []}'
     scope = scope_of_request(runtime.settings)
     assert isinstance(
-        await runtime[IdempotencyService].begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), Claimed
+        await runtime[IdempotencyService].begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), ClaimedKey
     )
     headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
     refused = await client.post("/v1/long-term-memory/", content=body, headers=headers)
@@ -83,7 +83,7 @@ async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple
     service = IdempotencyService(IdempotencyStore(runtime.client, runtime.keys), lease_seconds=0.3)
     name = runtime.keys.idempotency(scope.tenant, key)
     claimed = await service.begin(scope, key, "request")
-    assert isinstance(claimed, Claimed)
+    assert isinstance(claimed, ClaimedKey)
 
     async def end_of_lease() -> int:
         return int(await runtime.client.hget(name, "u"))
@@ -99,7 +99,7 @@ async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple
 
     async def free() -> bool:
         try:
-            return isinstance(await service.begin(scope, key, "request"), Claimed)
+            return isinstance(await service.begin(scope, key, "request"), ClaimedKey)
         except RequestUnderWay:
             return False
 

@@ -17,7 +17,7 @@ from agent_memory.core.logs import configure_logging
 from agent_memory.core.settings import load_settings
 from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 
 ADMIN, MODEL_KEY, SAID = "planted-operator-0001", "sk-planted-model-0002", "planted words of ana"
 
@@ -69,7 +69,7 @@ async def test_who_did_what_is_told_and_no_secret_is(redis_url: str, logged: io.
             async def broken(*_: object, **__: object) -> None:
                 raise RuntimeError(f"no connection to redis://:{password}@host/0 with Bearer {made['token']}")
 
-            monkeypatch.setattr(runtime[WorkingMemoryService], "get", broken)
+            monkeypatch.setattr(runtime[SessionService], "get", broken)
             refused.append(await http.get("/v1/working-memory/s1", params={"user_id": "ana"}, headers=key))
             assert [answer.status_code for answer in refused] == [401, 403, 422, 422, 500]
             answers = "".join(f"{answer.text} {answer.headers}" for answer in refused)

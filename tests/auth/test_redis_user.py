@@ -20,7 +20,7 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import open_runtime
 from agent_memory_client.models import SearchRequest
 from agent_memory_worker.main import run_worker
@@ -45,7 +45,7 @@ async def lives(rig: Rig) -> None:
     worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
     try:
         await rig.append("s", "Anna lives in Oslo", namespace="n", user_id="u")
-        await rig.rt[LongTermService].store(SCOPE, [record("Ben likes green tea", user_id="u")])
+        await rig.rt[MemoryService].store(SCOPE, [record("Ben likes green tea", user_id="u")])
 
         async def found() -> bool:
             hits = (await rig.rt[SearchService].search(SCOPE, SearchRequest(text="Anna Ben", search_mode="keyword"))).memories

@@ -22,7 +22,7 @@ from agent_memory.http.app import create_app
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
@@ -196,18 +196,18 @@ async def test_08_a_model_that_is_down_refuses_no_message_and_loses_none(server:
 
 async def test_11_the_same_id_of_another_tenant_is_another_memory_and_an_overwrite_leaves_no_gap(server: Server, session: str) -> None:
     other = scope_of_work(f"tenant-{session}")
-    await server.rig.rt[LongTermService].store(SCOPE, [record("Hana's bike is red", session)])
-    await server.rig.rt[LongTermService].store(other, [record("Ilya's bike is blue", session)])
+    await server.rig.rt[MemoryService].store(SCOPE, [record("Hana's bike is red", session)])
+    await server.rig.rt[MemoryService].store(other, [record("Ilya's bike is blue", session)])
     assert (await server.http.get(f"/v1/long-term-memory/{session}")).json()["text"] == "Hana's bike is red"
-    assert (await server.rig.rt[LongTermService].get(other, session)).text == "Ilya's bike is blue"
+    assert (await server.rig.rt[MemoryService].get(other, session)).text == "Ilya's bike is blue"
 
     async def overwrite(number: int) -> None:
-        await server.rig.rt[LongTermService].store(SCOPE, [record(f"Hana has {number} bikes", session)])
+        await server.rig.rt[MemoryService].store(SCOPE, [record(f"Hana has {number} bikes", session)])
 
     reads = [server.http.get(f"/v1/long-term-memory/{session}") for _ in range(30)]
     answers = await gathered([*reads, *(overwrite(number) for number in range(30))])  # type: ignore[list-item]
     assert {answer.status_code for answer in answers[:30]} == {200}
-    assert (await server.rig.rt[LongTermService].get(other, session)).text == "Ilya's bike is blue"
+    assert (await server.rig.rt[MemoryService].get(other, session)).text == "Ilya's bike is blue"
 
 
 async def test_12_a_put_without_a_ttl_makes_a_session_persistent_and_background_work_keeps_a_ttl(server: Server, session: str) -> None:

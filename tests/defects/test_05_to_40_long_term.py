@@ -18,7 +18,7 @@ from agent_memory.llm.base import Vectors
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService, fact_memory_id
+from agent_memory.memories.service import MemoryService, fact_memory_id
 from agent_memory.memories.upkeep import scan
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory_client.models import CreateMemoryRecordRequest, ExtractedMemoryRecord, MemoryRecord, SearchModeEnum, SearchRequest
@@ -32,7 +32,7 @@ WHEN = datetime(2025, 3, 1, tzinfo=UTC)
 
 async def create(rig: Rig, *records: MemoryRecord, dedupe: bool = True) -> None:
     memories = [ExtractedMemoryRecord.model_validate(one.model_dump(exclude_unset=True)) for one in records]
-    await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=memories, deduplicate=dedupe))
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=memories, deduplicate=dedupe))
 
 
 def fact(text: str, session: str, **more: Any) -> MemoryRecord:
@@ -110,23 +110,23 @@ async def test_06_merging_keeps_ids_pins_metadata_dates_and_counts(make_rig: Mak
         ]
         known = [fact("Ada likes green tea", "s1", access_count=3, metadata={"a": 1}), fact("Green tea Ada likes", "s2", access_count=4)]
         await rig.remember(*callers, *events, *known)
-        before = {one.id: (await rig.rt[LongTermService].get(SCOPE, one.id)).model_dump(exclude=_READ) for one in [*callers, *events]}
+        before = {one.id: (await rig.rt[MemoryService].get(SCOPE, one.id)).model_dump(exclude=_READ) for one in [*callers, *events]}
         assert await compact(rig.rt, SCOPE, Selection()) >= 1, "what a worker made of one thing said twice"
         assert lookalike.calls["chat"] >= 1
-        after = {name: (await rig.rt[LongTermService].get(SCOPE, name)).model_dump(exclude=_READ) for name in before}
+        after = {name: (await rig.rt[MemoryService].get(SCOPE, name)).model_dump(exclude=_READ) for name in before}
         taken = {"extracted_from", "topics", "entities", "metadata"}
         for name, old in before.items():
             assert {key: after[name][key] for key in old.keys() - taken} == {key: old[key] for key in old.keys() - taken}, name
             assert after[name]["metadata"].items() >= old["metadata"].items(), "what a repeat knows besides may be added"
-        ids = [(await rig.rt[LongTermService].get(SCOPE, one.id)).id for one in known]
+        ids = [(await rig.rt[MemoryService].get(SCOPE, one.id)).id for one in known]
         assert ids == [one.id for one in known], "every id is answered, the merged one too"
         merges = (await rig.rt[HistoryService].changes(SCOPE, {"kd": "merge"}, None, 0, 10)).changes
         for merge in merges:
             await rig.rt[HistoryService].undo(SCOPE, merge.id)
         stored = {one.id: (one.text, one.access_count) for one in await rig.stored()}
         assert stored == {one.id: (one.text, one.access_count) for one in [*callers, *events, *known]}, "and every merge can be undone"
-        assert {name: (await rig.rt[LongTermService].get(SCOPE, name)).model_dump(exclude=_READ) for name in before} == before
-        assert {(await rig.rt[LongTermService].get(SCOPE, one.id)).text for one in known} == {one.text for one in known}
+        assert {name: (await rig.rt[MemoryService].get(SCOPE, name)).model_dump(exclude=_READ) for name in before} == before
+        assert {(await rig.rt[MemoryService].get(SCOPE, one.id)).text for one in known} == {one.text for one in known}
 
 
 _READ = {"last_accessed", "access_count", "recorded_at"}
@@ -141,7 +141,7 @@ async def test_10_all_copies_go_and_each_stays_as_evidence(rig: Rig) -> None:
     assert await compact(rig.rt, SCOPE, Selection()) == 9
     assert sorted(one.text for one in await rig.stored()) == sorted(texts)
     for text, some in names.items():
-        assert {(await rig.rt[LongTermService].get(SCOPE, name)).text for name in some} == {text}
+        assert {(await rig.rt[MemoryService].get(SCOPE, name)).text for name in some} == {text}
         pieces = (await rig.rt[HistoryService].evidence(SCOPE, some[3])).evidence
         assert sorted(str(piece.memory_id) for piece in pieces) == some
 

@@ -9,7 +9,7 @@ import pytest
 from agent_memory.core.errors import ModelAnswerInvalid
 from agent_memory.core.scope import SessionRef
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.summarize import summarize_session
 from tests.support.lookalike import Lookalike
@@ -32,7 +32,7 @@ async def test_messages_are_told_in_order_and_every_one_of_them(
     chat.context.told(3000)  # small enough for several calls
     async with make_rig(chat, **OFF) as rig:
         assert await summarize_session(rig.rt, await talk(rig))
-        kept = len((await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.messages)
+        kept = len((await rig.rt[SessionService].get(SCOPE, "s")).session.messages)
     told: list[str] = []
     for body in lookalike.bodies("chat"):
         told += [json.loads(line)["text"] for line in body["messages"][-1]["content"].splitlines() if line.startswith('{"n": ')]
@@ -43,10 +43,10 @@ async def test_messages_are_told_in_order_and_every_one_of_them(
 @pytest.mark.parametrize("answer", ["NONE", "n/a", " . "])
 async def test_a_refusal_never_replaces_a_summary(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, answer: str) -> None:
     async with make_rig(chat, **OFF) as rig:
-        await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(context="Anna keeps kites."))
+        await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(context="Anna keeps kites."))
         sid = await talk(rig)
         lookalike.scripted.raw["Leaving messages"] = json.dumps({"summary": answer})
         with pytest.raises(ModelAnswerInvalid):
             await summarize_session(rig.rt, sid)
-        session = (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session
+        session = (await rig.rt[SessionService].get(SCOPE, "s")).session
         assert (session.context, len(session.messages)) == ("Anna keeps kites.", TURNS)

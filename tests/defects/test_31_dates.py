@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent_memory.extraction.dates import event_day, grounded, instant
-from agent_memory.extraction.prompts import Wanted, extract_messages
+from agent_memory.extraction.prompts import ExtractionTask, extract_messages
 from agent_memory.text.escaping import PromptMessage
 
 SAID = datetime(2023, 5, 8, 22, 30, tzinfo=UTC)
@@ -18,7 +18,7 @@ TOKYO = ZoneInfo("Asia/Tokyo")
 
 def test_the_model_sees_each_message_at_its_own_time_in_the_users_zone() -> None:
     message = PromptMessage(1, "user", "I met Ana yesterday", SAID)
-    assert "2023-05-09T07:30:00+09:00 Tuesday" in extract_messages([message], wanted=Wanted(zone=TOKYO))[1].content
+    assert "2023-05-09T07:30:00+09:00 Tuesday" in extract_messages([message], wanted=ExtractionTask(zone=TOKYO))[1].content
     assert "2023-05-08T22:30:00Z Monday" in extract_messages([message])[1].content
     assert NOW.date().isoformat() not in extract_messages([message])[1].content
 

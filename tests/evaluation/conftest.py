@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.core.settings import load_settings
 from agent_memory.evaluation.datasets import Conversation, load
-from agent_memory.evaluation.runner import Entrance, Options, Run, run
+from agent_memory.evaluation.runner import Entrance, EvaluationRun, Options, run
 from agent_memory.llm.tokens import TokenCounter
 from tests.support.stack import stack
 
@@ -23,7 +23,7 @@ class Known:
 
     url: str
     conversations: list[Conversation]
-    runs: dict[Entrance, Run]
+    runs: dict[Entrance, EvaluationRun]
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ async def known(redis_url: str) -> AsyncGenerator[Known]:
     conversations = load(FILE)
     counter = await TokenCounter.open()
     async with stack(settings, redis_url) as url:
-        runs: dict[Entrance, Run] = {}
+        runs: dict[Entrance, EvaluationRun] = {}
         for entrance in ("memories", "sessions"):
             options = Options(url, f"recall-{entrance}", entrance)
             runs[entrance] = await run(options, conversations, counter, lambda *_: None)

@@ -14,7 +14,7 @@ import yaml
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
-from agent_memory.memories.records import READ_FIELDS, Found, read_row
+from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
 from agent_memory.runtime import Runtime
 from agent_memory.storage.keyspace import Keys
 from agent_memory_client import MemoryAPIClient
@@ -53,8 +53,8 @@ def write_script(lookalike: Lookalike) -> None:
 class Memory:
     """What a user has in the store: current memories, what is history, and the evidence of each, read from Redis alone."""
 
-    current: list[Found] = field(default_factory=list)
-    history: list[Found] = field(default_factory=list)
+    current: list[StoredMemory] = field(default_factory=list)
+    history: list[StoredMemory] = field(default_factory=list)
     evidence: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.faults.fleet import Fleet, Place
+from tests.faults.fleet import Fleet, Member
 from tests.faults.proxy import Proxy
 
 MODEL_FAULTS = (
@@ -112,7 +112,7 @@ class Chaos:
         self._later.add(task)
         task.add_done_callback(self._later.discard)
 
-    def _one(self, command: str) -> Place:
+    def _one(self, command: str) -> Member:
         return self._rng.choice(self.fleet.of(command))
 
     async def _kill_api(self) -> str | None:

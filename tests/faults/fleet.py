@@ -158,7 +158,7 @@ class Nursery:
 
 
 @dataclass
-class Place:
+class Member:
     """A process that is to run all the time: whatever ends it, `Fleet.keep` starts it again with the same command."""
 
     name: str
@@ -175,16 +175,16 @@ class Place:
 class Fleet:
     """All places, and the task that keeps them filled."""
 
-    def __init__(self, nursery: Nursery, places: list[Place]) -> None:
+    def __init__(self, nursery: Nursery, places: list[Member]) -> None:
         self._nursery = nursery
         self.places = {place.name: place for place in places}
         self._keeping: list[asyncio.Task[None]] = []
 
-    def of(self, kind: str) -> list[Place]:
+    def of(self, kind: str) -> list[Member]:
         """The places of a command."""
         return [place for place in self.places.values() if place.arguments[0] == kind]
 
-    async def add(self, place: Place) -> None:
+    async def add(self, place: Member) -> None:
         """Fills one more place."""
         self.places[place.name] = place
         await self._fill(place)
@@ -213,12 +213,12 @@ class Fleet:
                 if place.process is not None:
                     await place.process.end(signal.SIGTERM, 20)
 
-    async def _fill(self, place: Place) -> None:
+    async def _fill(self, place: Member) -> None:
         place.process = await self._nursery.start(place.name, *place.arguments, skew=place.skew, **place.settings)
         place.starts += 1
         place.stopped = False
 
-    async def _keep(self, place: Place) -> None:
+    async def _keep(self, place: Member) -> None:
         while True:
             assert place.process is not None
             await place.process.ended.wait()
@@ -239,7 +239,7 @@ class Fleet:
 
                 await wait_until(answers, f"readiness of {url}", seconds)
 
-    def kill(self, place: Place, number: int = signal.SIGKILL) -> bool:
+    def kill(self, place: Member, number: int = signal.SIGKILL) -> bool:
         """Sends a signal to whatever fills the place."""
         if place.process is None or not place.process.alive:
             return False
@@ -248,17 +248,17 @@ class Fleet:
             place.stopped = False
         return place.process.send(number)
 
-    def stop(self, place: Place) -> bool:
+    def stop(self, place: Member) -> bool:
         """SIGSTOP."""
         place.stopped = self.kill(place, signal.SIGSTOP)
         return place.stopped
 
-    def resume(self, place: Place) -> None:
+    def resume(self, place: Member) -> None:
         """SIGCONT."""
         self.kill(place, signal.SIGCONT)
         place.stopped = False
 
-    def kill_redis_server(self, place: Place) -> bool:
+    def kill_redis_server(self, place: Member) -> bool:
         """Kills the redis-server below `agent-memory redis`, which starts it again."""
         if place.process is None or not place.process.alive:
             return False

@@ -19,7 +19,7 @@ from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.schemas import VectorSpec
 from tests.faults.actors import ErasedActor, KeyedActor, ViewActor
 from tests.faults.chaos import PROCESS_KILLS, REDIS_KILLS, Chaos
-from tests.faults.fleet import Fleet, Nursery, Place, environment, free_port, redis_url, until_listening
+from tests.faults.fleet import Fleet, Member, Nursery, environment, free_port, redis_url, until_listening
 from tests.faults.invariants import ENDING, Checker, Findings
 from tests.faults.journal import Journal
 from tests.faults.proxy import Proxy
@@ -179,7 +179,7 @@ async def ground(folder: Path, *, apis: int, workers: int, skewed: bool = False,
         nursery = await stack.enter_async_context(Nursery(folder).running())
         redis = await stack.enter_async_context(Proxy(redis_port).running())
         model = await stack.enter_async_context(Proxy(model_port).running())
-        keeper = Place("redis", ("redis", "--data-dir", str(data_dir), "--port", str(redis_port)), {}, redis_port)
+        keeper = Member("redis", ("redis", "--data-dir", str(data_dir), "--port", str(redis_port)), {}, redis_port)
         await stack.enter_async_context(Fleet(nursery, [keeper]).running())
         await until_listening(model_port)
         shared = {
@@ -188,13 +188,13 @@ async def ground(folder: Path, *, apis: int, workers: int, skewed: bool = False,
             "OPENAI_BASE_URL": f"http://127.0.0.1:{model.port}/v1",
             **settings,
         }
-        places: list[Place] = []
+        places: list[Member] = []
         # Every second process lives an hour ahead or behind.
         for number in range(apis):
             port = free_port()
-            places.append(Place(f"api{number}", ("api", "--port", str(port)), shared, port, skew=(0, 3600)[number % 2] if skewed else 0))
+            places.append(Member(f"api{number}", ("api", "--port", str(port)), shared, port, skew=(0, 3600)[number % 2] if skewed else 0))
         for number in range(workers):
-            places.append(Place(f"worker{number}", ("worker",), shared, skew=(0, 3600, -3600)[number % 3] if skewed else 0))
+            places.append(Member(f"worker{number}", ("worker",), shared, skew=(0, 3600, -3600)[number % 3] if skewed else 0))
         fleet = await stack.enter_async_context(Fleet(nursery, places).running())
         fleet.places["redis"] = keeper
         stack.callback(fleet.places.pop, "redis")

@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.storage.keyspace import SessionKeys
 from agent_memory_client.models import MemoryRecord
@@ -32,10 +32,10 @@ async def healthy(rig: Rig, path: Path) -> None:
         journal.outcome(op, ok=True, tries=1)
     for name, text in (("kept", "Ana sails"), ("gone", "Ben climbs")):
         op = journal.intend("create", name, memories=[[name, text]])
-        await rig.rt[LongTermService].store(SCOPE, [record(text, name)])
+        await rig.rt[MemoryService].store(SCOPE, [record(text, name)])
         journal.outcome(op, ok=True, tries=1)
     op = journal.intend("delete_memories", "gone", ids=["gone"])
-    await rig.rt[LongTermService].delete(SCOPE, ["gone"])
+    await rig.rt[MemoryService].delete(SCOPE, ["gone"])
     journal.outcome(op, ok=True, tries=1)
     journal.close()
     await finished(rig)
@@ -73,21 +73,21 @@ async def _lose_the_session(rig: Rig) -> None:
 
 
 async def _lose_a_memory(rig: Rig) -> None:
-    await rig.rt[LongTermService].delete(SCOPE, ["kept"])
+    await rig.rt[MemoryService].delete(SCOPE, ["kept"])
 
 
 async def _change_a_memory(rig: Rig) -> None:
-    await rig.rt[LongTermService].store(SCOPE, [record("Ana swims", "kept")])
+    await rig.rt[MemoryService].store(SCOPE, [record("Ana swims", "kept")])
     await finished(rig)
 
 
 async def _bring_a_memory_back(rig: Rig) -> None:
-    await rig.rt[LongTermService].store(SCOPE, [record("Ben climbs", "gone")])
+    await rig.rt[MemoryService].store(SCOPE, [record("Ben climbs", "gone")])
     await finished(rig)
 
 
 async def _lose_a_fact(rig: Rig) -> None:
-    await rig.rt[LongTermService].delete(SCOPE, [(await fact(rig)).id])
+    await rig.rt[MemoryService].delete(SCOPE, [(await fact(rig)).id])
 
 
 async def _double_a_fact(rig: Rig) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent_memory.core.work import DueKind
-from agent_memory.memories.service import LongTermService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.scripts import Claim
 from agent_memory_worker.extract import extract_facts
@@ -32,7 +32,7 @@ async def written(rig: Rig) -> None:
     for session in ("a", "b", "c"):
         for number in range(4 if session != "c" else 14):
             await rig.append(session, f"In session {session} and year {number} I bought a house with {number} rooms near the harbour")
-    await rig.rt[LongTermService].store(SCOPE, [record(f"Fact {number}: Ana owns boat number {number}") for number in range(5)])
+    await rig.rt[MemoryService].store(SCOPE, [record(f"Fact {number}: Ana owns boat number {number}") for number in range(5)])
 
 
 async def delivered(rig: Rig, tasks: Tasks, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -115,9 +115,9 @@ async def test_a_session_deleted_during_its_work_stays_deleted(make_rig: MakeRig
         await promote_session(rig.rt, sid)
 
         async def delete() -> None:
-            await rig.rt[WorkingMemoryService].delete(SCOPE, journal.ref.session_id)
+            await rig.rt[SessionService].delete(SCOPE, journal.ref.session_id)
             found = [one for one in await rig.stored() if one.session_id == journal.ref.session_id]
-            await rig.rt[LongTermService].delete(SCOPE, [one.id for one in found])
+            await rig.rt[MemoryService].delete(SCOPE, [one.id for one in found])
 
         await gathered([extract_facts(rig.rt, sid), summarize_session(rig.rt, sid), delete()])
         # Whatever was under way when the session went, a second deletion of its memories finds all there will ever be.

@@ -9,9 +9,9 @@ import pytest
 
 from agent_memory.core.work import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.privacy.erasure import ErasureStore
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.erase import erase
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -23,8 +23,8 @@ _ANN = Erasure(SCOPE.tenant, None, "ann", None)
 
 async def fills(rig: Rig, what: str) -> None:
     body = {"user_id": "ann", "messages": [{"role": "user", "content": f"{what} figs", "id": what}]}
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(body))
-    await rig.rt[LongTermService].store(SCOPE, [record(f"Ann's {what} boat", user_id="ann")])
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(body))
+    await rig.rt[MemoryService].store(SCOPE, [record(f"Ann's {what} boat", user_id="ann")])
     await rig.work()
 
 

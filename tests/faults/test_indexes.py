@@ -7,7 +7,7 @@ import pytest
 
 from agent_memory.http.app import create_app
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.storage.search.schemas import memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import SearchRequest
@@ -32,7 +32,7 @@ def names(rig: Rig) -> dict[str, str]:
 
 
 async def filled(rig: Rig) -> None:
-    await rig.rt[LongTermService].store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
+    await rig.rt[MemoryService].store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
     await rig.append("s", "I moved to Porto")
     await finished(rig)
 
@@ -87,8 +87,8 @@ async def test_counts_agree_after_much_writing_and_deleting(make_rig: MakeRig, m
     async with make_rig(await make_chat(), EXTRACTION_DEBOUNCE_SECONDS=0) as rig:
         await filled(rig)
         gone = [one.id for one in await rig.stored()][::3]
-        await rig.rt[LongTermService].delete(SCOPE, gone)
-        await rig.rt[LongTermService].store(SCOPE, [record(f"Ben sold {number} maps in Oslo") for number in range(10)])
+        await rig.rt[MemoryService].delete(SCOPE, gone)
+        await rig.rt[MemoryService].store(SCOPE, [record(f"Ben sold {number} maps in Oslo") for number in range(10)])
         await finished(rig)
         keys = await rig.raw_keys()
         for which, prefix in (("memories", "m:"), ("vectors", "v:"), ("sessions", "wd:")):

@@ -12,8 +12,8 @@ import pytest
 from agent_memory.core.errors import RedisUnavailable
 from agent_memory.core.scope import SessionRef
 from agent_memory.http.app import create_app
-from agent_memory.memories.service import LongTermService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.lua_files import load, lua_names
 from tests.faults.conftest import MakeChat, MakeProxied
@@ -147,10 +147,10 @@ async def test_every_script_may_lose_its_replies(make_proxied: MakeProxied, make
         lose()
         await _work(rig, lose)
         lose()
-        await repeated(lambda: rig.rt[WorkingMemoryService].delete(SCOPE, "gone"))
+        await repeated(lambda: rig.rt[SessionService].delete(SCOPE, "gone"))
         memory = min(await rig.stored(), key=lambda record: (record.text, record.id))
         lose()
-        await repeated(lambda: rig.rt[LongTermService].delete(SCOPE, [memory.id]))
+        await repeated(lambda: rig.rt[MemoryService].delete(SCOPE, [memory.id]))
         lose()
         await repeated(lambda: _struck(rig, "In year 11"))
         await _work(rig, lose)

@@ -14,11 +14,11 @@ from agent_memory.extraction.prompts import ExtractionAnswer
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.openai.embeddings import OpenAIEmbedder
-from agent_memory.llm.openai.structured import Unusable, parse_answer
+from agent_memory.llm.openai.structured import UnusableAnswer, parse_answer
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.storage.search.schemas import vector_index_name
 from agent_memory_client.models import OperationKind
 from tests.faults.conftest import MakeChat
@@ -178,7 +178,7 @@ async def test_a_summary_survives_what_the_model_says(make_rig: MakeRig, make_ch
         left = await rig.contents("s")
         assert left == said[len(said) - len(left) :]
         assert 0 < len(left) < len(said)
-        assert (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.context
+        assert (await rig.rt[SessionService].get(SCOPE, "s")).session.context
 
 
 @pytest.mark.parametrize("kind", ["wrong_dimension", "nan", "zero", "short_batch", "ragged", "html", "429", "500"])
@@ -193,7 +193,7 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
     embedder = await OpenAIEmbedder.open(settings, counter=counter)
     async with open_rig(redis_url, embedder, counter, None) as rig:
         lookalike.set_fault(kind, endpoint="embeddings")
-        await rig.rt[LongTermService].store(SCOPE, [record(text) for text in _SAID])
+        await rig.rt[MemoryService].store(SCOPE, [record(text) for text in _SAID])
         for _ in range(3):
             await rig.make_due(DueKind.MEMORY)
             await rig.work(DueKind.MEMORY)
@@ -241,5 +241,5 @@ async def _all_indexed(rig: Rig, count: int) -> None:
 )
 def test_an_answer_that_was_cut_off_is_not_an_empty_one(answer: str) -> None:
     """Its inner lists must not be taken for "no facts": the cursor would pass over messages that nobody was told of."""
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableAnswer):
         parse_answer(answer, ExtractionAnswer)

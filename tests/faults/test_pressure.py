@@ -19,7 +19,7 @@ from agent_memory.core.errors import ModelAnswerInvalid
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.http.app import create_app
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_worker import tasks
 from agent_memory_worker.main import run_worker
@@ -240,7 +240,7 @@ async def test_fifty_writers_on_one_session_while_it_is_summarized_and_extracted
         entries = (await rig.rt[SessionStore].by_sid(rig.sid(SessionRef("s"))))[1].messages  # type: ignore[index]
         left = [entry.message.content for entry in entries]
         assert [entry.seq for entry in entries] == list(range(301 - len(entries), 301)), "the newest, without a gap"
-        assert (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.context
+        assert (await rig.rt[SessionService].get(SCOPE, "s")).session.context
         for said in texts.values():
             mine = [text for text in left if text in set(said)]
             assert mine == said[len(said) - len(mine) :]

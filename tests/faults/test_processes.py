@@ -18,7 +18,7 @@ from agent_memory.core.work import DueKind
 from agent_memory.memories.codec import decode_memory
 from agent_memory.sessions.codec import decode_entry
 from agent_memory.storage.keyspace import Keys
-from tests.faults.fleet import Place
+from tests.faults.fleet import Member
 from tests.faults.run import Ground, ground
 from tests.faults.workload import Client, Figures
 from tests.support.waiting import wait_until
@@ -118,7 +118,7 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_any_mo
     await wait_until(token_of(redis, DueKind.EXTRACTION, sid("zombie")), "the claim of the first worker")
     assert on.fleet.stop(first)
     on.model.delay = 0.0
-    second = Place("worker1", ("worker",), first.settings)
+    second = Member("worker1", ("worker",), first.settings)
     await on.fleet.add(second)
     await wait_until(all_there(redis, "zombie", "discrete", facts), "the second worker's facts")
     on.fleet.resume(first)

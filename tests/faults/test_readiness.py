@@ -17,7 +17,7 @@ import redis.asyncio as aioredis
 
 from agent_memory.embedded.server import EmbeddedRedis, embedded_redis
 from agent_memory.http.app import create_app
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.storage.keyspace import Keys
@@ -95,7 +95,7 @@ async def refused(http: httpx.AsyncClient, code: str) -> None:
 
 
 async def filled(rig: Rig) -> None:
-    await rig.rt[LongTermService].store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
+    await rig.rt[MemoryService].store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
     await rig.append("s", "I moved to Porto")
     await finished(rig)
 

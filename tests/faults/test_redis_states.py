@@ -14,7 +14,7 @@ from agent_memory.core.work import DueKind
 from agent_memory.embedded.server import embedded_redis
 from agent_memory.http.app import create_app
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_worker.promote import promote_session
 from agent_memory_worker.summarize import summarize_session
 from tests.faults.conftest import MakeChat, MakeProxied
@@ -134,7 +134,7 @@ async def test_a_full_redis_keeps_all_that_background_work_would_change(
             with pytest.raises(RedisUnavailable):
                 await summarize_session(rig.rt, sid)
             assert await picture(rig) == before
-            await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
+            await rig.rt[SessionService].delete(SCOPE, "s")
             assert not [key for key in await rig.raw_keys() if sid in key]
         finally:
             await operator.config_set("maxmemory", "0")
@@ -152,7 +152,7 @@ async def test_a_replica_refuses_writes_and_serves_reads(make_proxied: MakeProxi
             for method, path, body in _WRITES:
                 await refused(http, method, path, **body)
             await served(http, _READS)
-            assert (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.data == {"k": 1}
+            assert (await rig.rt[SessionService].get(SCOPE, "s")).session.data == {"k": 1}
         finally:
             await operator.execute_command("REPLICAOF", "NO", "ONE")
         await served(http, _WRITES)

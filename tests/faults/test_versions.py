@@ -13,7 +13,7 @@ from docket import Docket
 
 from agent_memory.core.work import DueKind, TaskName
 from agent_memory.jobs.operations import OperationService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Claims
 from agent_memory_client.models import OperationKind
@@ -76,7 +76,7 @@ async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
         workers = [started(older, stop, monkeypatch, older=True)]
         texts = [f"Ana bought house number {number} in Lisbon" for number in range(40)]
         await newer.append("s", *texts[:20])
-        await newer.rt[LongTermService].store(SCOPE, [record(text) for text in texts[20:]])
+        await newer.rt[MemoryService].store(SCOPE, [record(text) for text in texts[20:]])
 
         async def promoted() -> bool:
             return not await newer.marks(DueKind.SESSION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.archived_server.layout import OldPrefixes, open_old
@@ -20,7 +20,7 @@ async def move(rig: Rig, url: str, told: Told | None = None, prefixes: OldPrefix
     """Runs a move, for real unless `dry_run=True`."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
         moves = MoveStore(rig.rt.client, rig.keys, rig.rt[MemoryStore])
-        stores = (rig.rt[MemoryStore], rig.rt[DecisionStore], rig.rt[SessionStore], rig.rt.services.archived)
+        stores = (rig.rt[MemoryStore], rig.rt[MemoryCommits], rig.rt[SessionStore], rig.rt.services.archived)
         service = MigrationService(rig.settings, old, moves, *stores, rig.embedder, rig.rt.counter, extracts=rig.rt.extracts)
         return await service.run(SCOPE, MoveOptions(**{"dry_run": False, **options}), told)
 

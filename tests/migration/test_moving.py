@@ -13,10 +13,10 @@ from redis.asyncio import Redis
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import Survey
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.memories.upkeep.scan import MemoryScan
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.archived_server.layout import OldKind, OldPrefixes
 from agent_memory.transfer.archived_server.migration import Report
@@ -124,11 +124,11 @@ REPEATED = [
 async def test_a_dry_run_foretells_what_is_merged(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
     if full:
         mine = [("mine", "A text that stands here."), ("kept", "Mine."), ("gone", "To be deleted."), ("said", "What is said here, too.")]
-        await rig.rt[LongTermService].store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
-        await rig.rt[LongTermService].store(SCOPE, [MemoryRecord(id="alias", text="What is said here, too.", user_id="ada", topics=["x"])])
-        await rig.rt[LongTermService].delete(SCOPE, ["gone"])
+        await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
+        await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id="alias", text="What is said here, too.", user_id="ada", topics=["x"])])
+        await rig.rt[MemoryService].delete(SCOPE, ["gone"])
         for name in ("of another", "another name"):
-            await rig.rt[LongTermService].store(SCOPE, [MemoryRecord(id=name, text="Ben's own.", user_id="ben")])
+            await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id=name, text="Ben's own.", user_id="ben")])
     async with apart(old_engine, "rep") as client:
         for number, one in enumerate(REPEATED):
             await client.hset(f"rep:{number}", mapping=hashed(one, None))
@@ -169,7 +169,7 @@ async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: 
     waiting = await rig.marks(DueKind.MEMORY)
     assert len(waiting) == 12 + 11
     mid = rig.rt[MemoryStore].mid(SCOPE, memory(1)["id"])
-    kept = (await rig.rt[Survey].vectors([mid]))[mid]
+    kept = (await rig.rt[MemoryScan].vectors([mid]))[mid]
     own = (await rig.embedder.embed([memory(1)["text"]]))[0]
     assert float(np.dot(kept, own)) > 0.99
     assert mid not in waiting
@@ -239,10 +239,10 @@ async def test_killed_before_it_could_note_where_it_stood(
 async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, rig: Rig) -> None:
     await move(rig, old_redis.url)
     edited, deleted = memory(1)["id"], memory(2)["id"]
-    await rig.rt[LongTermService].patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
-    await rig.rt[LongTermService].delete(SCOPE, [deleted])
+    await rig.rt[MemoryService].patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
+    await rig.rt[MemoryService].delete(SCOPE, [deleted])
     await rig.append("talk-1", "said here", user_id="ada")
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "talk-2", namespace="work", user_id="ada")
+    await rig.rt[SessionService].delete(SCOPE, "talk-2", namespace="work", user_id="ada")
     await rig.rt[ViewService].delete(SCOPE, VIEW)
     wanted = await picture(rig)
     report = await move(rig, old_redis.url)
@@ -255,7 +255,7 @@ async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, ri
 
 async def test_what_stood_here_before_is_never_overwritten(old_redis: OldRedis, rig: Rig) -> None:
     mine = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="mine", id="mine")], user_id="ada")
-    await rig.rt[WorkingMemoryService].put(SCOPE, "talk-1", mine)
+    await rig.rt[SessionService].put(SCOPE, "talk-1", mine)
     report = await move(rig, old_redis.url)
     assert await rig.contents("talk-1", user_id="ada") == ["mine"]
     assert report.counts["session"].other == 1
@@ -268,8 +268,8 @@ async def test_a_session_that_changed_there_comes_again_unless_it_changed_here(o
             await client.set(f"late:{place}", json.dumps(session(place)))
         prefixes = OldPrefixes(memories="none", sessions="late")
         await move(rig, old_engine, prefixes=prefixes)
-        await rig.rt[WorkingMemoryService].put(SCOPE, "talk-3", UpdateWorkingMemory(context="mine"))
-        await rig.rt[WorkingMemoryService].delete(SCOPE, "talk-6", namespace="work")
+        await rig.rt[SessionService].put(SCOPE, "talk-3", UpdateWorkingMemory(context="mine"))
+        await rig.rt[SessionService].delete(SCOPE, "talk-6", namespace="work")
         for place in (0, 3, 6):
             await client.set(f"late:{place}", json.dumps(session(place, context="later")))
         report = await move(rig, old_engine, prefixes=prefixes)
@@ -315,7 +315,7 @@ async def test_no_model_is_asked_about_what_was_extracted_there(
         assert not any(f"talk {place}:" in asked for place in range(40) if place != 7)
         promoted = [one for one in await rig.stored() if one.session_id in ("talk-7", "talk-9") and one.memory_type == "message"]
         assert {one.session_id for one in promoted} == {"talk-7"}, "and what was promoted there is not promoted again"
-        state = await rig.rt[WorkingMemoryService].get(SCOPE, "talk-7", user_id="ada")
+        state = await rig.rt[SessionService].get(SCOPE, "talk-7", user_id="ada")
         assert {message.discrete_memory_extracted for message in state.session.messages} == {"t"}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory_client.models import MemoryRecordResultsResponse, SearchRequest
 from tests.support.rig import SCOPE, Rig, record
 
@@ -35,7 +35,7 @@ async def test_many_new_memories_are_noticed(rig: Rig, more: dict[str, Any]) -> 
 async def test_many_deleted_memories_are_noticed(rig: Rig) -> None:
     await rig.remember(*(record(f"Ada likes number {number}", f"m{number}") for number in range(45)))
     assert (await search(rig, "Ada and the violin")).total == 45
-    await rig.rt[LongTermService].delete(SCOPE, [f"m{number}" for number in range(40)])
+    await rig.rt[MemoryService].delete(SCOPE, [f"m{number}" for number in range(40)])
     found = await search(rig, "Ada and the violin")
     assert found.explanation is not None
     assert (found.total, found.explanation.left_out) == (5, [])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_memory.access.embedding_budget import EmbeddingBudget
-from agent_memory.access.limit_store import Spent
+from agent_memory.access.limit_store import TokensSpent
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import BudgetSpent, ModelUnavailable, RedisUnavailable
 from agent_memory.core.settings import LimitSettings
@@ -16,7 +16,7 @@ from agent_memory.jobs.operation_store import Mark
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.wrappers.caching import CachingEmbedder
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory_client.models import OperationState, SearchRequest
 from tests.support.rig import MakeRig, Rig, record
@@ -33,12 +33,12 @@ class Counted:
         self.asked: list[int] = []
         self.away = False
 
-    async def spend(self, tenant: str, tokens: int) -> Spent:
+    async def spend(self, tenant: str, tokens: int) -> TokensSpent:
         if self.away:
             raise RedisUnavailable("away")
         self.asked.append(tokens)
         self.spent += tokens
-        return Spent(self.spent, DAY)
+        return TokensSpent(self.spent, DAY)
 
 
 class Clock:
@@ -130,11 +130,11 @@ async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_an
             return await rig.rt.client.exists(*(rig.keys.vector(rig.rt[MemoryStore].mid(BUSY, each)) for each in ids))
 
         # What is asked for first is had, as with a language model: the call that spends the last of it is finished.
-        await rig.rt[LongTermService].store(BUSY, [record(f"Anna lives in Oslo since {year}.", f"m{year}") for year in range(2000, 2010)])
+        await rig.rt[MemoryService].store(BUSY, [record(f"Anna lives in Oslo since {year}.", f"m{year}") for year in range(2000, 2010)])
         await rig.work()
         assert await vectors("m2000", "m2009") == 2
-        await rig.rt[LongTermService].store(BUSY, [record("Bertil keeps bees.", "bees")])
-        await rig.rt[LongTermService].store(CALM, [record("Cecilia paints doors.", "doors")])
+        await rig.rt[MemoryService].store(BUSY, [record("Bertil keeps bees.", "bees")])
+        await rig.rt[MemoryService].store(CALM, [record("Cecilia paints doors.", "doors")])
         await rig.work()
         (mark,) = await rig.marks(DueKind.MEMORY)
         assert mark == rig.rt[MemoryStore].mid(BUSY, "bees")

@@ -11,11 +11,11 @@ from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.work import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import DecisionStore, Merge, Origin, Supersede, Update
-from agent_memory.memories.records import Found
-from agent_memory.memories.retention.service import ForgettingService, Policy
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Merge, Supersede, Update
+from agent_memory.memories.records import StoredMemory
+from agent_memory.memories.retention.service import Policy, RetentionService
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.recall.service import RecallService
@@ -31,7 +31,7 @@ from agent_memory_client.models import (
 from agent_memory_worker.sweep import sweep
 from tests.support.rig import SCOPE, Rig, record
 
-BY = Origin("tests")
+BY = ChangeOrigin("tests")
 
 
 def fact(text: str, name: str, **more: Any) -> ExtractedMemoryRecord:
@@ -39,10 +39,10 @@ def fact(text: str, name: str, **more: Any) -> ExtractedMemoryRecord:
 
 
 async def create(rig: Rig, *records: ExtractedMemoryRecord, dedupe: bool = True) -> None:
-    await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=list(records), deduplicate=dedupe))
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=list(records), deduplicate=dedupe))
 
 
-async def found(rig: Rig, name: str) -> Found:
+async def found(rig: Rig, name: str) -> StoredMemory:
     (one,) = await rig.rt[MemoryStore].find(SCOPE, [name])
     assert one is not None
     return one
@@ -83,7 +83,7 @@ async def test_a_timeline_of_what_was_true_and_when_it_was_known(rig: Rig) -> No
     early = DAYS[0] - timedelta(days=700)
     await create(rig, fact("Ada lives in Rome", "rome", slot="home_city", valid_from=early, created_at=DAYS[3]))
     turin = await found(rig, "turin")
-    await rig.rt[DecisionStore].commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Torino"}))], BY)
+    await rig.rt[MemoryCommits].commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Torino"}))], BY)
     await rig.index()
     await sweep(rig.rt)
     assert await listed(rig) == ["oslo"]
@@ -115,9 +115,9 @@ async def test_what_expires_is_hidden_at_once_and_readable_by_id(rig: Rig) -> No
     now = datetime.now(UTC)
     await create(rig, fact("Ada sprained her ankle", "ankle", expires_at=now + timedelta(days=1)), fact("Ada swims", "swims"))
     assert await listed(rig) == ["ankle", "swims"]
-    await rig.rt[LongTermService].patch(SCOPE, "ankle", _edit(expires_at=now - timedelta(seconds=1)))
+    await rig.rt[MemoryService].patch(SCOPE, "ankle", _edit(expires_at=now - timedelta(seconds=1)))
     assert await listed(rig) == ["swims"]
-    assert (await rig.rt[LongTermService].get(SCOPE, "ankle")).expires_at is not None
+    assert (await rig.rt[MemoryService].get(SCOPE, "ankle")).expires_at is not None
     assert await listed(rig, as_of=now - timedelta(seconds=2)) == []  # It was made after that.
     await create(rig, fact("Ada will move", "later", valid_from=now + timedelta(days=9)))
     assert await listed(rig) == ["swims"]
@@ -136,7 +136,7 @@ async def test_the_same_text_twice_is_one_memory_with_two_pieces_of_evidence(rig
     await create(rig, fact("Ada likes tea", "three"))
     assert await listed(rig) == ["one"]
     for name in ("one", "two", "three"):
-        one = await rig.rt[LongTermService].get(SCOPE, name)
+        one = await rig.rt[MemoryService].get(SCOPE, name)
         assert (one.id, one.topics, one.metadata) == (name, ["tea", "drinks"], {"k": 1})
     pieces = (await rig.rt[HistoryService].evidence(SCOPE, "two")).evidence
     assert sorted(str(piece.memory_id) for piece in pieces) == ["one", "three", "two"]
@@ -158,15 +158,15 @@ async def test_undoing_a_supersession_a_merge_and_a_forgetting_restores_every_an
     names = ("turin", "oslo", "tea", "green", "climbs")
     before = await everything(rig, *names)
     oslo = fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2])
-    superseded = await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
+    superseded = await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
     tea, green = await found(rig, "tea"), await found(rig, "green")
     mixed = tea.record.model_copy(update={"topics": ["drinks"]})
-    merged = await rig.rt[DecisionStore].commit(SCOPE, [Merge(tea, mixed, [green])], BY)
+    merged = await rig.rt[MemoryCommits].commit(SCOPE, [Merge(tea, mixed, [green])], BY)
     await rig.index()
     assert (await found(rig, "green")).record.id == "tea"
     after = await everything(rig, *names)
     assert after != before
-    gone = await rig.rt[ForgettingService].forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
+    gone = await rig.rt[RetentionService].forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
     assert "climbs" not in gone.deleted_ids
     assert gone.deleted
     (forgotten,) = {one.batch_id for one in (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 50)).changes}
@@ -185,18 +185,18 @@ async def test_undoing_a_supersession_a_merge_and_a_forgetting_restores_every_an
 
 async def _superseded(rig: Rig) -> None:
     oslo = fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2])
-    await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
+    await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY)
 
 
 async def _merged(rig: Rig) -> None:
     stays, goes = await found(rig, "turin"), await found(rig, "turin too")
     mixed = stays.record.model_copy(update={"topics": ["home", "city"]})
-    await rig.rt[DecisionStore].commit(SCOPE, [Merge(stays, mixed, [goes])], BY)
+    await rig.rt[MemoryCommits].commit(SCOPE, [Merge(stays, mixed, [goes])], BY)
 
 
 async def _forgotten(rig: Rig) -> None:
     policy = Policy(max_age_days=1, types=frozenset({"semantic"}))
-    gone = await rig.rt[ForgettingService].forget(SCOPE, policy, Selection(), limit=10, dry_run=False)
+    gone = await rig.rt[RetentionService].forget(SCOPE, policy, Selection(), limit=10, dry_run=False)
     assert {"turin", "turin too"} <= set(gone.deleted_ids)
 
 
@@ -247,16 +247,16 @@ async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is
     ways = [{}, searched, searched | {"search_mode": "keyword"}, searched | {"search_mode": "semantic"}]
     before = [await order(100, **way) for way in ways]
     assert sorted(before[0]) == names
-    gone = await rig.rt[ForgettingService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    gone = await rig.rt[RetentionService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
     assert gone.deleted == 18
     kept = next(name for name in names if name not in gone.deleted_ids)
-    await rig.rt[LongTermService].patch(SCOPE, kept, EditMemoryRecordRequest(metadata={"written": "anew"}))
+    await rig.rt[MemoryService].patch(SCOPE, kept, EditMemoryRecordRequest(metadata={"written": "anew"}))
     for one in (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 100)).changes:
         await rig.rt[HistoryService].undo(SCOPE, one.id)
     assert [await order(100, **way) for way in ways] == before
     for limit in (1, 4, 7, 10, 15, 29):
         assert await order(limit) == before[0], limit
-    await rig.rt[ForgettingService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    await rig.rt[RetentionService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
     past: dict[str, Any] = {"history": True}
     whole = [one.id for one in (await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=100, **past))).memories]
     paged = [await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=7, offset=offset, **past)) for offset in range(0, len(whole), 7)]
@@ -266,8 +266,8 @@ async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is
 async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin"))
     turin = await found(rig, "turin")
-    done = await rig.rt[DecisionStore].commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Rome"}))], BY)
-    await rig.rt[LongTermService].patch(SCOPE, "turin", _edit(text="Ada lives in Bari"))
+    done = await rig.rt[MemoryCommits].commit(SCOPE, [Update(turin, turin.record.model_copy(update={"text": "Ada lives in Rome"}))], BY)
+    await rig.rt[MemoryService].patch(SCOPE, "turin", _edit(text="Ada lives in Bari"))
     assert done.changes[0]
     with pytest.raises(Conflict, match="changed since"):
         await rig.rt[HistoryService].undo(SCOPE, done.changes[0])
@@ -278,7 +278,7 @@ async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city"))
     oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city")
     for end in ("reject", "approve"):
-        held = await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
+        held = await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
         assert held.states == ["proposed"]
         assert await listed(rig) == ["turin"]
         (waiting,) = (await rig.rt[HistoryService].changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
@@ -330,13 +330,13 @@ async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_name
     await create(rig, fact("Ada likes tea", "again"), fact("Ada lives in Oslo", "oslo", slot="home_city"))
     await rig.append("s", "Ada likes tea", "I keep three boats", user_id="ada")
     await rig.work()
-    await rig.rt[DecisionStore].commit(
+    await rig.rt[MemoryCommits].commit(
         SCOPE, [Merge(await found(rig, "tea"), (await found(rig, "tea")).record, [await found(rig, "teas")])], BY
     )
     rome = record("Ada lives in Rome", "rome", user_id="ada", slot="home_city")
-    held = await rig.rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "oslo")], rome)], BY, review=True)
+    held = await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "oslo")], rome)], BY, review=True)
     assert held.states == ["proposed"]
-    gone = await rig.rt[ForgettingService].forget(SCOPE, Policy(budget=3), Selection(), limit=1, dry_run=False)
+    gone = await rig.rt[RetentionService].forget(SCOPE, Policy(budget=3), Selection(), limit=1, dry_run=False)
     assert gone.deleted == 1
     places = {"m", "v", "h", "mh", "ev", "al", "by", "ch", "mo", "bare"}
     assert {key.partition(":")[0] for key in await rig.raw_keys()} >= places - {"bare"}

@@ -22,9 +22,9 @@ from agent_memory.jobs.operation_store import Mark
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.token_usage import metering, note
-from agent_memory.memories.service import LongTermService
-from agent_memory.memories.upkeep.scan import Selection, Survey
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.memories.service import MemoryService
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.sessions.service import SessionService
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryRateLimitError
 from agent_memory_client.models import AppendMessagesRequest, ClientMemoryRecord, MemoryMessage, OperationState
 from tests.support.lookalike import Lookalike
@@ -168,7 +168,7 @@ async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_ri
 
         async def say(scope: Any, session: str) -> None:
             message = MemoryMessage(role="user", content=f"Anna lives in {session}", id=session)
-            await rig.rt[WorkingMemoryService].append(scope, session, AppendMessagesRequest(messages=[message], user_id="u"))
+            await rig.rt[SessionService].append(scope, session, AppendMessagesRequest(messages=[message], user_id="u"))
 
         await say(BUSY, "Oslo")
         await rig.work()
@@ -200,7 +200,7 @@ async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_ri
 
 
 async def _all(rig: Rig, scope: Any) -> list[Any]:
-    return [found async for page in rig.rt[Survey].walk(scope, Selection()) for found in page]
+    return [found async for page in rig.rt[MemoryScan].walk(scope, Selection()) for found in page]
 
 
 def test_what_a_server_does_not_report_is_estimated() -> None:
@@ -258,6 +258,6 @@ async def test_sizes_are_settings_and_refusals_name_the_field(make_rig: MakeRig)
 async def test_by_default_nothing_is_limited(rig: Rig) -> None:
     assert not rig.settings.limits.some("requests_per_minute")
     for number in range(3):
-        await rig.rt[LongTermService].store(SCOPE, [ClientMemoryRecord(text=f"fact {number}")])
+        await rig.rt[MemoryService].store(SCOPE, [ClientMemoryRecord(text=f"fact {number}")])
     assert rig.rt[TenantModels].chat("any") is rig.rt.chat
     assert not [key for key in await rig.raw_keys() if key.startswith(("rate:", "spent:"))]

@@ -8,8 +8,8 @@ import pytest
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import WorkingMemoryService
-from agent_memory.sessions.store import SessionStore, Window
+from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore, TokenWindow
 from agent_memory_client.models import MemoryMessage, MemoryPromptRequest, UpdateWorkingMemory, WorkingMemoryRequest
 from tests.support.rig import SCOPE, MakeRig, Rig
 
@@ -20,7 +20,7 @@ SAID = [f"Turn {number}: {'the boat sailed on and on ' * 3}" for number in range
 async def talk(rig: Rig, texts: list[str], session_id: str = "s", **more: Any) -> None:
     messages = [MemoryMessage(role="user", content=text, id=f"m{number}") for number, text in enumerate(texts)]
     body = UpdateWorkingMemory(messages=messages, user_id=more.pop("user_id", None))
-    await rig.rt[WorkingMemoryService].put(SCOPE, session_id, body, **more)
+    await rig.rt[SessionService].put(SCOPE, session_id, body, **more)
 
 
 async def shown(rig: Rig, session_id: str = "s", max_tokens: int | None = None, **session: Any) -> list[str]:
@@ -109,7 +109,7 @@ async def test_a_session_that_fits_is_shown_whole(rig: Rig) -> None:
 
 @pytest.mark.parametrize("tokens", [0, 90, 2_000, 10_000_000])
 async def test_what_is_read_is_what_fits(long: Rig, tokens: int) -> None:
-    turns = await long.rt[SessionStore].turns(SCOPE, SessionRef("s", None, None), Window(tokens, 16_000))
+    turns = await long.rt[SessionStore].turns(SCOPE, SessionRef("s", None, None), TokenWindow(tokens, 16_000))
     assert turns is not None
     assert [turn.content for turn in turns.messages] == await newest_within(long, tokens)
     assert turns.total == len(SAID)
@@ -126,9 +126,9 @@ async def test_an_explanation_counts_the_messages_that_were_left_out(long: Rig) 
 
 @pytest.mark.parametrize("window", [1, 200, 20_000, 10_000_000])
 async def test_reading_a_session_for_a_model_shows_what_fits(long: Rig, window: int) -> None:
-    answer = await long.rt[WorkingMemoryService].get(SCOPE, "s", context_window_max=window)
+    answer = await long.rt[SessionService].get(SCOPE, "s", context_window_max=window)
     assert [message.content for message in answer.session.messages] == await newest_within(long, window)
-    last = await long.rt[WorkingMemoryService].get(SCOPE, "s", context_window_max=window, recent_messages_limit=5)
+    last = await long.rt[SessionService].get(SCOPE, "s", context_window_max=window, recent_messages_limit=5)
     assert [message.content for message in last.session.messages] == (await newest_within(long, window))[-5:]
 
 

@@ -12,7 +12,7 @@ from agent_memory.core.settings import load_settings
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.rerank import RemoteReranker, rerank_server
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.recall.service import RecallService
 from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResultsResponse, SearchRequest
@@ -92,7 +92,7 @@ async def test_weights_and_half_lives_do_what_they_say(rig: Rig) -> None:
 async def test_a_counted_reading_is_fresh(rig: Rig) -> None:
     text = "The ferry to Elba leaves at noon"
     await rig.remember(dated(text, "a", 60), dated(text, "b", 60), dated(text, "c", 60))
-    await rig.rt[LongTermService].get(SCOPE, "b")
+    await rig.rt[MemoryService].get(SCOPE, "b")
     await rig.rt[UsageLog].flush()
     assert (await ids(rig, "ferry", search_mode="keyword", recency_boost=True))[0] == "b"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_memory.core.errors import NotFound, VersionMismatch
 from agent_memory.core.scope import SessionRef
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, gathered
@@ -48,8 +48,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 async def patched(rig: Rig, target: dict[str, Any], patch: dict[str, Any], session: str = "s") -> Any:
-    await rig.rt[WorkingMemoryService].put(SCOPE, session, UpdateWorkingMemory.model_validate({"data": target}))
-    return (await rig.rt[WorkingMemoryService].patch_data(SCOPE, session, patch)).session.data
+    await rig.rt[SessionService].put(SCOPE, session, UpdateWorkingMemory.model_validate({"data": target}))
+    return (await rig.rt[SessionService].patch_data(SCOPE, session, patch)).session.data
 
 
 async def test_the_examples_of_the_rfc(rig: Rig) -> None:
@@ -90,33 +90,33 @@ async def test_any_data_and_any_patch(rig: Rig) -> None:
         assert state is not None
         assert json.dumps(state.data) == json.dumps(merge_patch(target, patch))
 
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory())
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory())
     await asyncio.to_thread(agrees)
 
 
 async def test_two_hundred_patches_of_one_object_at_once_all_take_effect(rig: Rig) -> None:
     """None is refused; each may change something beside it meanwhile."""
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(data={"counts": {"kept": True}}))
-    work = [rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"counts": {f"k{n}": n}, f"top{n % 7}": n}) for n in range(200)]
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(data={"counts": {"kept": True}}))
+    work = [rig.rt[SessionService].patch_data(SCOPE, "s", {"counts": {f"k{n}": n}, f"top{n % 7}": n}) for n in range(200)]
     await gathered([*work, *(rig.append("s", f"message {n}") for n in range(50))])
-    answer = (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session
+    answer = (await rig.rt[SessionService].get(SCOPE, "s")).session
     assert answer.data["counts"] == {"kept": True} | {f"k{n}": n for n in range(200)}
     assert len(answer.messages) == 50
 
 
 async def test_with_a_version_it_is_that_version_or_none(rig: Rig) -> None:
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(data={"a": 1}))
-    assert (await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"b": 2}, if_match="1")).version == 2
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(data={"a": 1}))
+    assert (await rig.rt[SessionService].patch_data(SCOPE, "s", {"b": 2}, if_match="1")).version == 2
     with pytest.raises(VersionMismatch):
-        await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"b": 3}, if_match="1")
+        await rig.rt[SessionService].patch_data(SCOPE, "s", {"b": 3}, if_match="1")
     with pytest.raises(NotFound):
-        await rig.rt[WorkingMemoryService].patch_data(SCOPE, "nobody", {"b": 3})
-    assert (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.data == {"a": 1, "b": 2}
+        await rig.rt[SessionService].patch_data(SCOPE, "nobody", {"b": 3})
+    assert (await rig.rt[SessionService].get(SCOPE, "s")).session.data == {"a": 1, "b": 2}
 
 
 async def test_the_only_session_of_an_id_is_found_without_its_user(rig: Rig) -> None:
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(user_id="ann", namespace="n", data={"a": 1}))
-    assert (await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"b": 2})).session.data == {"a": 1, "b": 2}
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(user_id="ben", namespace="n"))
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(user_id="ann", namespace="n", data={"a": 1}))
+    assert (await rig.rt[SessionService].patch_data(SCOPE, "s", {"b": 2})).session.data == {"a": 1, "b": 2}
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(user_id="ben", namespace="n"))
     with pytest.raises(NotFound):
-        await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"b": 3})
+        await rig.rt[SessionService].patch_data(SCOPE, "s", {"b": 3})

@@ -22,9 +22,9 @@ from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
-from agent_memory.memories.commit import DecisionStore, Origin
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.export import ExportService
@@ -112,18 +112,16 @@ async def fill(face: Face, user: str, word: str) -> None:
         fact("f3", f"sold the {word} in May", memory_type=MemoryTypeEnum.EPISODIC, event_date=made, created_at=made + timedelta(days=2)),
         fact("f4", f"rents a {word}", created_at=made, valid_to=made + timedelta(days=3)),
     ]
-    await rig.rt[LongTermService].store(SCOPE, facts)
+    await rig.rt[MemoryService].store(SCOPE, facts)
     await rig.work()
     await face.ok("PATCH", f"/v1/long-term-memory/{user}-f1", json={"text": f"{word} lessons on Tuesday"})
     # The same words again are evidence and another name, another fact of the slot ends the first.
-    await rig.rt[LongTermService].store(
-        SCOPE, [fact("f5", f"sold the {word} in May", memory_type=MemoryTypeEnum.EPISODIC, event_date=made)]
-    )
-    await rig.rt[LongTermService].store(SCOPE, [fact("f6", f"lives by the {word} shop", created_at=made + timedelta(days=9), slot="home")])
-    await rig.rt[LongTermService].store(SCOPE, [fact("f7", f"hums like a {word}")])
+    await rig.rt[MemoryService].store(SCOPE, [fact("f5", f"sold the {word} in May", memory_type=MemoryTypeEnum.EPISODIC, event_date=made)])
+    await rig.rt[MemoryService].store(SCOPE, [fact("f6", f"lives by the {word} shop", created_at=made + timedelta(days=9), slot="home")])
+    await rig.rt[MemoryService].store(SCOPE, [fact("f7", f"hums like a {word}")])
     found = (await rig.rt[MemoryStore].find(SCOPE, [f"{user}-f7"]))[0]
     assert found is not None
-    assert await rig.rt[DecisionStore].forget(SCOPE, [found], Origin("test", "for this test"), batch="b1")
+    assert await rig.rt[MemoryCommits].forget(SCOPE, [found], ChangeOrigin("test", "for this test"), batch="b1")
     await face.ok("PUT", "/v1/extraction-rules", params={"user_id": user}, json={"instructions": f"mind the {word}"})
     view = await face.ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})
     await face.ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json={"group": {"user_id": user}})
@@ -225,7 +223,7 @@ async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face)
             await face.ok("PUT", f"/v1/working-memory/{session}", json=said(f"{word} m", user=ANN))
             name = f"{ANN}-{who}"
             # One memory with ever new words, so that all but the last stand in its history.
-            await rig.rt[LongTermService].store(SCOPE, [record(f"{word} f", name, user_id=ANN)])
+            await rig.rt[MemoryService].store(SCOPE, [record(f"{word} f", name, user_id=ANN)])
             sure.update((f"{word} m", f"{word} f"))
             if len(sure) > 20:
                 enough.set()
@@ -235,7 +233,7 @@ async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face)
             await face.http.delete(f"/v1/working-memory/{session}", params={"user_id": ANN})
             found = (await rig.rt[MemoryStore].find(SCOPE, [name]))[0]
             if found is not None and n % 3 == 0:
-                await rig.rt[DecisionStore].forget(SCOPE, [found], Origin("test", None), batch=f"b{who}-{n}")
+                await rig.rt[MemoryCommits].forget(SCOPE, [found], ChangeOrigin("test", None), batch=f"b{who}-{n}")
                 change = (await rig.rt[ChangeStore].find(SCOPE, {"bt": f"b{who}-{n}"}, 0, 1))[1]
                 if change:
                     await face.http.post(f"/v1/changes/{change[0]}/undo")
@@ -421,7 +419,7 @@ async def test_lines_that_cannot_be_taken_are_named_and_nothing_else_is_lost(fac
 
 
 async def test_a_vector_of_another_model_or_of_none_is_made_anew(face: Face) -> None:
-    await face.rig.rt[LongTermService].store(SCOPE, [record("plays chess", "c1", user_id=ANN), record("plays cards", "c2", user_id=ANN)])
+    await face.rig.rt[MemoryService].store(SCOPE, [record("plays chess", "c1", user_id=ANN), record("plays cards", "c2", user_id=ANN)])
     await face.rig.work()
     header, *rest = await face.lines()
     await face.erase(ANN)
@@ -438,7 +436,7 @@ async def test_a_vector_of_another_model_or_of_none_is_made_anew(face: Face) -> 
 
 
 async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
-    await face.rig.rt[LongTermService].store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
+    await face.rig.rt[MemoryService].store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
     first = json.loads((await face.lines())[0])["operation_id"]
     names: list[str] = []
     begin = face.rig.rt[ExportService]._exports.begin

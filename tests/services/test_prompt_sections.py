@@ -13,7 +13,7 @@ from agent_memory.recall.prompt import PER_MESSAGE, Prompt, text_message
 from agent_memory.recall.sections.session import SessionSection
 from agent_memory.recall.service import RecallService
 from agent_memory.sessions.store import SessionStore
-from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory_client.models import MemoryPromptRequest
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
@@ -57,7 +57,7 @@ async def recall(rig: Rig) -> RecallService:
     for user in ("ann", "ben"):
         await rig.append(f"of-{user}", "I am late", user_id=user)
     session = SessionSection(rig.settings, rig.rt[SessionStore], rig.rt.counter)
-    return RecallService(Reader(rig.rt.client), session, [Profile(prefix)], rig.rt.counter)
+    return RecallService(PipelineReader(rig.rt.client), session, [Profile(prefix)], rig.rt.counter)
 
 
 async def texts(recall: RecallService, session_id: str, user: str | None = None, **more: Any) -> list[str]:

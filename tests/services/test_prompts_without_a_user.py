@@ -10,9 +10,9 @@ import pytest
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import BadInput
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest, SearchRequest, UpdateWorkingMemory
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
@@ -29,7 +29,7 @@ async def filled(rig: Rig) -> Rig:
     for user in ("ann", "ben", None):
         await rig.remember(record(f"the ferry of {user or 'nobody'}", user_id=user))
         body = UpdateWorkingMemory.model_validate({"messages": [{"role": "user", "content": "hello"}], "user_id": user})
-        await rig.rt[WorkingMemoryService].put(SCOPE, f"session of {user or 'nobody'}", body)
+        await rig.rt[SessionService].put(SCOPE, f"session of {user or 'nobody'}", body)
     return rig
 
 
@@ -123,7 +123,7 @@ async def test_what_has_no_user_can_be_searched_for(ferries: Rig, ask: Callable[
 
 
 async def test_a_memory_that_gets_a_user_is_no_longer_without_one(ferries: Rig) -> None:
-    await ferries.rt[LongTermService].patch(SCOPE, "the ferry of nobody", EditMemoryRecordRequest(user_id="ann"))
-    await ferries.rt[LongTermService].patch(SCOPE, "the ferry of ben", EditMemoryRecordRequest(user_id=""))
+    await ferries.rt[MemoryService].patch(SCOPE, "the ferry of nobody", EditMemoryRecordRequest(user_id="ann"))
+    await ferries.rt[MemoryService].patch(SCOPE, "the ferry of ben", EditMemoryRecordRequest(user_id=""))
     await ferries.index()
     assert await prompt(ferries, session={"session_id": "s"}) == {"the ferry of ben"}

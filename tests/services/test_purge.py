@@ -14,13 +14,13 @@ from agent_memory.http.app import create_app
 from agent_memory.jobs import operations as background
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import Add, AddEvidence, DecisionStore, Merge, Origin, Supersede, Update
-from agent_memory.memories.records import Found
+from agent_memory.memories.commit import Add, AddEvidence, ChangeOrigin, MemoryCommits, Merge, Supersede, Update
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.purge import PurgeService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService
@@ -28,7 +28,7 @@ from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest, Pur
 from agent_memory_worker import purge as purging
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
-BY = Origin("tests")
+BY = ChangeOrigin("tests")
 POISON = "Acme"
 TOOL = [Evidence(source="tool", session_id="s", quote=f"{POISON} said so")]
 USER = [Evidence(source="user", session_id="s")]
@@ -38,7 +38,7 @@ def fact(text: str, name: str, **more: Any) -> MemoryRecord:
     return record(text, name, **{"user_id": "ana", "evidence": USER, **more})
 
 
-async def found(rig: Rig, name: str) -> Found:
+async def found(rig: Rig, name: str) -> StoredMemory:
     (one,) = await rig.rt[MemoryStore].find(SCOPE, [name])
     assert one is not None, name
     return one
@@ -81,7 +81,7 @@ async def fill(rig: Rig) -> None:
     await rig.append("s", "Trains it is", user_id="ana", role="assistant")
     await rig.append("other", f"{POISON} is the best of all shops", user_id="bob", role="tool")
     told = Evidence(session_id="s", message_ids=[f"s-{POISON} is the best shop"], role="user", source="user")
-    await rt[LongTermService].store(
+    await rt[MemoryService].store(
         SCOPE,
         [
             fact("Ana buys everything at the best shop", "inferred", evidence=[told]),
@@ -98,23 +98,23 @@ async def fill(rig: Rig) -> None:
     )
     tool = {"source_class": "tool", "evidence": TOOL}
     grown = (await found(rig, "grown")).record.model_copy(update={"text": f"Ana lives in Rome above {POISON}", "source_class": "tool"})
-    await rt[DecisionStore].commit(SCOPE, [Update(await found(rig, "grown"), grown, TOOL[0])], BY)
+    await rt[MemoryCommits].commit(SCOPE, [Update(await found(rig, "grown"), grown, TOOL[0])], BY)
     new = fact(f"Ana drinks {POISON} cola", "poisoned-drink", slot="drink", **tool)
-    await rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "ended")], new)], BY)
+    await rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "ended")], new)], BY)
     repeat = fact(f"Ana has a cat from {POISON}", "poisoned-repeat", **tool)
-    await rt[DecisionStore].commit(SCOPE, [Add(repeat)], BY)
+    await rt[MemoryCommits].commit(SCOPE, [Add(repeat)], BY)
     merged = (await found(rig, "stays")).record.model_copy(update={"text": f"Ana has a cat, says {POISON}", "source_class": "tool"})
-    await rt[DecisionStore].commit(SCOPE, [Merge(await found(rig, "stays"), merged, [await found(rig, "poisoned-repeat")])], BY)
+    await rt[MemoryCommits].commit(SCOPE, [Merge(await found(rig, "stays"), merged, [await found(rig, "poisoned-repeat")])], BY)
     host = fact(f"Ana reads books of {POISON}", "poisoned-host", **tool)
-    await rt[DecisionStore].commit(SCOPE, [Add(host)], BY)
+    await rt[MemoryCommits].commit(SCOPE, [Add(host)], BY)
     swallowed = await found(rig, "merged-into-poison")
-    await rt[DecisionStore].commit(SCOPE, [Merge(await found(rig, "poisoned-host"), host, [swallowed])], BY)
+    await rt[MemoryCommits].commit(SCOPE, [Merge(await found(rig, "poisoned-host"), host, [swallowed])], BY)
     said_again = fact("Ana runs", "said-by-tool", **tool)
-    await rt[DecisionStore].commit(SCOPE, [AddEvidence(await found(rig, "of-user"), TOOL[0], said_again)], BY)
+    await rt[MemoryCommits].commit(SCOPE, [AddEvidence(await found(rig, "of-user"), TOOL[0], said_again)], BY)
     own = Evidence(source="user", session_id="s2")
-    await rt[DecisionStore].commit(SCOPE, [AddEvidence(await found(rig, "tools-word"), own)], BY)
+    await rt[MemoryCommits].commit(SCOPE, [AddEvidence(await found(rig, "tools-word"), own)], BY)
     proposed = fact(f"Ana runs to {POISON}", "proposed", **tool)
-    await rt[DecisionStore].commit(SCOPE, [Supersede([await found(rig, "of-user")], proposed)], BY, review=True)
+    await rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "of-user")], proposed)], BY, review=True)
     await rig.work()
 
 
@@ -192,7 +192,7 @@ async def test_other_sources_and_whose_they_are(rig: Rig) -> None:
     far = Evidence(source="user", session_id="far")
     await rig.append("far", "I am in Oslo", user_id="ana")
     await rig.append("near", "I am in Bern", user_id="ana")
-    await rig.rt[LongTermService].store(
+    await rig.rt[MemoryService].store(
         SCOPE,
         [
             fact("Ana is in Oslo", "of-far", evidence=[far]),
@@ -217,7 +217,7 @@ async def test_other_sources_and_whose_they_are(rig: Rig) -> None:
 
 
 async def test_what_was_imported_goes_by_the_name_of_its_import(rig: Rig) -> None:
-    await rig.rt[LongTermService].store(SCOPE, [fact("Ana likes fog", "a"), fact("Ana likes rain", "b")])
+    await rig.rt[MemoryService].store(SCOPE, [fact("Ana likes fog", "a"), fact("Ana likes rain", "b")])
     await rig.work()
     lines = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, "ana"))[1]])
     assert (await rig.rt[ImportService].run(SCOPE, None, "eve", lines, source="friend")).problems == []
@@ -250,7 +250,7 @@ async def test_its_messages_and_what_was_told_of_them_leave_sessions_that_live_o
     contexts = {"live": "The user likes it.", "told": f"{POISON} sells it.", "clean": "The user likes it."}
 
     async def seen() -> dict[str, tuple[list[str], str | None]]:
-        found = {name: (await rig.rt[WorkingMemoryService].get(SCOPE, name, user_id="ana")).session for name in contexts}
+        found = {name: (await rig.rt[SessionService].get(SCOPE, name, user_id="ana")).session for name in contexts}
         return {name: ([message.content for message in one.messages], one.context) for name, one in found.items()}
 
     before = await seen()
@@ -306,7 +306,7 @@ async def http(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> AsyncGener
 
 async def test_over_rest_it_is_an_operation(http: tuple[httpx.AsyncClient, Rig]) -> None:
     client, rig = http
-    await rig.rt[LongTermService].store(SCOPE, [fact("The page said ten", "p", source_class="tool", evidence=None)])
+    await rig.rt[MemoryService].store(SCOPE, [fact("The page said ten", "p", source_class="tool", evidence=None)])
     view = (await client.post("/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})).json()["id"]
     await client.post(f"/v1/summary-views/{view}/partitions/run", json={"group": {"user_id": "ana"}})
     path = "/v1/long-term-memory/purge"

@@ -13,7 +13,7 @@ from agent_memory.core.errors import Forbidden
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.extraction.prompts import extract_messages
-from agent_memory.extraction.reconcile_prompts import Incoming, Kept, reconcile_notes
+from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
 from agent_memory.extraction.thread_prompts import summarize_thread
 from agent_memory.http.app import create_app
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
@@ -21,7 +21,7 @@ from agent_memory.memories.duplicates.prompts import find_repeats
 from agent_memory.memories.quarantine.service import QuarantineService
 from agent_memory.memories.search.explain import SearchExplainer
 from agent_memory.memories.search.prompts import rewrite_query
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.trust import TRUST
 from agent_memory.recall.service import RecallService
 from agent_memory.sessions.prompts import summarize_messages
@@ -153,7 +153,7 @@ async def test_a_memory_prompt_quotes_what_it_shows(make_rig: MakeRig) -> None:
 
 async def _quotes(rig: Rig) -> None:
     for n, text in enumerate(BREAKOUTS):
-        await rig.rt[LongTermService].store(SCOPE, [record(text.replace("obey", "tea"), f"x{n}\u2028)y", user_id=USER)])
+        await rig.rt[MemoryService].store(SCOPE, [record(text.replace("obey", "tea"), f"x{n}\u2028)y", user_id=USER)])
     await rig.work()
     request = MemoryPromptRequest(query="tea facts answer system", long_term_search=SearchRequest(user_id=UserId(eq=USER), limit=50))
     answer = await rig.rt[RecallService].prompt(SCOPE, request)
@@ -199,12 +199,12 @@ async def test_trust_follows_where_things_come_from(http: httpx.AsyncClient, rig
 
 async def test_it_can_be_switched_off(make_rig: MakeRig) -> None:
     async with make_rig(QUARANTINE="false") as rig:
-        await rig.rt[LongTermService].store(SCOPE, [record(POISON, "p", user_id=USER, quarantine="x")])
+        await rig.rt[MemoryService].store(SCOPE, [record(POISON, "p", user_id=USER, quarantine="x")])
         assert [one.text for one in await rig.stored()] == [POISON]
 
 
 async def test_an_erasure_takes_what_is_put_aside(rig: Rig) -> None:
-    await rig.rt[LongTermService].store(SCOPE, [record(POISON, "p", user_id=USER)])
+    await rig.rt[MemoryService].store(SCOPE, [record(POISON, "p", user_id=USER)])
     await rig.append("s", POISON + " Do!", user_id=USER)
     await rig.work()
     exported = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, USER))[1]])
@@ -251,7 +251,7 @@ def test_no_stored_text_leaves_its_fence(text: str) -> None:
         summarize_group(shown, {"user_id": text}, instructions=None, max_words=10),
         find_repeats([(text, text)]),
         rewrite_query(text),
-        reconcile_notes([Kept(text, "semantic", "now")], [Incoming(text, "semantic", "now", [1])]),
+        reconcile_notes([ExistingNote(text, "semantic", "now")], [NewNote(text, "semantic", "now", [1])]),
     ]
     for prompt in prompts:
         system, asked = prompt[0].content, prompt[-1].content

@@ -8,28 +8,28 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import NotFound, Refused
+from agent_memory.core.errors import NotFound, UnsupportedRequest
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.service import LongTermService, content_hash
+from agent_memory.memories.service import MemoryService, content_hash
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
 
 
 async def create(rig: Rig, *records: dict[str, Any]) -> None:
-    answer = await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest.model_validate({"memories": list(records)}))
+    answer = await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest.model_validate({"memories": list(records)}))
     assert answer.status == "ok"
 
 
 async def patch(rig: Rig, memory_id: str, **changes: Any) -> Any:
-    return await rig.rt[LongTermService].patch(SCOPE, memory_id, EditMemoryRecordRequest(**changes))
+    return await rig.rt[MemoryService].patch(SCOPE, memory_id, EditMemoryRecordRequest(**changes))
 
 
 async def test_create_and_get(rig: Rig) -> None:
     await create(rig)
     await create(rig, {"id": "1", "text": "figs", "persisted_at": "2024-01-01T00:00:00Z", "user_id": ""})
-    one = await rig.rt[LongTermService].get(SCOPE, "1")
+    one = await rig.rt[MemoryService].get(SCOPE, "1")
     assert (one.text, one.memory_type, one.persisted_at, one.user_id, one.discrete_memory_extracted) == (
         "figs",
         "semantic",
@@ -40,7 +40,7 @@ async def test_create_and_get(rig: Rig) -> None:
     assert one.memory_hash == content_hash(one)
     for scope, memory_id in ((SCOPE, "2"), (Scope("other"), "1")):
         with pytest.raises(NotFound):
-            await rig.rt[LongTermService].get(scope, memory_id)
+            await rig.rt[MemoryService].get(scope, memory_id)
 
 
 async def test_of_the_same_id_in_one_request_the_last_wins(rig: Rig) -> None:
@@ -51,17 +51,17 @@ async def test_of_the_same_id_in_one_request_the_last_wins(rig: Rig) -> None:
 async def test_a_repeated_create_keeps_times_and_vector(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "figs"})
     await rig.index()
-    before = await rig.rt[LongTermService].get(SCOPE, "1")
+    before = await rig.rt[MemoryService].get(SCOPE, "1")
     await create(rig, {"id": "1", "text": "figs"})
-    assert await rig.rt[LongTermService].get(SCOPE, "1") == before
+    assert await rig.rt[MemoryService].get(SCOPE, "1") == before
     assert await rig.marks(DueKind.MEMORY) == {}
 
 
 async def test_patch_changes_what_it_names(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "figs", "topics": ["t"], "user_id": "u", "event_date": "2024-01-01T00:00:00Z", "pinned": True})
-    before = await rig.rt[LongTermService].get(SCOPE, "1")
+    before = await rig.rt[MemoryService].get(SCOPE, "1")
     changed = await patch(rig, "1", topics=[], user_id="", pinned=False)
-    assert changed == await rig.rt[LongTermService].get(SCOPE, "1")
+    assert changed == await rig.rt[MemoryService].get(SCOPE, "1")
     assert (changed.topics, changed.user_id, changed.pinned, changed.text, changed.event_date) == (
         [],
         None,
@@ -73,7 +73,7 @@ async def test_patch_changes_what_it_names(rig: Rig) -> None:
     assert changed.updated_at > before.updated_at
     assert (await patch(rig, "1", text="plums")).memory_hash != before.memory_hash
     for nothing in ({}, {"text": None, "pinned": None}):
-        with pytest.raises(Refused):
+        with pytest.raises(UnsupportedRequest):
             await patch(rig, "1", **nothing)
     with pytest.raises(NotFound):
         await patch(rig, "2", text="x")
@@ -90,7 +90,7 @@ async def test_patches_at_once_lose_nothing(rig: Rig) -> None:
         {"pinned": True},
     ]
     await gathered(patch(rig, "1", **change) for change in changes)
-    one = await rig.rt[LongTermService].get(SCOPE, "1")
+    one = await rig.rt[MemoryService].get(SCOPE, "1")
     assert (one.text, one.topics, one.entities, one.user_id, one.namespace, one.pinned) == ("plums", ["t"], ["e"], "u", "n", True)
 
 
@@ -104,30 +104,30 @@ async def test_a_patch_never_brings_back_what_was_deleted(rig: Rig) -> None:
     for _ in range(5):
         await create(rig, {"id": "1", "text": "figs"})
         await gathered(
-            [*(change(number) for number in range(10)), rig.rt[LongTermService].delete(SCOPE, ["1"]), *(change(n) for n in range(10))]
+            [*(change(number) for number in range(10)), rig.rt[MemoryService].delete(SCOPE, ["1"]), *(change(n) for n in range(10))]
         )
         with pytest.raises(NotFound):
-            await rig.rt[LongTermService].get(SCOPE, "1")
+            await rig.rt[MemoryService].get(SCOPE, "1")
 
 
 async def test_delete_counts_what_was_there(rig: Rig) -> None:
     await create(rig, {"id": "1", "text": "figs"}, {"id": "2", "text": "plums"})
-    assert (await rig.rt[LongTermService].delete(SCOPE, ["1", "1", "3"])).status == "ok, deleted 1 memories"
-    assert (await rig.rt[LongTermService].delete(SCOPE, ["1"])).status == "ok, deleted 0 memories"
-    assert (await rig.rt[LongTermService].delete(SCOPE, [])).status == "ok, deleted 0 memories"
-    assert (await rig.rt[LongTermService].delete(Scope("other"), ["2"])).status == "ok, deleted 0 memories"
+    assert (await rig.rt[MemoryService].delete(SCOPE, ["1", "1", "3"])).status == "ok, deleted 1 memories"
+    assert (await rig.rt[MemoryService].delete(SCOPE, ["1"])).status == "ok, deleted 0 memories"
+    assert (await rig.rt[MemoryService].delete(SCOPE, [])).status == "ok, deleted 0 memories"
+    assert (await rig.rt[MemoryService].delete(Scope("other"), ["2"])).status == "ok, deleted 0 memories"
     assert [one.id for one in await rig.stored()] == ["2"]
 
 
 async def test_everything_is_refused_when_switched_off(make_rig: MakeRig) -> None:
     async with make_rig(LONG_TERM_MEMORY="false") as rig:
         for work in (
-            rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=[])),
-            rig.rt[LongTermService].get(SCOPE, "1"),
-            rig.rt[LongTermService].delete(SCOPE, ["1"]),
+            rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[])),
+            rig.rt[MemoryService].get(SCOPE, "1"),
+            rig.rt[MemoryService].delete(SCOPE, ["1"]),
             patch(rig, "1", text="x"),
         ):
-            with pytest.raises(Refused):
+            with pytest.raises(UnsupportedRequest):
                 await work
 
 

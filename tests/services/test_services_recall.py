@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import Refused
+from agent_memory.core.errors import UnsupportedRequest
 from agent_memory.recall.service import RecallService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import MemoryPromptRequest, UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, record
 
@@ -25,7 +25,7 @@ async def two_users(rig: Rig) -> Rig:
         await rig.remember(record(f"the ferry of {user}", user_id=user, namespace="n"))
         messages = [{"role": "user", "content": f"hello from {user}"}]
         body = {"messages": messages, "user_id": user, "namespace": "n"}
-        await rig.rt[WorkingMemoryService].put(SCOPE, f"session of {user}", UpdateWorkingMemory.model_validate(body))
+        await rig.rt[SessionService].put(SCOPE, f"session of {user}", UpdateWorkingMemory.model_validate(body))
     return rig
 
 
@@ -46,7 +46,7 @@ async def test_a_session_that_is_not_there(two_users: Rig) -> None:
     session = {"session_id": "unknown", "user_id": "ben"}
     assert await prompt(two_users, session=session, long_term_search=True) == ["the ferry of ben"]
     assert await prompt(two_users, session={"session_id": "unknown"}) == []
-    with pytest.raises(Refused):
+    with pytest.raises(UnsupportedRequest):
         await prompt(two_users)
-    with pytest.raises(Refused):
+    with pytest.raises(UnsupportedRequest):
         await prompt(two_users, long_term_search=False)

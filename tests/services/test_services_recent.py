@@ -13,8 +13,8 @@ from agent_memory.memories.usage.log import UsageLog
 from agent_memory.recall.service import RecallService
 from agent_memory.sessions.codec import StoredMessage, decode_entry
 from agent_memory.sessions.recent import RecentMessages
-from agent_memory.sessions.service import WorkingMemoryService
-from agent_memory.storage.connection import Reader
+from agent_memory.sessions.service import SessionService
+from agent_memory.storage.connection import PipelineReader
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest, MemoryRecordResult, SearchRequest, UserId
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
@@ -24,7 +24,7 @@ _QUERY = "Which ferry goes to Bergen?"
 
 async def says(rig: Rig, session: str, text: str, user: str | None = "ann", namespace: str | None = "n") -> None:
     body = {"messages": [{"role": "user", "content": text, "id": f"{session}-{text}"[:100]}], "user_id": user, "namespace": namespace}
-    await rig.rt[WorkingMemoryService].append(SCOPE, session, AppendMessagesRequest.model_validate(body))
+    await rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest.model_validate(body))
 
 
 async def prompt(rig: Rig, query: str = _QUERY, search: Any = True, **session: Any) -> list[MemoryRecordResult]:
@@ -76,7 +76,7 @@ async def test_the_session_itself_is_not_quoted_twice_and_a_session_found_by_id_
 
 async def test_what_is_deleted_is_not_found(rig: Rig) -> None:
     await says(rig, "other", "The ferry to Bergen goes at nine")
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "other", namespace="n", user_id="ann")
+    await rig.rt[SessionService].delete(SCOPE, "other", namespace="n", user_id="ann")
     assert await prompt(rig, session_id="this", user_id="ann", namespace="n") == []
     assert not [key for key in await rig.raw_keys() if key.startswith("wt:")]
 
@@ -105,7 +105,7 @@ async def waits(rig: Rig, count: int, sessions: int = 1, namespace: str = "n") -
         messages = [{"role": "user", "content": text, "id": f"m{n}"} for n, text in enumerate(texts)]
         for start in range(0, each, 1000):
             body = {"messages": messages[start : start + 1000], "user_id": "ann", "namespace": namespace}
-            await rig.rt[WorkingMemoryService].append(SCOPE, f"old-{number}", AppendMessagesRequest.model_validate(body))
+            await rig.rt[SessionService].append(SCOPE, f"old-{number}", AppendMessagesRequest.model_validate(body))
 
 
 @pytest.mark.parametrize("sessions", [1, 500])
@@ -155,7 +155,7 @@ async def test_a_prompt_reads_and_decodes_no_more_before_ten_thousand_messages_t
     recent, search = rig.rt[RecentMessages], SearchRequest(text=_QUERY, user_id=UserId(eq="ann"))
     wanted = recent.recent_query(SCOPE, search)
     assert wanted is not None
-    (reply,) = await Reader(rig.rt.client)(lambda pipe: recent.queue_recent(pipe, wanted))
+    (reply,) = await PipelineReader(rig.rt.client)(lambda pipe: recent.queue_recent(pipe, wanted))
     assert len(reply) <= 16
     entries = [entry for _, _, _, _, _, *some in reply for entry in some]
     assert len(entries) <= 32

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.errors import BadInput, Refused
+from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory_client.models import MemoryRecordResultsResponse, SearchRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -109,7 +109,7 @@ async def test_a_distance_bounds_what_is_found(corpus: Rig) -> None:
         assert {one.text for one in found.memories} == near
         assert found.total == len(near)
     for mode in ("keyword", "hybrid"):
-        with pytest.raises(Refused):
+        with pytest.raises(UnsupportedRequest):
             await search(corpus, "ferry", search_mode=mode, distance_threshold=0.5)
 
 
@@ -198,7 +198,7 @@ async def test_filters_hold_in_every_mode(rig: Rig, mode: str) -> None:
 
 
 async def test_a_memory_that_was_deleted_is_in_no_page(corpus: Rig) -> None:
-    await corpus.rt[LongTermService].delete(SCOPE, [CORPUS[6]])
+    await corpus.rt[MemoryService].delete(SCOPE, [CORPUS[6]])
     for mode in MODES:
         assert CORPUS[6] not in await texts(corpus, "When does the ferry leave?", search_mode=mode)
 
@@ -228,5 +228,5 @@ async def test_long_queries(corpus: Rig) -> None:
 
 async def test_search_is_refused_when_switched_off(make_rig: MakeRig) -> None:
     async with make_rig(LONG_TERM_MEMORY="false") as rig:
-        with pytest.raises(Refused):
+        with pytest.raises(UnsupportedRequest):
             await search(rig, "ferry")

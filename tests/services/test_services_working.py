@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from agent_memory.core.errors import BadInput, NotFound, VersionMismatch
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import AppendMessagesRequest, UpdateWorkingMemory, WorkingMemoryResponse
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
 
 
 async def put(rig: Rig, body: dict[str, Any] | None = None, session_id: str = "s", **more: Any) -> WorkingMemoryResponse:
-    return (await rig.rt[WorkingMemoryService].put(SCOPE, session_id, UpdateWorkingMemory.model_validate(body or {}), **more)).session
+    return (await rig.rt[SessionService].put(SCOPE, session_id, UpdateWorkingMemory.model_validate(body or {}), **more)).session
 
 
 async def get(rig: Rig, session_id: str = "s", **more: Any) -> WorkingMemoryResponse:
-    return (await rig.rt[WorkingMemoryService].get(SCOPE, session_id, **more)).session
+    return (await rig.rt[SessionService].get(SCOPE, session_id, **more)).session
 
 
 def says(*texts: str, **more: Any) -> dict[str, Any]:
@@ -84,16 +84,16 @@ async def test_a_session_is_found_by_its_id_alone_when_it_is_the_only_one(rig: R
     for ambiguous in ({}, {"user_id": "u"}):
         with pytest.raises(NotFound):
             await get(rig, **ambiguous)
-        await rig.rt[WorkingMemoryService].delete(SCOPE, "s", **ambiguous)
+        await rig.rt[SessionService].delete(SCOPE, "s", **ambiguous)
     assert (await get(rig, namespace="m")).messages[0].content == "b"
     await put(rig, says("bare"))
     assert (await get(rig)).messages[0].content == "bare"
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "s", namespace="m")
+    await rig.rt[SessionService].delete(SCOPE, "s")
+    await rig.rt[SessionService].delete(SCOPE, "s", namespace="m")
     assert (await get(rig)).namespace == "n"
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
-    assert (await rig.rt[WorkingMemoryService].list(SCOPE)).total == 0
-    assert (await rig.rt[WorkingMemoryService].delete(SCOPE, "s")).status == "ok"
+    await rig.rt[SessionService].delete(SCOPE, "s")
+    assert (await rig.rt[SessionService].list(SCOPE)).total == 0
+    assert (await rig.rt[SessionService].delete(SCOPE, "s")).status == "ok"
 
 
 async def test_the_last_messages_in_the_order_of_their_times(rig: Rig) -> None:
@@ -135,9 +135,9 @@ async def test_times_in_the_future_and_times_that_are_missing(rig: Rig, make_rig
     assert refused.value.field == "messages.1.created_at"
     with pytest.raises(NotFound):
         await get(rig)
-    answer = await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(says("a")))
+    answer = await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(says("a")))
     assert answer.missing_timestamps
-    answer = await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(says("a", created_at=0)))
+    answer = await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(says("a", created_at=0)))
     assert not answer.missing_timestamps
     async with make_rig(REQUIRE_MESSAGE_TIMESTAMPS="true") as strict:
         with pytest.raises(BadInput):
@@ -147,13 +147,13 @@ async def test_times_in_the_future_and_times_that_are_missing(rig: Rig, make_rig
 
 async def test_an_append_makes_extends_and_repeats(rig: Rig) -> None:
     body = AppendMessagesRequest.model_validate(says("a", "b"))
-    first = await rig.rt[WorkingMemoryService].append(SCOPE, "s", body)
-    again = await rig.rt[WorkingMemoryService].append(SCOPE, "s", body)
+    first = await rig.rt[SessionService].append(SCOPE, "s", body)
+    again = await rig.rt[SessionService].append(SCOPE, "s", body)
     assert (first.appended, first.total_messages, first.version) == (2, 2, 1)
     assert (again.appended, again.total_messages, again.version, again.tokens) == (0, 2, 1, first.tokens)
     assert first.tokens == sum(rig.rt.counter.count_message("user", text) for text in "ab")
     with pytest.raises(VersionMismatch):
-        await rig.rt[WorkingMemoryService].append(SCOPE, "s", AppendMessagesRequest.model_validate(says("c")), if_match="7")
+        await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate(says("c")), if_match="7")
     assert await rig.contents("s") == ["a", "b"]
 
 
@@ -169,23 +169,23 @@ async def test_fifty_programs_append_to_one_session(rig: Rig) -> None:
 
 async def test_data_is_patched_and_nothing_else(rig: Rig) -> None:
     await put(rig, says("a") | {"data": {"keep": 1, "drop": 2, "deep": {"x": 1, "y": 2}}, "ttl_seconds": 500, "namespace": "n"})
-    answer = await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"drop": None, "deep": {"y": None, "z": []}, "new": "é"})
+    answer = await rig.rt[SessionService].patch_data(SCOPE, "s", {"drop": None, "deep": {"y": None, "z": []}, "new": "é"})
     assert answer.session.data == {"keep": 1, "deep": {"x": 1, "z": []}, "new": "é"}
     assert (answer.version, answer.session.ttl_seconds, len(answer.session.messages)) == (2, 500, 1)
     with pytest.raises(VersionMismatch):
-        await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"a": 1}, if_match="1")
-    assert (await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"a": 1}, if_match="2")).version == 3
+        await rig.rt[SessionService].patch_data(SCOPE, "s", {"a": 1}, if_match="1")
+    assert (await rig.rt[SessionService].patch_data(SCOPE, "s", {"a": 1}, if_match="2")).version == 3
     with pytest.raises(NotFound):
-        await rig.rt[WorkingMemoryService].patch_data(SCOPE, "t", {"a": 1})
+        await rig.rt[SessionService].patch_data(SCOPE, "t", {"a": 1})
     with pytest.raises(NotFound):
-        await rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {"a": 1}, namespace="other")
+        await rig.rt[SessionService].patch_data(SCOPE, "s", {"a": 1}, namespace="other")
 
 
 async def test_patches_and_appends_at_once_lose_nothing(rig: Rig) -> None:
     await put(rig)
     await gathered(
         [
-            *(rig.rt[WorkingMemoryService].patch_data(SCOPE, "s", {f"key {number}": number}) for number in range(20)),
+            *(rig.rt[SessionService].patch_data(SCOPE, "s", {f"key {number}": number}) for number in range(20)),
             *(rig.append("s", f"message {number}") for number in range(20)),
         ]
     )
@@ -197,11 +197,11 @@ async def test_patches_and_appends_at_once_lose_nothing(rig: Rig) -> None:
 async def test_lists(rig: Rig) -> None:
     for number in range(5):
         await put(rig, says("a") | {"namespace": "n" if number % 2 else "N"}, f"s{number}")
-    assert (await rig.rt[WorkingMemoryService].list(SCOPE)).model_dump() == {"sessions": [f"s{n}" for n in range(5)], "total": 5}
-    assert (await rig.rt[WorkingMemoryService].list(SCOPE, namespace="n")).sessions == ["s1", "s3"]
-    assert (await rig.rt[WorkingMemoryService].list(SCOPE, namespace="nobody")).total == 0
-    assert (await rig.rt[WorkingMemoryService].list(SCOPE, limit=2, offset=4)).model_dump() == {"sessions": ["s4"], "total": 5}
-    assert (await rig.rt[WorkingMemoryService].list(SCOPE, limit=2, offset=50)).model_dump() == {"sessions": [], "total": 5}
+    assert (await rig.rt[SessionService].list(SCOPE)).model_dump() == {"sessions": [f"s{n}" for n in range(5)], "total": 5}
+    assert (await rig.rt[SessionService].list(SCOPE, namespace="n")).sessions == ["s1", "s3"]
+    assert (await rig.rt[SessionService].list(SCOPE, namespace="nobody")).total == 0
+    assert (await rig.rt[SessionService].list(SCOPE, limit=2, offset=4)).model_dump() == {"sessions": ["s4"], "total": 5}
+    assert (await rig.rt[SessionService].list(SCOPE, limit=2, offset=50)).model_dump() == {"sessions": [], "total": 5}
 
 
 async def test_flags_of_messages_round_trip(rig: Rig) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_memory.core.errors import RedisUnavailable
-from agent_memory.memories.retention.service import ForgettingService, parse_policy
+from agent_memory.memories.retention.service import RetentionService, parse_policy
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.memories.usage.log import UsageLog
@@ -48,7 +48,7 @@ async def prompt(rig: Rig, query: str) -> None:
 
 async def read(rig: Rig, how: str) -> None:
     if how == "get":
-        await rig.rt[LongTermService].get(SCOPE, "the ferry to Elba")
+        await rig.rt[MemoryService].get(SCOPE, "the ferry to Elba")
     elif how == "search":
         assert await look(rig, "ferry") == ["the ferry to Elba"]
     else:
@@ -89,10 +89,10 @@ async def test_a_request_writes_nothing_that_is_indexed(known: Rig) -> None:
 async def test_what_is_changed_keeps_its_count_and_what_is_deleted_loses_it(known: Rig) -> None:
     await read(known, "get")
     await known.rt[UsageLog].flush()
-    changed = await known.rt[LongTermService].patch(SCOPE, "the ferry to Elba", EditMemoryRecordRequest(topics=["ships"]))
+    changed = await known.rt[MemoryService].patch(SCOPE, "the ferry to Elba", EditMemoryRecordRequest(topics=["ships"]))
     assert changed.access_count == 1
     assert (await stored(known, changed.id)).access_count == 1
-    await known.rt[LongTermService].delete(SCOPE, [changed.id])
+    await known.rt[MemoryService].delete(SCOPE, [changed.id])
     assert await known.rt.client.hlen(known.keys.usage) == await known.rt.client.scard(known.keys.usage_unfolded) == 0
     # Read before it was deleted, noted after: it does not come back by that.
     assert await known.rt[UsageStore].note({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
@@ -102,7 +102,7 @@ async def test_forgetting_counts_from_the_last_reading(known: Rig) -> None:
     await read(known, "get")
     await known.rt[UsageLog].flush()
     policy = parse_policy({"max_inactive_days": 30})
-    answer = await known.rt[ForgettingService].forget(SCOPE, policy, Selection(), limit=100, dry_run=False)
+    answer = await known.rt[RetentionService].forget(SCOPE, policy, Selection(), limit=100, dry_run=False)
     assert answer.deleted_ids == ["a train to Porto"]
 
 

@@ -17,7 +17,7 @@ from agent_memory.core.errors import TooMany
 from agent_memory.core.settings import LimitSettings
 from agent_memory.http.app import create_app
 from agent_memory.http.middleware.rate_limit import BODY_UNIT, RateLimitMiddleware
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig
 
@@ -198,7 +198,7 @@ async def test_bodies_are_paid_for_by_their_length_declared_or_not(make_rig: Mak
         assert await append(pieces()) == 200  # and five more
         assert await append(body) == 429
         assert await append(pieces()) == 429, "refused while it is read"
-        assert len((await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.messages) == 2, "what was refused left nothing"
+        assert len((await rig.rt[SessionService].get(SCOPE, "s")).session.messages) == 2, "what was refused left nothing"
 
 
 async def test_who_does_not_listen_waits_for_its_refusals(rig: Rig) -> None:

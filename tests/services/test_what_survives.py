@@ -17,14 +17,14 @@ from agent_memory.extraction.facts import Candidate
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import DecisionStore, Origin
-from agent_memory.memories.retention.service import ForgettingService, Policy
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
+from agent_memory.memories.retention.service import Policy, RetentionService
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.text.normalization import is_turn, normal_text
 from agent_memory_client.models import (
     AppendMessagesRequest,
@@ -132,7 +132,7 @@ class World:
 
     async def create(self, given: dict[str, Any], dedupe: bool) -> None:
         record = ExtractedMemoryRecord(id=f"{self.user}-{len(self.said)}", user_id=self.user, **given)
-        await self.rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=[record], deduplicate=dedupe))
+        await self.rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record], deduplicate=dedupe))
         self.said[record.id] = {"metadata": {}, "pinned": False, "event_date": None, "valid_from": None, **given}
 
     async def patch(self, place: int, edit: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ class World:
         if not ids or (target := await self.current(ids[place % len(ids)])) is None:
             return
         names = [name for name in ids if (one := await self.current(name)) is not None and one.id == target.id]
-        edited = await self.rig.rt[LongTermService].patch(SCOPE, target.id, EditMemoryRecordRequest(**edit))
+        edited = await self.rig.rt[MemoryService].patch(SCOPE, target.id, EditMemoryRecordRequest(**edit))
         for name in names:  # All names of a memory name what was made of it.
             self.said[name] |= {key: edit[key] for key in ("metadata", "pinned") if key in edit}
             if "text" in edit or "slot" in edit:
@@ -159,11 +159,11 @@ class World:
             decisions = await decide(self.rig.rt, self.chat, SCOPE, [Candidate(record, piece, True)])
         except ModelAnswerInvalid:
             return
-        await self.rig.rt[DecisionStore].commit(SCOPE, decisions, Origin("extraction"), late=True, review=review)
+        await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), late=True, review=review)
 
     async def say(self, text: str, session: str) -> None:
         """The same words as a message: evidence of what is stated, another name of it, or a memory."""
-        await self.rig.rt[WorkingMemoryService].append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
+        await self.rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
         await self.rig.work(DueKind.SESSION)
         listed = [one for one in await self.rig.stored() if one.user_id == self.user]
         turns = [normal_text(one.text) for one in listed if is_turn(one)]
@@ -184,7 +184,7 @@ class World:
         await compact(self.rig.rt, SCOPE, self.all)
 
     async def forget(self) -> None:
-        await self._and_undone(lambda: self.rig.rt[ForgettingService].forget(SCOPE, FORGOTTEN, self.all, limit=9, dry_run=False))
+        await self._and_undone(lambda: self.rig.rt[RetentionService].forget(SCOPE, FORGOTTEN, self.all, limit=9, dry_run=False))
 
     async def _and_undone(self, act: Any) -> None:
         before = await self.picture()
@@ -212,7 +212,7 @@ class World:
         ids = list(self.said)
         if ids and await self.current(ids[place % len(ids)]) is not None:
             over = datetime.now(UTC) - timedelta(seconds=1)
-            await self.rig.rt[LongTermService].patch(SCOPE, ids[place % len(ids)], EditMemoryRecordRequest(expires_at=over))
+            await self.rig.rt[MemoryService].patch(SCOPE, ids[place % len(ids)], EditMemoryRecordRequest(expires_at=over))
             await sweep(self.rig.rt)
 
     async def rewrite(self) -> None:

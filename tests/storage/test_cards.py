@@ -9,7 +9,7 @@ import pytest
 from pydantic_core import to_json
 
 from agent_memory.core.scope import Scope
-from agent_memory.memories.cards import CardReader
+from agent_memory.memories.shown_memories import ShownMemoryReader
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.usage.store import UsageStore
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryRecordResult
@@ -40,7 +40,7 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
     names = await written(rig)
     # Read once more by somebody, who is counted.
     await rig.rt[UsageStore].note({names[0]: 0, names[3]: 7})
-    cards, records = await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, names), await rig.rt[MemoryStore].load(SCOPE, names)
+    cards, records = await ShownMemoryReader(rig.rt.client, rig.rt.keys)(SCOPE, names), await rig.rt[MemoryStore].load(SCOPE, names)
     counted: list[int] = []
     for card, found in zip(cards, records, strict=True):
         assert card is not None
@@ -57,7 +57,7 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
 
 
 async def test_a_card_says_what_stands_beside_its_record_now(rig: Rig) -> None:
-    names, reader = await written(rig), CardReader(rig.rt.client, rig.rt.keys)
+    names, reader = await written(rig), ShownMemoryReader(rig.rt.client, rig.rt.keys)
     first = (await reader(SCOPE, names))[6]
     await rig.rt[UsageStore].note({names[6]: 0})
     again = (await reader(SCOPE, names))[6]
@@ -75,7 +75,10 @@ async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict
     key = rig.rt.keys.memory(name)
     body = {**json.loads(await rig.rt.client.hget(key, "j") or "{}"), **change}
     await rig.rt.client.hset(key, "j", json.dumps({field: value for field, value in body.items() if field != "created_at" or value}))
-    card, found = (await CardReader(rig.rt.client, rig.rt.keys)(SCOPE, [name]))[0], (await rig.rt[MemoryStore].load(SCOPE, [name]))[0]
+    card, found = (
+        (await ShownMemoryReader(rig.rt.client, rig.rt.keys)(SCOPE, [name]))[0],
+        (await rig.rt[MemoryStore].load(SCOPE, [name]))[0],
+    )
     assert card is not None
     assert found is not None
     card.place(0.25, 0.75, "hybrid")
@@ -86,7 +89,7 @@ async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict
 
 async def test_nobody_gets_anothers_card(rig: Rig) -> None:
     names = await written(rig)
-    reader = CardReader(rig.rt.client, rig.rt.keys)
+    reader = ShownMemoryReader(rig.rt.client, rig.rt.keys)
     assert await reader(Scope("another"), names) == [None] * len(names)
     ann = [None if card is None else card.id for card in await reader(Scope("default", users=frozenset({"ann"})), names)]
     assert [one for one in ann if one] == ["whose"]

@@ -17,7 +17,7 @@ from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings, load_settings
 from agent_memory.core.work import DueKind
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import open_runtime
 from agent_memory.storage.cluster import ensure_buckets
 from agent_memory.storage.keyspace import Keys, bucket_of
@@ -237,7 +237,7 @@ async def test_buckets_in_one_redis(make_rig: MakeRig) -> None:
             runtime = rig.rt.of(tenant)
             assert runtime is rig.rt.all[bucket]
             records = [{"id": f"{tenant} {number}", "text": fact} for number, fact in enumerate(FACTS)]
-            await runtime[LongTermService].create(scope_of_work(tenant), CreateMemoryRecordRequest.model_validate({"memories": records}))
+            await runtime[MemoryService].create(scope_of_work(tenant), CreateMemoryRecordRequest.model_validate({"memories": records}))
             assert {state.pending for kind, state in (await runtime.outbox.backlog()).items() if kind is DueKind.MEMORY} == {len(FACTS)}
         assert (await rig.rt.backlog())[DueKind.MEMORY].pending == 2 * len(FACTS)
         for bucket, tenant in names.items():

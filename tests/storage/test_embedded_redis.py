@@ -22,7 +22,7 @@ from agent_memory.embedded import engine as embedded_engine
 from agent_memory.embedded import upkeep
 from agent_memory.embedded.engine import Engine, examine_engines, find_engine
 from agent_memory.embedded.server import embedded_redis
-from agent_memory.embedded.upkeep import Upkeep, collector_seconds
+from agent_memory.embedded.upkeep import EngineUpkeep, collector_seconds
 from tests.support.cli import clean_environment
 from tests.support.waiting import wait_for, wait_until
 
@@ -295,9 +295,9 @@ async def test_the_collector_of_a_large_index_runs_less_often(tmp_path: Path, mo
         for number in range(7):
             await client.hset(f"m:{number}", "u", "x")
         password = server.url.split(":")[2].split("@")[0]
-        await Upkeep().look(server.pid, port=server.port, password=password)
+        await EngineUpkeep().look(server.pid, port=server.port, password=password)
         assert (await client.execute_command("FT.CONFIG", "GET", "FORK_GC_RUN_INTERVAL"))[0][1] == b"7"
-        await Upkeep().look(server.pid, port=server.port, password="wrong")  # and goes on
+        await EngineUpkeep().look(server.pid, port=server.port, password="wrong")  # and goes on
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the children of a process")
@@ -307,7 +307,7 @@ async def test_children_of_the_server_give_way() -> None:
     child = int(await parent.stdout.readline())
     own = os.getpriority(os.PRIO_PROCESS, parent.pid)
     try:
-        await Upkeep().look(parent.pid, port=1, password="")
+        await EngineUpkeep().look(parent.pid, port=1, password="")
         assert os.getpriority(os.PRIO_PROCESS, child) == 10
         assert os.getpriority(os.PRIO_PROCESS, parent.pid) == own
     finally:
@@ -325,7 +325,7 @@ async def test_a_cancellation_that_the_client_loses_does_not_keep_redis_from_end
         with contextlib.suppress(asyncio.CancelledError):  # as a client does that is about to connect
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(Upkeep, "look", look)
+    monkeypatch.setattr(EngineUpkeep, "look", look)
     async with asyncio.timeout(60):
         async with embedded_redis(tmp_path) as server:
             await looking.wait()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agent_memory.memories.changes.service import HistoryService
-from agent_memory.memories.commit import DecisionStore, Merge, Origin, Update
-from agent_memory.memories.retention.service import ForgettingService, Policy
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Merge, Update
+from agent_memory.memories.retention.service import Policy, RetentionService
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.upkeep.scan import Selection
@@ -67,12 +67,12 @@ async def test_a_store_of_a_former_schema_is_searched_edited_and_repeated_and_it
             assert await indexes(new) == now | {"m:2"}
             found = await new.rt[SearchService].search(SCOPE, SearchRequest(text="who keeps bees?"))
             assert [one.id for one in found.memories][:1] == ["bees"]
-            await new.rt[LongTermService].patch(SCOPE, "sails", EditMemoryRecordRequest(topics=["sea"]))
+            await new.rt[MemoryService].patch(SCOPE, "sails", EditMemoryRecordRequest(topics=["sea"]))
             for memory_id in ("bees", "sails"):  # Once written again, they are known by their words.
-                await new.rt[LongTermService].patch(SCOPE, memory_id, EditMemoryRecordRequest(pinned=False))
+                await new.rt[MemoryService].patch(SCOPE, memory_id, EditMemoryRecordRequest(pinned=False))
             again = ExtractedMemoryRecord(id="again", text="ada keeps bees.", user_id="ada")
-            await new.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=[again]))
-            assert (await new.rt[LongTermService].get(SCOPE, "again")).text == "Ada keeps bees"
+            await new.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[again]))
+            assert (await new.rt[MemoryService].get(SCOPE, "again")).text == "Ada keeps bees"
             assert (await new.rt[HistoryService].history(SCOPE, "sails")).versions[0].record.topics == ["sea"]
             await run_job(new.rt, "usage", 900)
             assert await indexes(new) == now | {"m:2"}, "processes of the former version may still search"
@@ -93,7 +93,7 @@ async def test_another_type_of_vectors_gets_its_own_indexes_history_included(mak
         assert found is not None
         before = datetime.now(UTC)
         moved = found.record.model_copy(update={"text": "Ada lives in Torino"})
-        await rig.rt[DecisionStore].commit(SCOPE, [Update(found, moved)], Origin("tests"))
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(found, moved)], ChangeOrigin("tests"))
         await rig.index()
         await rig.rt[Reindexer].if_model_changed()
         old = await indexes(rig)
@@ -117,11 +117,11 @@ async def test_what_was_forgotten_long_ago_is_deleted_for_good(make_rig: MakeRig
         stays, goes, _ = await rig.rt[MemoryStore].find(SCOPE, ["m0", "m1", "m2"])
         assert stays is not None
         assert goes is not None
-        await rig.rt[DecisionStore].commit(SCOPE, [Merge(stays, stays.record, [goes])], Origin("tests"))
-        gone = await rig.rt[ForgettingService].forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
+        await rig.rt[MemoryCommits].commit(SCOPE, [Merge(stays, stays.record, [goes])], ChangeOrigin("tests"))
+        gone = await rig.rt[RetentionService].forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
         assert sorted(gone.deleted_ids) == ["m0", "m2"]
         # One of them comes back by itself: its history stays.
-        await rig.rt[LongTermService].create(
+        await rig.rt[MemoryService].create(
             SCOPE, CreateMemoryRecordRequest(memories=[ExtractedMemoryRecord(id="m2", text="Ada said more", user_id="ada")])
         )
         assert await end_forgotten(rig.rt) == 0, "it is not long ago"
@@ -135,4 +135,4 @@ async def test_what_was_forgotten_long_ago_is_deleted_for_good(make_rig: MakeRig
         mids = {name: rig.rt[MemoryStore].mid(SCOPE, name) for name in ("m0", "m1", "m2")}
         keys = [key for key in await rig.raw_keys() if mids["m0"] in key or mids["m1"] in key]
         assert all(key.startswith("mt:") for key in keys), "no version, evidence, name or change is left of it"
-        assert (await rig.rt[LongTermService].get(SCOPE, "m2")).text == "Ada said more"
+        assert (await rig.rt[MemoryService].get(SCOPE, "m2")).text == "Ada said more"

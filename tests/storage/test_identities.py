@@ -13,7 +13,7 @@ from agent_memory.core.errors import NotFound
 from agent_memory.core.work import DueKind
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.upkeep.identity_repair import IdentityRepair
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, ExtractedMemoryRecord, SearchRequest, UserId
 from agent_memory_worker.main import run_worker
@@ -36,7 +36,7 @@ async def stored_wrong(rig: Rig, *memory_ids: str) -> None:
 
 
 async def create(rig: Rig, memory: ExtractedMemoryRecord) -> None:
-    await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=[memory]))
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[memory]))
 
 
 @asynccontextmanager
@@ -74,12 +74,12 @@ async def test_each_gets_an_id_by_which_it_is_read_changed_and_deleted(rig: Rig)
         assert len(set(found.values())) == len(texts)
         assert WRONG not in found.values()
         for text, memory_id in found.items():
-            assert (await rig.rt[LongTermService].get(SCOPE, memory_id)).text == text
-            changed = await rig.rt[LongTermService].patch(SCOPE, memory_id, EditMemoryRecordRequest(topics=["seen"]))
+            assert (await rig.rt[MemoryService].get(SCOPE, memory_id)).text == text
+            changed = await rig.rt[MemoryService].patch(SCOPE, memory_id, EditMemoryRecordRequest(topics=["seen"]))
             assert (changed.id, changed.topics) == (memory_id, ["seen"])
-        assert (await rig.rt[LongTermService].delete(SCOPE, list(found.values()))).status == "ok, deleted 3 memories"
+        assert (await rig.rt[MemoryService].delete(SCOPE, list(found.values()))).status == "ok, deleted 3 memories"
         assert await ids(rig) == {}
-        assert (await rig.rt[LongTermService].get(SCOPE, "Bob sings")).id == "Bob sings"
+        assert (await rig.rt[MemoryService].get(SCOPE, "Bob sings")).id == "Bob sings"
 
 
 async def test_no_document_of_the_old_keys_stays(rig: Rig) -> None:
@@ -89,7 +89,7 @@ async def test_no_document_of_the_old_keys_stays(rig: Rig) -> None:
     mid = rig.keys.mid(SCOPE.tenant, "old")
     left = {key for key in await rig.raw_keys() if mid in key}
     assert left == {f"al:{mid}"}, "the id that it was meant to have is another name of it"
-    assert (await rig.rt[LongTermService].get(SCOPE, "old")).text == "Ada plays the violin"
+    assert (await rig.rt[MemoryService].get(SCOPE, "old")).text == "Ada plays the violin"
 
 
 async def test_evidence_versions_and_changes_come_along(rig: Rig) -> None:
@@ -105,9 +105,9 @@ async def test_evidence_versions_and_changes_come_along(rig: Rig) -> None:
     assert [one.id for one in after.changes] == [one.id for one in before.changes]
     own = after.versions[0].record.id
     assert own not in ("a", WRONG)
-    assert (await rig.rt[LongTermService].get(SCOPE, "b")).text == "Ada lives in Rome", "what repeated it is another name of it"
+    assert (await rig.rt[MemoryService].get(SCOPE, "b")).text == "Ada lives in Rome", "what repeated it is another name of it"
     await rig.rt[HistoryService].undo(SCOPE, after.changes[0].id)
-    assert (await rig.rt[LongTermService].get(SCOPE, own)).valid_to is None
+    assert (await rig.rt[MemoryService].get(SCOPE, own)).valid_to is None
 
 
 async def test_the_same_statement_again_is_evidence_of_the_repaired_one(rig: Rig) -> None:
@@ -124,6 +124,6 @@ async def test_a_store_in_which_nothing_is_wrong_is_looked_through_once(rig: Rig
     await stored_wrong(rig, "old")
     assert await rig.rt[IdentityRepair].until_clean() == 0
     with pytest.raises(NotFound):
-        await rig.rt[LongTermService].get(SCOPE, (await ids(rig))["Ada plays the violin"])
+        await rig.rt[MemoryService].get(SCOPE, (await ids(rig))["Ada plays the violin"])
     assert await rig.rt[IdentityRepair].repair() == 1
     assert await rig.rt[IdentityRepair].repair() == 0

@@ -6,21 +6,32 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.memories.commit import Add, AddEvidence, Decision, DecisionStore, Forget, Merge, Origin, Outcome, Supersede, Update
-from agent_memory.memories.records import Found
+from agent_memory.memories.commit import (
+    Add,
+    AddEvidence,
+    ChangeOrigin,
+    CommitOutcome,
+    Decision,
+    Forget,
+    MemoryCommits,
+    Merge,
+    Supersede,
+    Update,
+)
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.store import MemoryStore
 from agent_memory_client.models import Evidence, MemoryRecord
 from tests.support.rig import SCOPE, Rig, record
 
-BY = Origin("tests", "because")
+BY = ChangeOrigin("tests", "because")
 MAY, JUNE = datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
 
 
-async def commit(rig: Rig, *decisions: Decision, late: bool = False) -> Outcome:
-    return await rig.rt[DecisionStore].commit(SCOPE, decisions, BY, late=late)
+async def commit(rig: Rig, *decisions: Decision, late: bool = False) -> CommitOutcome:
+    return await rig.rt[MemoryCommits].commit(SCOPE, decisions, BY, late=late)
 
 
-async def found(rig: Rig, memory_id: str) -> Found:
+async def found(rig: Rig, memory_id: str) -> StoredMemory:
     (one,) = await rig.rt[MemoryStore].find(SCOPE, [memory_id])
     assert one is not None
     return one

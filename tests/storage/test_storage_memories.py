@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.work import DueKind
-from agent_memory.memories.store import Hits, Indexed, MemoryStore, parse_hits
+from agent_memory.memories.store import Hits, IndexEntry, MemoryStore, parse_hits
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.storage.connection import read
 from agent_memory.storage.search import filters
@@ -126,7 +126,7 @@ async def test_a_vector_that_comes_after_the_deletion_is_not_written(rig: Rig) -
     await rig.rt[MemoryStore].write(SCOPE, [one])
     (claim,) = await rig.claim(M)
     (job,), _ = await rig.rt[MemoryStore].index_jobs([claim.member])
-    item = Indexed(job.mid, job.version, claim.lease, np.ones(384, np.float32), "late")
+    item = IndexEntry(job.mid, job.version, claim.lease, np.ones(384, np.float32), "late")
     await rig.rt[MemoryStore].delete(SCOPE, [one])
     assert await rig.rt[MemoryStore].write_index([item]) == [False]
     assert await rig.raw_keys() <= {"wake", "cfg", f"mt:{job.mid}"}
@@ -142,7 +142,9 @@ async def test_a_vector_of_former_words_is_not_written(rig: Rig) -> None:
     (claim,) = await rig.claim(M)
     (job,), _ = await rig.rt[MemoryStore].index_jobs([claim.member])
     await rig.rt[MemoryStore].write(SCOPE, [record("new", "1")])
-    assert await rig.rt[MemoryStore].write_index([Indexed(job.mid, job.version, claim.lease, np.ones(384, np.float32), "old")]) == [False]
+    assert await rig.rt[MemoryStore].write_index([IndexEntry(job.mid, job.version, claim.lease, np.ones(384, np.float32), "old")]) == [
+        False
+    ]
     assert (await by_words(rig, "old")).total == 0
     assert len(await rig.claim(M)) == 1, "it stays due"
 

@@ -16,15 +16,15 @@ from fastapi import FastAPI
 from agent_memory.core.work import DueKind
 from agent_memory.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
 from agent_memory.jobs.operations import OperationService
-from agent_memory.memories.duplicates.service import CompactionService
-from agent_memory.memories.retention.service import ForgettingService
+from agent_memory.memories.duplicates.service import DuplicateService
+from agent_memory.memories.retention.service import RetentionService
 from agent_memory.memories.search.pages import Page
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.recall.prompt import Prompt
 from agent_memory.recall.service import RecallService
 from agent_memory.runtime import Readiness, Runtime
-from agent_memory.sessions.service import SessionAnswer, WorkingMemoryService
+from agent_memory.sessions.service import SessionAnswer, SessionService
 from agent_memory.storage.outbox import Backlog
 from agent_memory.views.service import ViewService
 from agent_memory_client.models import (
@@ -144,12 +144,12 @@ class _Recorder:
 
 
 _SERVICES: dict[type[Any], str] = {
-    WorkingMemoryService: "working",
-    LongTermService: "longterm",
+    SessionService: "working",
+    MemoryService: "longterm",
     SearchService: "search",
     RecallService: "recall",
-    ForgettingService: "forgetting",
-    CompactionService: "compaction",
+    RetentionService: "forgetting",
+    DuplicateService: "compaction",
     ViewService: "views",
     OperationService: "operations",
 }

@@ -20,10 +20,10 @@ from agent_memory.core.work import DueKind
 from agent_memory.llm.base import ChatModel, Embedder, Reranker, Vectors
 from agent_memory.llm.providers import Models
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.llm.wrappers.base import EmbedderAround
+from agent_memory.llm.wrappers.base import EmbedderWrapper
 from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime, open_runtime
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.storage.connection import connect
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Claim, Claims
@@ -35,7 +35,7 @@ from agent_memory_worker.tasks import Tasks
 SCOPE: Scope = scope_of_work("default")
 
 
-class SharedEmbedder(EmbedderAround):
+class SharedEmbedder(EmbedderWrapper):
     """The session's embedder, which one runtime's end does not close; `away` lets it fail as a model server that is down."""
 
     def __init__(self, inner: Embedder) -> None:
@@ -70,13 +70,13 @@ class Rig:
     async def append(self, session_id: str, *texts: str, role: str = "user", namespace: str | None = None, **more: Any) -> Any:
         """Appends messages whose ids are "<session>-<text>"."""
         messages = [MemoryMessage(role=role, content=text, id=f"{session_id}-{text}"[:100]) for text in texts]
-        return await self.rt[WorkingMemoryService].append(
+        return await self.rt[SessionService].append(
             SCOPE, session_id, AppendMessagesRequest(messages=messages, namespace=namespace, **more)
         )
 
     async def contents(self, session_id: str, **scope: Any) -> list[str]:
         """What the messages of a session say, in order."""
-        return [message.content for message in (await self.rt[WorkingMemoryService].get(SCOPE, session_id, **scope)).session.messages]
+        return [message.content for message in (await self.rt[SessionService].get(SCOPE, session_id, **scope)).session.messages]
 
     async def claim(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> list[Claim]:
         return (await self.claims(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)).claims

@@ -9,7 +9,7 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm import providers, tokens
 from agent_memory.llm.base import Embedder, Vectors
 from agent_memory.llm.local.embedder import LocalEmbedder
-from agent_memory.llm.wrappers.base import EmbedderAround
+from agent_memory.llm.wrappers.base import EmbedderWrapper
 
 _embedders: dict[tuple[object, ...], LocalEmbedder] = {}
 
@@ -23,7 +23,7 @@ async def shared_embedder(settings: Settings) -> LocalEmbedder:
     return _embedders[key]
 
 
-class _Shared(EmbedderAround):
+class _Shared(EmbedderWrapper):
     """What a runtime is handed: the end of the runtime does not close the model."""
 
     @classmethod

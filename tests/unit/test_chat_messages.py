@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.text.chat_messages import MEDIA_TOKENS, Links, counted, lacks_calls, links_of, whole_from
+from agent_memory.text.chat_messages import MEDIA_TOKENS, ToolCallLinks, counted, lacks_calls, links_of, whole_from
 from agent_memory_client.models import MemoryMessage
 
 
 @dataclass
 class Turn:
-    links: Links | None = None
+    links: ToolCallLinks | None = None
 
 
 def turns(words: str) -> list[Turn]:
@@ -24,7 +24,7 @@ def turns(words: str) -> list[Turn]:
     for word in words.split():
         calls = [part[0] for part in word.split("!")[1:]]
         answers = [part[0] for part in word.split("?")[1:]]
-        found.append(Turn(Links(calls, answers) if calls or answers else None))
+        found.append(Turn(ToolCallLinks(calls, answers) if calls or answers else None))
     return found
 
 
@@ -85,7 +85,7 @@ def test_a_missing_call_is_noticed() -> None:
 )
 def test_calls_and_answers_are_known_in_all_forms(message: dict[str, Any], calls: list[str], answers: list[str]) -> None:
     model = MemoryMessage.model_validate(message)
-    assert links_of(model.role, model.content_parts, model.own_fields) == Links(calls, answers)
+    assert links_of(model.role, model.content_parts, model.own_fields) == ToolCallLinks(calls, answers)
 
 
 def count(**fields: Any) -> tuple[str, int]:

@@ -22,12 +22,12 @@ from pydantic import BaseModel
 import agent_memory
 import agent_memory_worker
 from agent_memory.core.scope import SessionRef
-from agent_memory.llm.openai.structured import Unusable
+from agent_memory.llm.openai.structured import UnusableAnswer
 from agent_memory.llm.tokens import TokenCounter, load_encoding
 from agent_memory.memories.search.document_frequency import TermStatistics
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.text.blocked_phrases import Blocklist
-from agent_memory.text.statements import Hearing
+from agent_memory.text.statements import StatementFilter
 from agent_memory.text.time_expressions import Span
 from agent_memory_client.models import MemoryMessage, SearchRequest
 from tests.support.hostile_texts import PARTS, hostile_text
@@ -68,7 +68,7 @@ _GIVEN: dict[str, Any] = {
     "role": "user",
     "message": _MESSAGE,
     "messages": (),
-    "problem": Unusable("-"),
+    "problem": UnusableAnswer("-"),
 }
 
 Reader = Callable[[str], object]
@@ -114,7 +114,7 @@ def _methods() -> dict[str, Reader]:
     """The same as methods."""
     counter = TokenCounter(load_encoding())
     phrases = Blocklist(["secret project", "the of", "- -"])
-    hearing = Hearing(phrases, redacts=True)
+    hearing = StatementFilter(phrases, redacts=True)
 
     def message(text: str) -> MemoryMessage:
         return _MESSAGE.model_copy(update={"content": text})
@@ -185,7 +185,7 @@ def _seconds(read: Reader, text: str, most: float) -> float:
     began = time.thread_time()
     try:
         # A text that is refused is read, too.
-        with cpu_seconds(most), suppress(Unusable, ValueError):
+        with cpu_seconds(most), suppress(UnusableAnswer, ValueError):
             read(text)
     except _TooSlow:
         return math.inf

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_memory.memories.cards import Card
+from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.frames import escape_frames, one_line, shown_id
 from agent_memory.recall.sections.memories import memory_lines
 from agent_memory.text.prompt_marks import DATA_NOTE, own_words
@@ -68,11 +68,11 @@ TEXT = st.lists(st.one_of(st.sampled_from(PIECES), st.text(st.characters(exclude
 LINE = re.compile(r"- \[(?P<when>[^;\[\]]+); (?P<kind>[a-z]+)\] (?P<text>.*) \(ID: (?P<id>.*)\)")
 
 
-def card(text: str, memory_id: str, minutes: int = 0, kind: str = "semantic") -> Card:
+def card(text: str, memory_id: str, minutes: int = 0, kind: str = "semantic") -> ShownMemory:
     record = MemoryRecord.model_construct(
         id=memory_id, text=text, memory_type=MemoryTypeEnum(kind), created_at=AT + timedelta(minutes=minutes)
     )
-    return Card.of(memory_id, record)
+    return ShownMemory.of(memory_id, record)
 
 
 def memories_of(message: str) -> list[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.memories.search.ranking import Parts, PartsOf, Scored, fuse, relevant, saturated, timed
+from agent_memory.memories.search.ranking import Scored, ScoreExplainer, ScoreParts, fuse, relevant, saturated, timed
 from agent_memory.memories.search.recency import RecencyWeights, novelties, recency, recency_score
 
 
@@ -21,7 +21,7 @@ def by_name(fused: list[Scored]) -> dict[str, float]:
 def test_first_in_both_lists_scores_one() -> None:
     near, words = {"a": 0.8, "b": 0.4}, {"a": 12.0, "c": 3.0}
     score, name = fuse(near, words, 0.5)[0]
-    best = PartsOf(near, words)(score, name)
+    best = ScoreExplainer(near, words)(score, name)
     assert (best.name, best.score, best.similarity_rank, best.words_rank) == ("a", 1.0, 1, 1)
 
 
@@ -43,10 +43,10 @@ def test_negative_similarities_and_empty_lists_are_harmless() -> None:
 
 
 def test_the_parts_of_a_score_are_its_values_and_ranks_in_each_list() -> None:
-    parts = PartsOf({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
-    assert parts(0.7, "a") == Parts("a", 0.7, 0.4, 2, None, None)
-    assert parts(0.6, "b") == Parts("b", 0.6, 0.9, 1, 1.0, 2)
-    assert parts(0.5, "c") == Parts("c", 0.5, None, None, 3.0, 1, in_time=True)
+    parts = ScoreExplainer({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
+    assert parts(0.7, "a") == ScoreParts("a", 0.7, 0.4, 2, None, None)
+    assert parts(0.6, "b") == ScoreParts("b", 0.6, 0.9, 1, 1.0, 2)
+    assert parts(0.5, "c") == ScoreParts("c", 0.5, None, None, 3.0, 1, in_time=True)
 
 
 def test_what_belongs_to_the_time_comes_first() -> None:

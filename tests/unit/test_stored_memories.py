@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 import agent_memory.mcp.tools  # noqa: F401 - its models are among those that are stored
 from agent_memory.core.scope import Scope
-from agent_memory.memories.cards import Card
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.records import memory_digest, memory_fields
+from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.trust import TRUST, source_of
 from agent_memory.sessions.codec import decode_entry, decode_own, encode_own
 from agent_memory.storage.keyspace import Keys, digest, new_mid
@@ -124,7 +124,7 @@ def test_each_record_is_stored_with_its_own_defaults(kind: type[MemoryRecord], s
         lambda: decode_memory(_FULL.model_dump_json(exclude_none=True).encode()),
         lambda: decode_entry(b'1 1 {"i": "m", "r": "user", "c": "x", "t": "2026-05-01T00:00:00Z"}').message,
         lambda: decode_own(encode_own(MemoryRecord(id="m", text="x"), Scope("default"))).record,
-        lambda: Card.of("m", MemoryRecord(id="m", text="x")).values,
+        lambda: ShownMemory.of("m", MemoryRecord(id="m", text="x")).values,
     ],
     ids=["memory of little", "memory", "memory of much", "message", "waiting memory", "card"],
 )

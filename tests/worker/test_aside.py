@@ -10,7 +10,7 @@ from agent_memory.core.work import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, OperationKind, OperationState, UpdateWorkingMemory
 from tests.support.lookalike import Lookalike
@@ -23,7 +23,7 @@ OFF = {"EXTRACTION_DEBOUNCE_SECONDS": "0"}
 
 async def says(rig: Rig, text: str) -> None:
     body = AppendMessagesRequest(messages=[MemoryMessage(role="user", content=text, id=text)], namespace="n", user_id="ann")
-    await rig.rt[WorkingMemoryService].append(SCOPE, "s", body)
+    await rig.rt[SessionService].append(SCOPE, "s", body)
 
 
 async def facts(rig: Rig) -> list[str]:
@@ -69,7 +69,7 @@ async def test_later_messages_are_extracted_and_a_replay_does_the_batch_alone_on
         await rig.work()
         assert "User said: Anna lives in Oslo" in await facts(rig)
         assert len(await facts(rig)) == 3
-        await rig.rt[WorkingMemoryService].delete(SCOPE, "s", namespace="n", user_id="ann")
+        await rig.rt[SessionService].delete(SCOPE, "s", namespace="n", user_id="ann")
         assert await left(rig) == []
         with pytest.raises(NotFound):
             await rig.rt[OperationService].replay(SCOPE, operation)
@@ -106,7 +106,7 @@ async def test_a_batch_goes_with_its_session_and_its_user(make_rig: MakeRig, cha
     async with make_rig(chat, **OFF) as rig:
         await given_up(rig, lookalike)
         if how == "session":
-            await rig.rt[WorkingMemoryService].delete(SCOPE, "s", namespace="n", user_id="ann")
+            await rig.rt[SessionService].delete(SCOPE, "s", namespace="n", user_id="ann")
             await rig.work()
         else:
             k = rig.keys.session(rig.sid(REF))
@@ -121,7 +121,7 @@ async def test_erasing_a_user_reaches_what_waits_of_sessions_that_came_to_their_
     async with make_rig() as rig:
         for session, user, namespace in (("s", "ann", "n"), ("t", "ann", "o"), ("u", "ben", "n")):
             body = {"messages": [{"role": "user", "content": f"{session} figs"}], "user_id": user, "namespace": namespace}
-            await rig.rt[WorkingMemoryService].put(SCOPE, session, UpdateWorkingMemory.model_validate(body))
+            await rig.rt[SessionService].put(SCOPE, session, UpdateWorkingMemory.model_validate(body))
             k = rig.keys.session(rig.sid(SessionRef(session, namespace, user)))
             await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
         await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, "n", "ann", None))

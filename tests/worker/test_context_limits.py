@@ -13,7 +13,7 @@ from agent_memory.core.work import DueKind
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.base import ChatMessage
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import (
     AppendMessagesRequest,
     MemoryMessage,
@@ -156,7 +156,7 @@ async def test_a_message_that_is_too_long_by_itself_is_shown_by_its_beginning_an
     long = "Anna lives in Oslo. " + "The weather was fine and we walked along the harbour. " * 2000 + "Ben lives in Rome."
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", SAID[0])
-        await rig.rt[WorkingMemoryService].append(SCOPE, "s", _message(long))
+        await rig.rt[SessionService].append(SCOPE, "s", _message(long))
         await rig.append("s", SAID[1])
         await rig.work()
         found = await facts(rig)
@@ -238,7 +238,7 @@ async def test_a_summary_that_has_no_room_is_made_of_sentences_at_once(make_rig:
         await rig.append("s", *SAID, context_window_max=1000)
         await rig.work(DueKind.SESSION)
         assert len(await rig.contents("s")) < len(SAID)
-        context = (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.context
+        context = (await rig.rt[SessionService].get(SCOPE, "s")).session.context
         assert context
         assert "violins" in context
         assert lookalike.calls["chat"] <= 4
@@ -252,7 +252,7 @@ async def test_the_summary_of_a_thread_takes_in_every_message(
     async with make_rig(chat, **OFF) as rig:
         strategy = MemoryStrategyConfig(strategy="summary", config={"max_summary_length": 400})
         messages = [MemoryMessage(role="user", content=text) for text in SAID]
-        await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(messages=messages, long_term_memory_strategy=strategy))
+        await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(messages=messages, long_term_memory_strategy=strategy))
         await rig.work()
         shown = "\n".join(json.dumps(body) for body in lookalike.bodies("chat") if body not in lookalike.context.refused)
         assert [text for text in SAID if text not in shown] == []

@@ -9,11 +9,11 @@ import pytest
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import Order, OrderStore
+from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.memories.duplicates.service import COMPACT
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.traces import TraceStore
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.storage.scripts import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage
 from agent_memory_worker.tasks import Tasks
@@ -30,7 +30,7 @@ async def claim(rig: Rig, kind: DueKind, limit: int, share: float = 0.5) -> Clai
 async def say(rig: Rig, scope: Scope, number: int) -> None:
     for place in range(number):
         body = AppendMessagesRequest(messages=[MemoryMessage(role="user", content=f"I moved to house {place}", id="1")])
-        await rig.rt[WorkingMemoryService].append(scope, f"{scope.tenant}-{place}", body)
+        await rig.rt[SessionService].append(scope, f"{scope.tenant}-{place}", body)
 
 
 def sids(rig: Rig, scope: Scope, number: int) -> set[str]:
@@ -105,8 +105,8 @@ async def test_memories_and_orders_have_shares_too(rig: Rig, kind: DueKind) -> N
         await rig.rt[MemoryStore].write(BUSY, [record(f"fact {n}", f"b{n}") for n in range(20)])
         await rig.rt[MemoryStore].write(CALM, [record("fact", "c")])
     else:
-        await rig.rt[OrderStore].place(*(Order.of(BUSY, COMPACT, namespace=str(n), user_id=None) for n in range(20)))
-        await rig.rt[OrderStore].place(Order.of(CALM, COMPACT, namespace="n", user_id=None))
+        await rig.rt[JobStore].place(*(JobOrder.of(BUSY, COMPACT, namespace=str(n), user_id=None) for n in range(20)))
+        await rig.rt[JobStore].place(JobOrder.of(CALM, COMPACT, namespace="n", user_id=None))
     assert len((await claim(rig, kind, 10)).claims) == 6
 
 

@@ -10,9 +10,9 @@ from agent_memory.core.work import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService
 from agent_memory_client.models import (
@@ -35,13 +35,13 @@ async def say(rig: Rig, session: str, *texts: str, on: int = 1, role: str = "use
     """Messages of a day of March, whose ids are "<session>-<place>"."""
     when = datetime(2024, 3, on, 12, tzinfo=UTC)
     messages = [MemoryMessage(role=role, content=text, id=f"{session}-{n}", created_at=when) for n, text in enumerate(texts)]
-    await rig.rt[WorkingMemoryService].append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id=user, **more))
+    await rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id=user, **more))
     await rig.work()
 
 
 async def state(rig: Rig, name: str, text: str = BOAT, user: str | None = "ada", **more: Any) -> None:
     record = ExtractedMemoryRecord(id=name, text=text, user_id=user, memory_type="semantic", **more)
-    await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
     await rig.work()
 
 
@@ -113,11 +113,11 @@ async def test_a_statement_takes_messages_of_its_words_over_with_what_was_said_a
     await state(rig, "stated", created_at=datetime(2024, 3, 5, tzinfo=UTC))
     (one,) = await boats(rig)
     assert (one.id, one.memory_type) == ("stated", "semantic")
-    assert (await rig.rt[LongTermService].get(SCOPE, turn.id)).text == BOAT, "the message's id stays valid"
+    assert (await rig.rt[MemoryService].get(SCOPE, turn.id)).text == BOAT, "the message's id stays valid"
     assert await sources(rig, "stated") == [("", None), ("chat", "user"), ("other", "user")]
     assert {"storm", "sail"} <= await terms(rig, one)
     assert [found.id for found in await boats(rig, session_id=SessionId(eq="chat"))] == ["stated"]
-    await rig.rt[LongTermService].patch(SCOPE, "stated", EditMemoryRecordRequest(metadata={"seen": True}))
+    await rig.rt[MemoryService].patch(SCOPE, "stated", EditMemoryRecordRequest(metadata={"seen": True}))
     await rig.index()
     (one,) = await boats(rig, session_id=SessionId(eq="other"))
     assert {"storm", "sail"} <= await terms(rig, one)
@@ -127,7 +127,7 @@ async def test_a_statement_takes_messages_of_its_words_over_with_what_was_said_a
     assert await sources(rig, "stated") == [("", None), ("other", "user")]
     await erase(rig, "other")
     assert await sources(rig, "stated") == [("", None)]
-    await rig.rt[LongTermService].delete(SCOPE, ["stated"])
+    await rig.rt[MemoryService].delete(SCOPE, ["stated"])
     assert await rig.stored() == []
 
 
@@ -139,9 +139,9 @@ async def test_a_message_in_the_words_of_a_statement_is_its_evidence_and_goes_wi
     assert one.id == "stated"
     assert await sources(rig, "stated") == [("", None), ("chat", "user"), ("chat again", "assistant")], "and it is told who said it"
     assert "storm" in await terms(rig, one)
-    await rig.rt[LongTermService].delete(SCOPE, ["stated"])
+    await rig.rt[MemoryService].delete(SCOPE, ["stated"])
     messages = [MemoryMessage(role="user", content=BOAT, id="chat-1", created_at=datetime(2024, 3, 1, 12, tzinfo=UTC))]
-    await rig.rt[WorkingMemoryService].put(SCOPE, "chat", UpdateWorkingMemory(messages=messages, user_id="ada"))
+    await rig.rt[SessionService].put(SCOPE, "chat", UpdateWorkingMemory(messages=messages, user_id="ada"))
     await rig.work()
     assert await boats(rig) == [], "what was deleted is not remembered again for a message that was known"
 
@@ -149,7 +149,7 @@ async def test_a_message_in_the_words_of_a_statement_is_its_evidence_and_goes_wi
 async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: Rig) -> None:
     """The other client's statement first: it is a statement still, and the message its evidence."""
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
-    await rig.rt[WorkingMemoryService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
+    await rig.rt[SessionService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()
     await say(rig, "chat", BOAT)
     await state(rig, "stated")
@@ -167,10 +167,10 @@ async def test_when_the_session_of_a_statement_goes_what_others_said_stays(rig: 
 
 async def test_what_was_said_stays_what_it_was_when_the_memory_is_corrected(rig: Rig) -> None:
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
-    await rig.rt[WorkingMemoryService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
+    await rig.rt[SessionService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()
     await say(rig, "chat", BOAT.upper())
-    await rig.rt[LongTermService].patch(SCOPE, "held", EditMemoryRecordRequest(text="The boat lies in Oslo"))
+    await rig.rt[MemoryService].patch(SCOPE, "held", EditMemoryRecordRequest(text="The boat lies in Oslo"))
     pieces = (await rig.rt[HistoryService].evidence(SCOPE, "held")).evidence
     assert [message.content for piece in pieces for message in piece.messages] == [BOAT.upper()]
     await erase(rig, "tools")
@@ -189,7 +189,7 @@ async def test_other_words_under_the_id_of_a_message_are_no_evidence_any_more(ri
     await say(rig, "second", BOAT)
     (one,) = await boats(rig)
     messages = [MemoryMessage(role="user", content="The boat lies in Oslo", id="second-0", created_at=datetime(2024, 3, 1, 12, tzinfo=UTC))]
-    await rig.rt[WorkingMemoryService].put(SCOPE, "second", UpdateWorkingMemory(messages=messages, user_id="ada"))
+    await rig.rt[SessionService].put(SCOPE, "second", UpdateWorkingMemory(messages=messages, user_id="ada"))
     await rig.work()
     assert await sources(rig, one.id) == [("first", "user")]
     assert sorted(found.text for found in await rig.stored()) == [BOAT, "The boat lies in Oslo"]
@@ -202,7 +202,7 @@ async def test_nobody_shares_with_another(rig: Rig) -> None:
     await state(rig, "bob's", user="bob")
     await state(rig, "n's", namespace="n")
     record = ExtractedMemoryRecord(id="theirs", text=BOAT, user_id="ada")
-    await rig.rt[LongTermService].create(scope_of_work("others"), CreateMemoryRecordRequest(memories=[record]))
+    await rig.rt[MemoryService].create(scope_of_work("others"), CreateMemoryRecordRequest(memories=[record]))
     found = {(one.user_id, one.namespace, one.memory_type.value) for one in await rig.stored() if one.text == BOAT}
     assert found == {("ada", None, "message"), ("bob", None, "semantic"), ("ada", "n", "semantic")}
     (theirs,) = await rig.rt[MemoryStore].get(scope_of_work("others"), ["theirs"])
@@ -220,10 +220,10 @@ async def test_imports_settle_with_what_is_there_and_bring_their_evidence_along(
         there = scope_of_work(name)
         if before == "stated":
             record = ExtractedMemoryRecord(id="here", text=BOAT, user_id="ada", memory_type="semantic")
-            await rig.rt[LongTermService].create(there, CreateMemoryRecordRequest(memories=[record]))
+            await rig.rt[MemoryService].create(there, CreateMemoryRecordRequest(memories=[record]))
         elif before == "said":
             said = MemoryMessage(role="user", content=BOAT, id="here", created_at=datetime(2024, 3, 9, tzinfo=UTC))
-            await rig.rt[WorkingMemoryService].append(there, "other", AppendMessagesRequest(messages=[said], user_id="ada"))
+            await rig.rt[SessionService].append(there, "other", AppendMessagesRequest(messages=[said], user_id="ada"))
             await rig.work()
         seen: list[Any] = []
         for _ in range(2):

@@ -10,8 +10,8 @@ import pytest
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
-from agent_memory.memories.service import LongTermService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.erase import erase
 from tests.support.rig import SCOPE, Rig
@@ -21,11 +21,11 @@ OWN: dict[str, Any] = {"id": "own", "text": "Ada likes figs"}
 
 async def put(rig: Rig, *memories: dict[str, Any], session: str = "s", **more: Any) -> None:
     body = UpdateWorkingMemory.model_validate({"memories": memories, "user_id": "ada", **more})
-    await rig.rt[WorkingMemoryService].put(SCOPE, session, body)
+    await rig.rt[SessionService].put(SCOPE, session, body)
 
 
 async def read(rig: Rig, session: str = "s") -> dict[str, Any]:
-    return (await rig.rt[WorkingMemoryService].get(SCOPE, session, user_id="ada")).session.model_dump(mode="json")
+    return (await rig.rt[SessionService].get(SCOPE, session, user_id="ada")).session.model_dump(mode="json")
 
 
 async def remembered(rig: Rig) -> list[str]:
@@ -36,7 +36,7 @@ async def stored_and_deleted(rig: Rig) -> None:
     await put(rig, OWN)
     await rig.work()
     assert await remembered(rig) == ["Ada likes figs"]
-    await rig.rt[LongTermService].delete(SCOPE, ["own"])
+    await rig.rt[MemoryService].delete(SCOPE, ["own"])
 
 
 @pytest.mark.parametrize("more", [{}, {"context": "a summary"}, {"data": {"a": 1}}], ids=["same", "context", "data"])
@@ -53,10 +53,10 @@ async def test_what_a_client_read_and_sends_again_brings_nothing_back(rig: Rig, 
     await put(rig, OWN)
     copy = await read(rig) if when == "before it was stored" else {}
     await rig.work()
-    await rig.rt[LongTermService].delete(SCOPE, ["own"])
+    await rig.rt[MemoryService].delete(SCOPE, ["own"])
     for _ in range(2):
         copy = copy or await read(rig)
-        await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(copy))
+        await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(copy))
         await rig.work()
         copy = {}
     assert await remembered(rig) == []
@@ -100,7 +100,7 @@ async def test_a_deletion_counts_for_all_that_was_written_before_it(rig: Rig) ->
     await put(rig, OWN)
     await rig.work()
     await put(rig, {**OWN, "text": "Ada likes kiwis"})
-    await rig.rt[LongTermService].delete(SCOPE, ["own"])
+    await rig.rt[MemoryService].delete(SCOPE, ["own"])
     await rig.work()
     assert await remembered(rig) == []
     await put(rig, {**OWN, "text": "Ada likes plums"})
@@ -112,7 +112,7 @@ async def test_a_session_of_a_former_version_sent_again_brings_nothing_back(rig:
     await stored_and_deleted(rig)
     await put(rig, {**OWN, "created_at": datetime(2024, 1, 1, tzinfo=UTC)}, session="t")
     await rig.work()
-    await rig.rt[LongTermService].delete(SCOPE, ["own"])
+    await rig.rt[MemoryService].delete(SCOPE, ["own"])
     for session in ("s", "t"):
         meta = rig.keys.session(rig.sid(SessionRef(session, None, "ada"))).meta
         await rig.rt.client.hdel(meta, "held")

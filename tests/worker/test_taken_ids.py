@@ -7,8 +7,8 @@ import json
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import LongTermService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import CreateMemoryRecordRequest, MemoryRecord, MemoryStrategyConfig, UpdateWorkingMemory
 from agent_memory_worker.thread_strategy import thread_memory_id
 from tests.support.lookalike import Lookalike
@@ -20,7 +20,7 @@ ADA = {"user_id": "ada", "namespace": "work"}
 
 async def take(rig: Rig, memory_id: str) -> None:
     taken = {"id": memory_id, "text": "Bob was first", "user_id": "bob", "namespace": "work"}
-    await rig.rt[LongTermService].create(SCOPE, CreateMemoryRecordRequest.model_validate({"memories": [taken]}))
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest.model_validate({"memories": [taken]}))
 
 
 async def stored_of(rig: Rig) -> dict[str | None, list[MemoryRecord]]:
@@ -35,8 +35,8 @@ async def test_a_fact_is_stored_though_its_id_is_taken(make_rig: MakeRig, chat: 
         await rig.append("s", "Ada lives in Oslo", **ADA)
         await rig.work()
         ((fact,),) = (await stored_of(rig)).values()
-        await rig.rt[WorkingMemoryService].delete(SCOPE, "s", **ADA)
-        await rig.rt[LongTermService].delete(SCOPE, [fact.id])
+        await rig.rt[SessionService].delete(SCOPE, "s", **ADA)
+        await rig.rt[MemoryService].delete(SCOPE, [fact.id])
         await take(rig, fact.id)
         await rig.append("s", "Ada lives in Oslo", **ADA)
         await rig.work()
@@ -51,9 +51,7 @@ async def test_a_summary_is_stored_though_its_id_is_taken(make_rig: MakeRig, cha
     async with make_rig(chat, **OFF) as rig:
         await take(rig, thread_memory_id(SessionRef("s", "work", "ada")))
         strategy = MemoryStrategyConfig(strategy="summary")
-        await rig.rt[WorkingMemoryService].put(
-            SCOPE, "s", UpdateWorkingMemory.model_validate({"long_term_memory_strategy": strategy, **ADA})
-        )
+        await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate({"long_term_memory_strategy": strategy, **ADA}))
         for text, summary in (("I bought a canoe", "Ada bought a canoe."), ("It is green", "Ada bought a green canoe.")):
             lookalike.scripted.raw = {text: json.dumps({"summary": summary, "topics": []})}
             await rig.append("s", text, **ADA)

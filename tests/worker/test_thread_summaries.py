@@ -6,8 +6,8 @@ import json
 
 from agent_memory.core.work import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import LongTermService
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryStrategyConfig, UpdateWorkingMemory
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
@@ -18,7 +18,7 @@ OFF = {"INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "false", "EXTRACTION_DEBOUNCE_S
 async def begin(rig: Rig) -> None:
     strategy = MemoryStrategyConfig(strategy="summary", config={"max_summary_length": 50, "topics": ["boats"]})
     body = UpdateWorkingMemory(long_term_memory_strategy=strategy, user_id="u", namespace="n")
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", body)
+    await rig.rt[SessionService].put(SCOPE, "s", body)
 
 
 async def test_each_batch_brings_the_one_memory_up_to_date(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
@@ -47,7 +47,7 @@ async def test_a_pinned_summary_stays_as_it_is(make_rig: MakeRig, chat: OpenAICh
         await rig.append("s", "I bought a canoe", user_id="u", namespace="n")
         await rig.work(DueKind.EXTRACTION)
         (one,) = await rig.stored()
-        await rig.rt[LongTermService].patch(SCOPE, one.id, EditMemoryRecordRequest(pinned=True))
+        await rig.rt[MemoryService].patch(SCOPE, one.id, EditMemoryRecordRequest(pinned=True))
         await rig.append("s", "The canoe sank", user_id="u", namespace="n")
         await rig.work(DueKind.EXTRACTION)
         assert [record.text for record in await rig.stored()] == ["User bought a canoe."]

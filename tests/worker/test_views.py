@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory.access.principals import scope_of_work
-from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, Refused
+from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, UnsupportedRequest
 from agent_memory.core.work import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.store import MemoryStore
@@ -113,10 +113,10 @@ async def test_a_time_window(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"source": "working_memory"}, Refused),
-        ({"group_by": ["topics"]}, Refused),
-        ({"group_by": ["user_id", "user_id"]}, Refused),
-        ({"filters": {"text": "x"}}, Refused),
+        ({"source": "working_memory"}, UnsupportedRequest),
+        ({"group_by": ["topics"]}, UnsupportedRequest),
+        ({"group_by": ["user_id", "user_id"]}, UnsupportedRequest),
+        ({"filters": {"text": "x"}}, UnsupportedRequest),
         ({"filters": {"memory_type": "nonsense"}}, BadInput),
         ({"filters": {"user_id": {}}}, BadInput),
         ({"filters": {"user_id": {"eq": ""}}}, BadInput),
@@ -136,7 +136,7 @@ async def test_a_view_that_could_not_be_computed_is_refused(rig: Rig, given: dic
 async def test_a_group_must_have_the_view_s_fields(rig: Rig) -> None:
     one = await view(rig, group_by=["user_id"])
     for group in ({}, {"namespace": "n"}, {"user_id": "ada", "namespace": "n"}):
-        with pytest.raises(Refused):
+        with pytest.raises(UnsupportedRequest):
             await run_group(rig, one, **group)
     with pytest.raises(BadInput):
         await run_group(rig, one, user_id="")

@@ -14,7 +14,7 @@ from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind, TaskName
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.search.service import SearchService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.scripts import Claims
@@ -64,7 +64,7 @@ async def rest(rig: Rig) -> None:
 
 async def create(rig: Rig, *texts: str) -> None:
     body = CreateMemoryRecordRequest.model_validate({"memories": [{"id": text, "text": text} for text in texts]})
-    await rig.rt[LongTermService].create(SCOPE, body)
+    await rig.rt[MemoryService].create(SCOPE, body)
 
 
 async def found(rig: Rig, text: str, mode: str = "semantic") -> list[str]:

@@ -16,9 +16,9 @@ from agent_memory.core.work import DueKind
 from agent_memory.extraction.prompts import ExtractionAnswer
 from agent_memory.extraction.reconcile_prompts import ReconcileAnswer
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from agent_memory_worker.extract import extract_facts
@@ -63,7 +63,7 @@ async def test_facts_know_their_session_and_their_messages(make_rig: MakeRig, ch
         assert (ben.memory_type, ben.extracted_from) == ("episodic", ["s-Ben went to Rome yesterday"])
         assert ben.event_date is not None
         assert anna.topics
-        messages = (await rig.rt[WorkingMemoryService].get(SCOPE, "s", namespace="n", user_id="u")).session.messages
+        messages = (await rig.rt[SessionService].get(SCOPE, "s", namespace="n", user_id="u")).session.messages
         assert {message.discrete_memory_extracted for message in messages} == {"t"}
 
 
@@ -107,7 +107,7 @@ async def test_a_wrong_answer_leaves_everything_as_it_was(make_rig: MakeRig, cha
         await rig.work(DueKind.SESSION, X)
         reason = (await rig.rt.outbox.reasons(X))[rig.sid(REF)]
         assert reason.startswith(("ModelAnswerInvalid", "ModelUnavailable"))
-        message = (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.messages[0]
+        message = (await rig.rt[SessionService].get(SCOPE, "s")).session.messages[0]
         assert message.discrete_memory_extracted == "f"
 
 
@@ -122,7 +122,7 @@ async def test_what_a_model_writes_is_made_fit_to_be_stored(make_rig: MakeRig, c
     async with make_rig(chat, **OFF) as rig:
         for number in range(len(odd)):
             body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content=f"figs {number}", id=f"m,{number}")])
-            await rig.rt[WorkingMemoryService].put(SCOPE, "s", body)
+            await rig.rt[SessionService].put(SCOPE, "s", body)
             await extract_facts(rig.rt, rig.sid(REF))
         bell, dates, more = await facts(rig)
         assert bell.text == "bell and [0m é"
@@ -152,7 +152,7 @@ async def test_a_fact_that_was_deleted_is_not_found_again(make_rig: MakeRig, cha
         journal = await rig.rt[SessionStore].journal(rig.sid(REF), "je", 10)
         await extract_facts(rig.rt, rig.sid(REF))
         (one,) = await facts(rig)
-        await rig.rt[LongTermService].delete(SCOPE, [one.id])
+        await rig.rt[MemoryService].delete(SCOPE, [one.id])
         assert journal is not None
         # The first worker died before it said that it was done: the cursor goes back as it never does, and all is done again.
         await rig.rt.client.hset(rig.keys.session(rig.sid(REF)).journal, "je", "0")
@@ -172,12 +172,12 @@ async def test_what_happens_to_the_session_while_the_model_thinks(
             running = asyncio.create_task(extract_facts(rig.rt, rig.sid(REF)))
             await lookalike.wait_for_call("chat")
             if change.startswith("delete"):
-                await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
+                await rig.rt[SessionService].delete(SCOPE, "s")
             if change in ("append", "delete and write"):
                 await rig.append("s", "Ben lives in Rome")
             if change == "put":
                 body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="Ben lives in Rome")])
-                await rig.rt[WorkingMemoryService].put(SCOPE, "s", body)
+                await rig.rt[SessionService].put(SCOPE, "s", body)
             await running
         finally:
             lookalike.latency_seconds = 0.0
@@ -239,7 +239,7 @@ async def test_no_extraction_without_a_model_or_against_the_setting(
         assert await rig.marks(X) == {}
         await rig.work()
         assert lookalike.calls["chat"] == 0
-        assert (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.messages[0].discrete_memory_extracted == "t"
+        assert (await rig.rt[SessionService].get(SCOPE, "s")).session.messages[0].discrete_memory_extracted == "t"
 
 
 async def test_a_fact_is_trusted_as_far_as_the_least_of_what_it_cites(

@@ -9,9 +9,9 @@ import pytest
 from agent_memory.core.work import DueKind
 from agent_memory.llm.base import ChatMessage
 from agent_memory.llm.openai.chat import OpenAIChat
-from agent_memory.llm.wrappers.redacting import DiscreetChat
+from agent_memory.llm.wrappers.redacting import RedactingChat
 from agent_memory.sessions.prompts import SummaryAnswer
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.text.statements import worth_asking
 from agent_memory_client.models import MemoryMessage, UpdateWorkingMemory
 from tests.support.lookalike import Lookalike
@@ -44,14 +44,14 @@ async def test_a_quiet_session_waits_and_a_full_batch_does_not(make_rig: MakeRig
 async def test_a_session_that_ends_is_asked_about_at_once(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat, **LATER) as rig:
         body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="Anna lives in Oslo", id="m")], ttl_seconds=0)
-        await rig.rt[WorkingMemoryService].put(SCOPE, "s", body)
+        await rig.rt[SessionService].put(SCOPE, "s", body)
         assert await due_now(rig)
         await rig.work(X)
         assert len(await rig.stored()) == 1
 
 
 async def test_a_model_server_is_told_no_secrets(chat: OpenAIChat, lookalike: Lookalike) -> None:
-    discreet = DiscreetChat(chat)
+    discreet = RedactingChat(chat)
     messages = [ChatMessage("user", "My password is hunter2! summarize {} and sk-proj-abcdefghijklmnopqrstuvwxyz1234")]
     await discreet.text(messages)
     await discreet.structured(messages, SummaryAnswer)

@@ -10,10 +10,10 @@ import pytest
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.service import LongTermService, message_memory
+from agent_memory.memories.service import MemoryService, message_memory
 from agent_memory.memories.store import Fence, MemoryStore
 from agent_memory.memories.upkeep.reindex import Reindexer
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from agent_memory_worker.promote import promote_session
@@ -29,7 +29,7 @@ def body(*texts: str, **more: object) -> UpdateWorkingMemory:
 
 
 async def put(rig: Rig, *texts: str, **more: object) -> None:
-    await rig.rt[WorkingMemoryService].put(SCOPE, "s", body(*texts, **more))
+    await rig.rt[SessionService].put(SCOPE, "s", body(*texts, **more))
 
 
 async def remembered(rig: Rig) -> list[str]:
@@ -51,7 +51,7 @@ async def test_a_message_becomes_a_memory_that_knows_where_it_came_from(rig: Rig
     assert one.extracted_from == ["s-I live in Oslo"]
     assert one.id == message_memory_id(SessionRef("s", "n", "u"), "s-I live in Oslo")
     assert one.persisted_at is not None
-    answer = await rig.rt[WorkingMemoryService].get(SCOPE, "s", namespace="n", user_id="u")
+    answer = await rig.rt[SessionService].get(SCOPE, "s", namespace="n", user_id="u")
     (message,) = answer.session.messages
     assert message.persisted_at is not None
     assert message.discrete_memory_extracted == "t"
@@ -63,7 +63,7 @@ async def test_small_talk_is_no_memory_but_is_done(rig: Rig) -> None:
     await rig.work()
     assert await remembered(rig) == ["I like figs"]
     assert await rig.marks(S) == {}
-    assert {m.discrete_memory_extracted for m in (await rig.rt[WorkingMemoryService].get(SCOPE, "s")).session.messages} == {"t"}
+    assert {m.discrete_memory_extracted for m in (await rig.rt[SessionService].get(SCOPE, "s")).session.messages} == {"t"}
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,12 @@ async def test_small_talk_is_no_memory_but_is_done(rig: Rig) -> None:
 async def test_every_message_that_was_accepted_can_be_promoted(rig: Rig, message: dict[str, str]) -> None:
     """One that could not would hold up everything after it."""
     given = MemoryMessage.model_validate({"role": "user", "id": "given", **message})
-    await rig.rt[WorkingMemoryService].put(
-        SCOPE, "s", UpdateWorkingMemory(messages=[given, MemoryMessage(role="user", content="afterwards")])
-    )
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(messages=[given, MemoryMessage(role="user", content="afterwards")]))
     await promote_session(rig.rt, rig.sid(REF))
     assert sorted([given.content, "afterwards"]) == await remembered(rig)
     await rig.index()
     (found,) = [one for one in await rig.stored() if one.text == given.content]
-    assert (await rig.rt[LongTermService].get(SCOPE, found.id)).extracted_from == [given.id]
+    assert (await rig.rt[MemoryService].get(SCOPE, found.id)).extracted_from == [given.id]
 
 
 async def test_what_was_replaced_before_it_was_promoted_is_promoted_still(rig: Rig) -> None:
@@ -101,7 +99,7 @@ async def test_what_was_replaced_before_it_was_promoted_is_promoted_still(rig: R
 
 async def test_an_edited_message_is_one_memory_with_the_last_words(rig: Rig) -> None:
     for text in ("I live in Oslo", "I live in Rome"):
-        await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory(messages=[MemoryMessage(role="user", content=text, id="1")]))
+        await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(messages=[MemoryMessage(role="user", content=text, id="1")]))
         await rig.work()
     assert await remembered(rig) == ["I live in Rome"]
 
@@ -118,7 +116,7 @@ async def test_an_expired_session_is_promoted_still(rig: Rig) -> None:
 async def test_a_deleted_session_promotes_nothing(rig: Rig) -> None:
     await put(rig, "gone figs", memories=[{"id": "own", "text": "own"}])
     (claim,) = await rig.claim(S)
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
+    await rig.rt[SessionService].delete(SCOPE, "s")
     await Tasks(rig.rt).process_session(claim.member, claim.lease, claim.attempt)
     await promote_session(rig.rt, rig.sid(REF))
     assert await remembered(rig) == []
@@ -130,7 +128,7 @@ async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Ri
     journal = await rig.rt[SessionStore].journal(rig.sid(REF), "jp", 10)
     assert journal is not None
     for again in (False, True):
-        await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
+        await rig.rt[SessionService].delete(SCOPE, "s")
         if again:
             await put(rig, "gone figs", "other figs")
         fence = Fence(rig.sid(REF), journal.epoch, "jp", journal.start, journal.start + 1, 10, own=journal.own)
@@ -148,7 +146,7 @@ async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Ri
 async def test_a_memory_that_was_deleted_stays_deleted(rig: Rig) -> None:
     await put(rig, "I like figs", memories=[{"id": "own", "text": "own"}])
     await rig.work(S)
-    await rig.rt[LongTermService].delete(SCOPE, [one.id for one in await rig.stored()])
+    await rig.rt[MemoryService].delete(SCOPE, [one.id for one in await rig.stored()])
     # The program sends its whole copy of the session again.
     await put(rig, "I like figs", "and plums", memories=[{"id": "own", "text": "own"}])
     await rig.work(S)
@@ -192,7 +190,7 @@ async def test_memories_of_a_session_belong_where_it_belongs(rig: Rig) -> None:
     one, two = sorted(await rig.stored(), key=lambda found: found.id)
     assert (one.namespace, one.user_id, one.session_id, one.extraction_strategy) == ("n", "u", "s", "summary")
     assert (two.namespace, two.user_id) == ("n", "v")
-    seen = (await rig.rt[WorkingMemoryService].get(SCOPE, "s", namespace="n", user_id="u")).session.memories
+    seen = (await rig.rt[SessionService].get(SCOPE, "s", namespace="n", user_id="u")).session.memories
     assert all(record.persisted_at is not None for record in seen)
 
 
@@ -208,7 +206,7 @@ async def test_the_same_put_again_adds_and_changes_no_memory(rig: Rig) -> None:
     sent = {"messages": [{"role": "user", "content": "I like figs"}], "memories": [{"text": "own figs"}, {"id": "x", "text": "named"}]}
     seen: list[list[MemoryRecord]] = []
     for _ in range(3):
-        await rig.rt[WorkingMemoryService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(sent))
+        await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(sent))
         await rig.work()
         seen.append(sorted(await rig.stored(), key=lambda one: one.id))
     assert len(seen[0]) == 3
@@ -314,12 +312,12 @@ async def test_a_memory_written_by_hand_is_not_overwritten_by_a_later_delivery(r
     await rig.append("s", "I live in Oslo")
     await rig.work()
     (one,) = await rig.stored()
-    await rig.rt[LongTermService].patch(SCOPE, one.id, EditMemoryRecordRequest(text="I live in Rome"))
+    await rig.rt[MemoryService].patch(SCOPE, one.id, EditMemoryRecordRequest(text="I live in Rome"))
     await rig.append("s", "I live in Oslo", "more figs")
     await rig.work()
     assert await remembered(rig) == ["I live in Rome", "more figs"]
     created = CreateMemoryRecordRequest.model_validate({"memories": [{"id": one.id, "text": "I live in Bergen"}]})
-    await rig.rt[LongTermService].create(SCOPE, created)
+    await rig.rt[MemoryService].create(SCOPE, created)
     assert await remembered(rig) == ["I live in Bergen", "more figs"]
 
 
@@ -329,9 +327,9 @@ async def test_nothing_is_left_when_everything_is_deleted(rig: Rig) -> None:
     await rig.append("t", "another session", "with figs")
     await rig.work()
     await rig.append("t", "not yet promoted")
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "s", namespace="n", user_id="u")
-    await rig.rt[WorkingMemoryService].delete(SCOPE, "t")
-    await rig.rt[LongTermService].delete(SCOPE, [one.id for one in await rig.stored()])
+    await rig.rt[SessionService].delete(SCOPE, "s", namespace="n", user_id="u")
+    await rig.rt[SessionService].delete(SCOPE, "t")
+    await rig.rt[MemoryService].delete(SCOPE, [one.id for one in await rig.stored()])
     await rig.work()
     left = {key for key in await rig.raw_keys() if not key.startswith("mt:")}
     assert left <= {"wake", "cfg"}

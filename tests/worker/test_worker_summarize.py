@@ -15,7 +15,7 @@ from agent_memory.core.work import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.sessions.codec import SessionState, StoredMessage
 from agent_memory.sessions.prompts import SummaryAnswer
-from agent_memory.sessions.service import WorkingMemoryService
+from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import MemoryMessage
 from agent_memory_worker.batches import LINE_TOKENS
@@ -219,7 +219,7 @@ async def test_a_put_during_the_summary_wins(make_rig: MakeRig, chat: OpenAIChat
             await lookalike.wait_for_call("chat")
             from agent_memory_client.models import UpdateWorkingMemory
 
-            await rig.rt[WorkingMemoryService].put(
+            await rig.rt[SessionService].put(
                 SCOPE, "s", UpdateWorkingMemory(context="mine", messages=[MemoryMessage(role="user", content="new")])
             )
             assert not await running
@@ -241,7 +241,7 @@ async def test_an_append_during_the_summary_is_kept_and_a_delete_is_final(
                 running = asyncio.create_task(summarize(rig))
                 await lookalike.wait_for_call("chat")
                 if delete:
-                    await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
+                    await rig.rt[SessionService].delete(SCOPE, "s")
                 else:
                     await rig.append("s", "said meanwhile")
                 assert await running is not delete
@@ -249,7 +249,7 @@ async def test_an_append_during_the_summary_is_kept_and_a_delete_is_final(
                 lookalike.latency_seconds = 0.0
             if not delete:
                 assert (await state(rig)).messages[-1].message.content == "said meanwhile"
-                await rig.rt[WorkingMemoryService].delete(SCOPE, "s")
+                await rig.rt[SessionService].delete(SCOPE, "s")
         assert await rig.rt[SessionStore].get(SCOPE, REF) is None
 
 

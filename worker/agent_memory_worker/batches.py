@@ -18,7 +18,7 @@ LEAST_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class PromptShares:
     """Parts of the room that a prompt leaves in a model's context."""
 
     messages: int
@@ -29,17 +29,17 @@ class Shares:
     """The answer."""
 
     @classmethod
-    def of(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> Shares | None:
+    def of(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
         """For facts: an answer about messages is about as long as they are. None when there is surely no room beside the `prompt`."""
         return cls._split(chat, chat.room(prompt, answer), messages=0.4, before=0.15)
 
     @classmethod
-    def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> Shares | None:
+    def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
         """For summaries, the one so far is before the messages. None as for `of`."""
         return cls._split(chat, chat.room(prompt, answer), messages=0.3, before=0.4)
 
     @classmethod
-    def _split(cls, chat: ChatModel, room: int, *, messages: float, before: float) -> Shares | None:
+    def _split(cls, chat: ChatModel, room: int, *, messages: float, before: float) -> PromptShares | None:
         if room < 2 * LEAST_TOKENS and chat.context.limit.certain:
             return None
         # What is only assumed is no reason to ask for nothing at all.

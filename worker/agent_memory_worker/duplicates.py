@@ -15,15 +15,15 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import Scope
-from agent_memory.jobs.job_store import Order
+from agent_memory.jobs.job_store import JobOrder
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats
 from agent_memory.memories.duplicates.repeats import comparable, merged, plan, precedence
 from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.upkeep.scan import Found, Selection, Survey
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.runtime import Runtime
-from agent_memory.storage.schedule import Timetable
+from agent_memory.storage.schedule import JobTimes
 from agent_memory.text.normalization import Kin, kin
 from agent_memory.text.terms import terms
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
@@ -43,16 +43,16 @@ _PAIR_TOKENS = 24
 
 async def compact_changed(runtime: Runtime) -> int:
     """Merges the repeats of what changed since this last ended well, for all tenants; returns how many memories went."""
-    began = await runtime[Survey].now()
-    since = await runtime[Timetable].seen(_JOB)
+    began = await runtime[MemoryScan].now()
+    since = await runtime[JobTimes].seen(_JOB)
     gone = 0
-    for tenant in await runtime[Survey].tenants():
+    for tenant in await runtime[MemoryScan].tenants():
         gone += await compact(runtime, scope_of_work(tenant), Selection(), since=since)
-    await runtime[Timetable].looked(_JOB, began)
+    await runtime[JobTimes].looked(_JOB, began)
     return gone
 
 
-async def run_compaction(runtime: Runtime, order: Order) -> None:
+async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
     """Carries out an order to merge repeats."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     # An order that an older server wrote names no session.
@@ -65,10 +65,10 @@ async def compact(runtime: Runtime, scope: Scope, selection: Selection, *, since
     wanted = replace(selection, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
     judged = runtime.chat is not None and runtime.settings.compaction.semantic
     gone = 0
-    async for page in runtime[Survey].walk(scope, wanted, by="changed", since=max(since - _OVERLAP_MICROS, 0) if judged else since):
+    async for page in runtime[MemoryScan].walk(scope, wanted, by="changed", since=max(since - _OVERLAP_MICROS, 0) if judged else since):
         gone += await _merge_repeats(runtime, scope, [memory for memory in page if memory.version >= since])
         if judged:
-            gone += await _merge_similar(runtime, scope, await runtime[Survey].load(scope, [memory.mid for memory in page]))
+            gone += await _merge_similar(runtime, scope, await runtime[MemoryScan].load(scope, [memory.mid for memory in page]))
     return gone
 
 
@@ -77,15 +77,15 @@ def _whose(record: MemoryRecord) -> Selection:
     return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
 
-async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> int:
+async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
     """Merges what says the same in the same words: among the page, and between the page and everything else."""
-    families: dict[Kin, dict[str, Found]] = defaultdict(dict)
+    families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
     for memory in page:
         families[kin(memory.record)][memory.mid] = memory
     asked = [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
     names: dict[str, None] = {}
     for start in range(0, len(asked), _QUERIES):
-        for twins in await runtime[Survey].twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
+        for twins in await runtime[MemoryScan].twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
             names.update(dict.fromkeys(twins))
     for memory in page:
         names.pop(memory.mid, None)
@@ -99,18 +99,18 @@ async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[Found]) 
     return gone
 
 
-def _first(family: dict[str, Found]) -> Found:
+def _first(family: dict[str, StoredMemory]) -> StoredMemory:
     return next(iter(family.values()))
 
 
-async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[Found]:
-    loaded: list[Found] = []
+async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
+    loaded: list[StoredMemory] = []
     for start in range(0, len(mids), _QUERIES):
-        loaded += await runtime[Survey].load(scope, mids[start : start + _QUERIES])
+        loaded += await runtime[MemoryScan].load(scope, mids[start : start + _QUERIES])
     return loaded
 
 
-async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> int:
+async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
     """Merges what a model judges to say the same among memories with similar vectors; a model that is away is asked another time."""
     gone = 0
     pairs = await _similar(runtime, scope, page)
@@ -143,7 +143,9 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) 
     return gone
 
 
-def _fitting(runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[Found, Found]]) -> Sequence[tuple[Found, Found]]:
+def _fitting(
+    runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]
+) -> Sequence[tuple[StoredMemory, StoredMemory]]:
     """The first pairs that have room in one call; one in any case."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
     for number, pair in enumerate(pairs):
@@ -153,18 +155,18 @@ def _fitting(runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[Found, Fou
     return pairs
 
 
-async def _similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> list[tuple[Found, Found]]:
+async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
     """Pairs (what would stay, what would go) with similar vectors, each once, nearest first for every memory of the page."""
     candidates = [memory for memory in page if not memory.record.pinned]
-    vectors = await runtime[Survey].vectors([memory.mid for memory in candidates])
+    vectors = await runtime[MemoryScan].vectors([memory.mid for memory in candidates])
     seen = {memory.mid: memory for memory in page}
-    pairs: dict[tuple[str, str], tuple[Found, Found]] = {}
+    pairs: dict[tuple[str, str], tuple[StoredMemory, StoredMemory]] = {}
     with_vector = [memory for memory in candidates if memory.mid in vectors]
     radius = 1.0 - runtime.settings.compaction.similarity
     for start in range(0, len(with_vector), _QUERIES):
         batch = with_vector[start : start + _QUERIES]
         asked = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
-        around = await runtime[Survey].near(scope, asked, radius, _MOST_NEAR)
+        around = await runtime[MemoryScan].near(scope, asked, radius, _MOST_NEAR)
         missing = {near.mid for neighbours in around for near in neighbours} - seen.keys()
         seen |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
         for memory, nears in zip(batch, around, strict=True):
@@ -175,7 +177,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[Found]) -> lis
     return list(pairs.values())
 
 
-async def _judged(chat: ChatModel, pairs: Sequence[tuple[Found, Found]]) -> set[int]:
+async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
     """The places (from 1) of the pairs that say the same. Raises ModelUnavailable, ModelAnswerInvalid."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

@@ -9,10 +9,10 @@ from agent_memory.access.tokens import TokenService
 from agent_memory.core.feature import Owner
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.erasure import ErasureStore, Ordered
+from agent_memory.privacy.erasure import ErasureOrder, ErasureStore
 from agent_memory.privacy.traces import TraceStore
 from agent_memory.runtime import Runtime
-from agent_memory.sessions.store import Life, SessionStore
+from agent_memory.sessions.store import SessionEpoch, SessionStore
 from agent_memory_worker.surviving_evidence import hand_on
 
 _PAGE = 100
@@ -52,7 +52,7 @@ async def erase(runtime: Runtime, name: str) -> int:
     return counts.total()
 
 
-async def _sessions(runtime: Runtime, scope: Scope, order: Ordered) -> list[Life]:
+async def _sessions(runtime: Runtime, scope: Scope, order: ErasureOrder) -> list[SessionEpoch]:
     """Some sessions that an order names, and those that have come to their end but left work behind; none when all are gone."""
     what = order.what
     if what.session_id is not None:

@@ -12,14 +12,14 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import Conflict, ContextExceeded
 from agent_memory.core.scope import Scope
-from agent_memory.extraction.facts import Candidate, Told, candidates
-from agent_memory.extraction.prompts import VERSION, ExtractionAnswer, Wanted, extract_messages
+from agent_memory.extraction.facts import Candidate, ExtractionMessage, candidates
+from agent_memory.extraction.prompts import VERSION, ExtractionAnswer, ExtractionTask, extract_messages
 from agent_memory.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.extraction.thread_prompts import VERSION as THREAD_VERSION
 from agent_memory.extraction.thread_prompts import ThreadSummary
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.memories.commit import Decision, DecisionStore, Origin, Outcome
+from agent_memory.memories.commit import ChangeOrigin, CommitOutcome, Decision, MemoryCommits
 from agent_memory.memories.quarantine.service import screened
 from agent_memory.memories.steps import Fence
 from agent_memory.memories.store import MemoryStore
@@ -28,8 +28,8 @@ from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
-from agent_memory.text.statements import Hearing, worth_asking
-from agent_memory_worker.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, Shares, less, size, within
+from agent_memory.text.statements import StatementFilter, worth_asking
+from agent_memory_worker.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
 from agent_memory_worker.reconcile import decide
 from agent_memory_worker.thread_strategy import summarize, thread_prompt
 
@@ -91,12 +91,12 @@ async def _park_batch(runtime: Runtime, sid: str, journal: Journal, count: int, 
     await runtime[SessionStore].set_aside(sid, journal, count, f"{type(error).__name__}: {error}")
 
 
-def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> Shares | None:
+def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
     """What of the model's context is left for messages and answers beside the instructions; None when that is surely nothing."""
     if rules.strategy == "summary":
-        return Shares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
+        return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     wanted = _wanted(rules, journal, journal.waiting[0].message.created_at, chat.model)
-    return Shares.of(chat, extract_messages([], wanted=wanted), ExtractionAnswer)
+    return PromptShares.of(chat, extract_messages([], wanted=wanted), ExtractionAnswer)
 
 
 async def _extract(
@@ -107,15 +107,17 @@ async def _extract(
     rules: Rules,
     batch: Sequence[StoredMessage],
     fence: Fence,
-    shares: Shares,
-) -> Outcome:
-    hearing = Hearing(rules.blocklist, runtime.settings.longterm.redact_secrets)
-    messages = [Told(stored, text) for stored in batch if stored.promote and (text := hearing.said(stored.message))]
-    before = [Told(stored, text) for stored in journal.before if stored.seq < batch[0].seq and (text := hearing.said(stored.message))]
+    shares: PromptShares,
+) -> CommitOutcome:
+    hearing = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets)
+    messages = [ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := hearing.said(stored.message))]
+    before = [
+        ExtractionMessage(stored, text) for stored in journal.before if stored.seq < batch[0].seq and (text := hearing.said(stored.message))
+    ]
     summary = rules.strategy == "summary"
-    origin = Origin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
+    origin = ChangeOrigin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
     if not _worth_it(messages, before):
-        return await runtime[DecisionStore].commit(scope, [], origin, fence=fence, late=True)
+        return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, late=True)
 
     # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
@@ -138,7 +140,7 @@ async def _extract(
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
-        outcome = await runtime[DecisionStore].commit(scope, decisions, origin, fence=fence, late=True, review=review)
+        outcome = await runtime[MemoryCommits].commit(scope, decisions, origin, fence=fence, late=True, review=review)
         if not outcome.moved:
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")
@@ -155,14 +157,14 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
     ]
 
 
-def _context(runtime: Runtime, before: Sequence[Told], tokens: int) -> list[PromptMessage]:
+def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:
     """The last of the messages before the new ones, as many and as much of each as have room."""
     shown = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(shown), 1) - LINE_TOKENS)
     return _numbered(shown, -len(shown), lambda message: runtime.counter.truncate(message.text, each))
 
 
-def _screened(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Told]) -> list[Candidate]:
+def _screened(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
     """The facts with those in quarantine that read like instructions, or come from a message that does."""
     settings = runtime.settings
     if not settings.longterm.quarantine:
@@ -173,7 +175,7 @@ def _screened(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[T
     ]
 
 
-def _worth_it(messages: Sequence[Told], before: Sequence[Told]) -> bool:
+def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage]) -> bool:
     """The gate: whether the messages could hold a fact at all. Assent is one when it answers a question."""
     spoken = [message for message in messages if message.states]
     if any(worth_asking(message.text) for message in spoken):
@@ -182,12 +184,12 @@ def _worth_it(messages: Sequence[Told], before: Sequence[Told]) -> bool:
     return bool(spoken and asked and asked[0].role == "assistant" and asked[0].text.rstrip().endswith(("?", "？")))
 
 
-def _numbered(messages: Sequence[Told], first: int, cut: Callable[[Told], str]) -> list[PromptMessage]:
+def _numbered(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
     """Messages as the prompt shows them; answers cite them by small numbers, which cannot be invented ids."""
     return [PromptMessage(number, message.role, cut(message), message.said) for number, message in enumerate(messages, start=first)]
 
 
-def _wanted(rules: Rules, journal: Journal, said: datetime, model: str) -> Wanted:
+def _wanted(rules: Rules, journal: Journal, said: datetime, model: str) -> ExtractionTask:
     ref = journal.ref
     names = {
         "message": "the new messages below",
@@ -200,7 +202,7 @@ def _wanted(rules: Rules, journal: Journal, said: datetime, model: str) -> Wante
         "topics": "`topics`",
         "entities": "`entities`",
     }
-    return Wanted(
+    return ExtractionTask(
         strategy=rules.strategy,
         instructions=rules.instructions,
         categories=[(category.name, category.description) for category in rules.categories],

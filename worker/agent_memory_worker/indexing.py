@@ -9,7 +9,7 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import BudgetSpent
 from agent_memory.core.work import DueKind
 from agent_memory.llm.base import Embedder
-from agent_memory.memories.store import Indexed, IndexJob, MemoryStore
+from agent_memory.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
 from agent_memory.text.retrieval_units import unit_terms, unit_vector
@@ -44,7 +44,7 @@ async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob],
     texts = list(dict.fromkeys(text for job in jobs for text in _texts(job)))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
     items = [
-        Indexed(
+        IndexEntry(
             mid=job.mid,
             version=job.version,
             lease=leases[job.mid].lease,

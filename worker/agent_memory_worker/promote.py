@@ -16,7 +16,7 @@ from agent_memory.memories.store import Fence, MemoryStore
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
-from agent_memory.text.statements import Hearing
+from agent_memory.text.statements import StatementFilter
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
 from agent_memory_worker.session_memories import store_own
 
@@ -72,7 +72,9 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
     return made
 
 
-async def _records_of(settings: Settings, hearing: Hearing, journal: Journal, messages: Sequence[StoredMessage]) -> list[MemoryRecord]:
+async def _records_of(
+    settings: Settings, hearing: StatementFilter, journal: Journal, messages: Sequence[StoredMessage]
+) -> list[MemoryRecord]:
     """The memories of what is kept of messages."""
 
     def made() -> list[MemoryRecord]:
@@ -82,11 +84,11 @@ async def _records_of(settings: Settings, hearing: Hearing, journal: Journal, me
     return await aside(made, sum([len(stored.message.content) for stored in messages]))
 
 
-async def _hearing_of(runtime: Runtime, scope: Scope, journal: Journal) -> Hearing:
+async def _hearing_of(runtime: Runtime, scope: Scope, journal: Journal) -> StatementFilter:
     redacts = runtime.settings.longterm.redact_secrets
     try:
         rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
     except BadInput:
         # A strategy from before strategies were checked: what it forbids is not known, and promotion does not need the rest of it.
         rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, MemoryStrategyConfig())
-    return Hearing(rules.blocklist, redacts)
+    return StatementFilter(rules.blocklist, redacts)

@@ -15,16 +15,16 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import Conflict
 from agent_memory.core.feature import Group
 from agent_memory.core.scope import Scope
-from agent_memory.jobs.job_store import Order, OrderStore
+from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.privacy.lineage import Kept, LineageStore
+from agent_memory.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.privacy.purge import request_of
-from agent_memory.privacy.purge_policy import Verdict, judge, made_of
+from agent_memory.privacy.purge_policy import PurgeVerdict, judge, made_of
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
-from agent_memory_worker.purge_sessions import Said, strike
+from agent_memory_worker.purge_sessions import SourceMessages, strike
 
 _MOST_ROUNDS = 20
 _BATCH = 100
@@ -33,7 +33,7 @@ _MOST_NAMED = 100
 _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summaries", "messages", "contexts")
 
 
-async def purge(runtime: Runtime, order: Order) -> None:
+async def purge(runtime: Runtime, order: JobOrder) -> None:
     """Carries out an order to purge, or only counts, and leaves a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     wanted = request_of(order)
@@ -41,7 +41,7 @@ async def purge(runtime: Runtime, order: Order) -> None:
     counts: Counter[str] = Counter()
     named: list[str] = []
     touched: set[Group] = set()
-    said = Said(wanted)
+    said = SourceMessages(wanted)
     dry = order.arguments.get("dry_run") is not None
     for _ in range(_MOST_ROUNDS):
         run = _Run(runtime, scope, wanted, selection, dry, said)
@@ -56,7 +56,7 @@ async def purge(runtime: Runtime, order: Order) -> None:
     place = (order.arguments["namespace"], order.arguments["user_id"])
     counts += await strike(runtime, scope, wanted, place, said, dry=dry)
     receipt = {name: counts[name] for name in _COUNTED}
-    await runtime[OrderStore].finished(order, receipt, named if dry else ())
+    await runtime[JobStore].finished(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
         ids = {"operation_id": f"order-{order.name}"} | {
             name: value for name in ("namespace", "user_id") if (value := order.arguments[name])
@@ -75,7 +75,7 @@ async def purge(runtime: Runtime, order: Order) -> None:
 class _Run:
     """One look at everything, and what follows from it."""
 
-    def __init__(self, runtime: Runtime, scope: Scope, source: PurgeRequest, selection: Selection, dry: bool, said: Said) -> None:
+    def __init__(self, runtime: Runtime, scope: Scope, source: PurgeRequest, selection: Selection, dry: bool, said: SourceMessages) -> None:
         self._runtime = runtime
         self._scope = scope
         self._source = source
@@ -117,12 +117,12 @@ class _Run:
             rounds.append(list(fresh))
             tainted.update(fresh)
 
-    async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[Verdict]:
+    async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[PurgeVerdict]:
         async for page in self._runtime[LineageStore].pages(self._scope, self._selection):
             for verdict in await self._judged(page, tainted):
                 yield verdict
 
-    async def _judged(self, page: list[Kept], tainted: Collection[str]) -> list[Verdict]:
+    async def _judged(self, page: list[LineageMemory], tainted: Collection[str]) -> list[PurgeVerdict]:
         names = list(dict.fromkeys(change for kept in page for change in kept.changes))
         loaded = dict(zip(names, await self._runtime[ChangeStore].load(self._scope, names), strict=True))
         changes = {kept.mid: [one for name in kept.changes if (one := loaded[name]) is not None] for kept in page}
@@ -148,7 +148,7 @@ class _Run:
                     with suppress(Conflict):  # Somebody has just decided about it; the next look finds what came of that.
                         await self._runtime[ChangeStore].reject(self._scope, change)
 
-    async def _mend(self, verdict: Verdict) -> bool:
+    async def _mend(self, verdict: PurgeVerdict) -> bool:
         """Takes from a memory that stays what comes from the source; False when somebody changed it meanwhile, and nothing was done."""
         kept, lineage, scope = verdict.kept, self._runtime[LineageStore], self._scope
         self._note(verdict)
@@ -185,11 +185,11 @@ class _Run:
         for one in (one for one, ok in zip(verdicts, gone, strict=True) if ok):
             self.counts["matched" if one.matched else "inferred"] += 1
 
-    def _count(self, verdict: Verdict) -> None:
+    def _count(self, verdict: PurgeVerdict) -> None:
         self.counts["restored"] += int(verdict.back is not None)
         self.counts["evidence"] += verdict.pieces
 
-    def _note(self, verdict: Verdict) -> None:
+    def _note(self, verdict: PurgeVerdict) -> None:
         """Whose summaries may hold something of it."""
         for one in verdict.kept.versions:
             self._said.note(one.record)

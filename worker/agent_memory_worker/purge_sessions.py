@@ -20,7 +20,7 @@ _PAGE = 100
 _ATTEMPTS = 20
 
 
-class Said:
+class SourceMessages:
     """Which messages of which sessions are known to be of the source, by the memories that go or lose evidence."""
 
     def __init__(self, source: PurgeRequest) -> None:
@@ -42,7 +42,7 @@ class Said:
 
 
 async def strike(
-    runtime: Runtime, scope: Scope, source: PurgeRequest, place: tuple[str | None, str | None], said: Said, *, dry: bool
+    runtime: Runtime, scope: Scope, source: PurgeRequest, place: tuple[str | None, str | None], said: SourceMessages, *, dry: bool
 ) -> Counter[str]:
     """Goes through the sessions of a place (namespace, user); counts struck `messages` and dropped `contexts`, or only counts (`dry`)."""
     counts: Counter[str] = Counter()
@@ -67,7 +67,7 @@ async def strike(
         offset += _PAGE
 
 
-def _is_of(runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, said: Said) -> bool:
+def _is_of(runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, said: SourceMessages) -> bool:
     """Whether a message is of the source: by what is known of it here, or because its memory was."""
     if stored.message.id in said.of(ref) or matches(source, message_memory(ref, stored.message, stored.message.content), None):
         return True

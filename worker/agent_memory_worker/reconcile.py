@@ -15,12 +15,12 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.core.scope import Scope
 from agent_memory.extraction.facts import Candidate
-from agent_memory.extraction.reconcile_prompts import DecisionAnswer, Incoming, Kept, ReconcileAnswer, reconcile_notes
+from agent_memory.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.commit import Add, AddEvidence, Decision, Supersede, Update
-from agent_memory.memories.neighbours import Around, NeighbourStore
-from agent_memory.memories.records import Found
+from agent_memory.memories.neighbours import NearMemories, NeighbourStore
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.trust import together
 from agent_memory.runtime import Runtime
 from agent_memory.text.normalization import begins_at
@@ -63,7 +63,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     vectors = await runtime[TenantModels].embedder(scope.tenant).embed([record.text for record in records])
     around = await runtime[NeighbourStore].around(scope, records, vectors)
     decisions: list[Decision] = quarantined
-    shown: dict[str, tuple[int, Found]] = {}
+    shown: dict[str, tuple[int, StoredMemory]] = {}
     asked: list[_Open] = []
     fresh: list[MemoryRecord] = []
     holders: dict[str, str] = {}
@@ -96,7 +96,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     return [Add(decision.record, apart=decision.record.id in apart) if isinstance(decision, Add) else decision for decision in settled]
 
 
-def _same(record: MemoryRecord, around: Around) -> Found | None:
+def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
     """What says the same in the same words, give or take their small ones."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
@@ -115,7 +115,7 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
     )
 
 
-def _evidence(candidate: Candidate, same: Found) -> list[Decision]:
+def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
     """Said again is more evidence; repeated by the assistant, which knows it from us, it is none."""
     if not candidate.witnessed:
         return []
@@ -124,10 +124,10 @@ def _evidence(candidate: Candidate, same: Found) -> list[Decision]:
     return [AddEvidence(same, candidate.evidence)]
 
 
-def _comparable(record: MemoryRecord, around: Around) -> list[Found]:
+def _comparable(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
     """The kept memories that a fact could repeat, refine or end, the likeliest first."""
     words = set(stems(record.text))
-    scored: dict[str, tuple[float, Found]] = {}
+    scored: dict[str, tuple[float, StoredMemory]] = {}
     for memory, similarity in around.near:
         if memory.record.extraction_strategy == "summary":
             continue
@@ -142,7 +142,7 @@ def _comparable(record: MemoryRecord, around: Around) -> list[Found]:
     return [memory for _, memory in ordered[:_MOST_NEAR]]
 
 
-async def _judged(runtime: Runtime, chat: ChatModel, memories: Sequence[Found], asked: Sequence[_Open]) -> list[DecisionAnswer]:
+async def _judged(runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[_Open]) -> list[DecisionAnswer]:
     """One valid decision for each, in order, asked for in one call, or in several when the model's context has no room for all.
 
     Raises ModelAnswerInvalid for an answer that leaves one out, or names what was not shown.
@@ -164,7 +164,7 @@ async def _judged(runtime: Runtime, chat: ChatModel, memories: Sequence[Found], 
     return decided
 
 
-def _fitting(runtime: Runtime, chat: ChatModel, memories: Sequence[Found], asked: Sequence[_Open], tokens: int) -> Sequence[_Open]:
+def _fitting(runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[_Open], tokens: int) -> Sequence[_Open]:
     """The first of the facts that have room in one call with what they are near; one in any case."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown: set[int] = set()
@@ -179,7 +179,7 @@ def _fitting(runtime: Runtime, chat: ChatModel, memories: Sequence[Found], asked
 
 
 async def _decisions(
-    runtime: Runtime, chat: ChatModel, memories: Sequence[Found], asked: Sequence[_Open], tokens: int
+    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[_Open], tokens: int
 ) -> list[DecisionAnswer]:
     """The answer about some of the facts, with the places of `kept`. Raises as `_judged`, and ContextExceeded."""
     numbers = sorted({k for open_ in asked for k in open_.near})
@@ -189,10 +189,11 @@ async def _decisions(
         return runtime.counter.truncate(text, tokens)
 
     notes = [
-        Kept(cut(record.text), record.memory_type.value, _when(record), record.slot) for record in (memories[k - 1].record for k in numbers)
+        ExistingNote(cut(record.text), record.memory_type.value, _when(record), record.slot)
+        for record in (memories[k - 1].record for k in numbers)
     ]
     new = [
-        Incoming(cut(record.text), record.memory_type.value, _when(record), [shown[k] for k in open_.near], record.slot)
+        NewNote(cut(record.text), record.memory_type.value, _when(record), [shown[k] for k in open_.near], record.slot)
         for open_, record in ((open_, open_.candidate.record) for open_ in asked)
     ]
     answer = await chat.structured(reconcile_notes(notes, new), ReconcileAnswer)
@@ -215,7 +216,7 @@ def _when(record: MemoryRecord) -> str:
 
 
 def _carried_out(
-    memories: Sequence[Found], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+    memories: Sequence[StoredMemory], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """The decisions that the answers come to, and the facts that are simply new.
 
@@ -248,14 +249,14 @@ def _carried_out(
     return decisions, fresh
 
 
-def _may_end(found: Found, by: MemoryRecord) -> bool:
+def _may_end(found: StoredMemory, by: MemoryRecord) -> bool:
     """Whether a fact may end another: it is not pinned, no event, and did not begin later."""
     old = found.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
 
 
-def _may_grow(found: Found, by: MemoryRecord) -> bool:
+def _may_grow(found: StoredMemory, by: MemoryRecord) -> bool:
     """Whether a memory may get the words of a fact: it is not pinned, of the same type, and for events of the same day."""
     old = found.record
     if old.pinned or old.memory_type is not by.memory_type:

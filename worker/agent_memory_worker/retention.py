@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_memory.access.principals import scope_of_work
-from agent_memory.memories.retention.service import MAX_DELETIONS, ForgettingService, Policy
-from agent_memory.memories.upkeep.scan import Selection, Survey
+from agent_memory.memories.retention.service import MAX_DELETIONS, Policy, RetentionService
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.runtime import Runtime
 
 
@@ -13,9 +13,9 @@ async def forget_by_settings(runtime: Runtime) -> int:
     rules = runtime.settings.forgetting
     policy = Policy(max_age_days=rules.max_age_days, max_inactive_days=rules.max_inactive_days, budget=rules.budget_keep_top_n)
     gone = 0
-    for tenant in await runtime[Survey].tenants():
+    for tenant in await runtime[MemoryScan].tenants():
         while True:
-            answer = await runtime[ForgettingService].forget(scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False)
+            answer = await runtime[RetentionService].forget(scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False)
             gone += answer.deleted
             # What was changed while it was looked at stays until the next time, so less than all may have gone.
             if answer.deleted < MAX_DELETIONS:

@@ -13,7 +13,7 @@ from agent_memory.core.feature import imported
 from agent_memory.core.settings import Settings
 from agent_memory.features import FEATURES
 from agent_memory.runtime import Runtime
-from agent_memory.storage.schedule import Timetable
+from agent_memory.storage.schedule import JobTimes
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ _RETRY_SECONDS = 300.0
 _JOBS = {name: job for feature in FEATURES for name, job in feature.schedule.items()}
 
 
-class Recurring(Perpetual):
+class RecurringJob(Perpetual):
     """A Perpetual whose first run is one period after the first worker's start, not at it."""
 
     @property
@@ -46,7 +46,7 @@ def register_jobs(runtime: Runtime, docket: Docket) -> None:
 
 
 def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitable[None]]:
-    async def job(perpetual: Perpetual = Recurring(every=timedelta(seconds=seconds), automatic=True)) -> None:  # noqa: B008
+    async def job(perpetual: Perpetual = RecurringJob(every=timedelta(seconds=seconds), automatic=True)) -> None:  # noqa: B008
         perpetual.after(timedelta(seconds=await run_job(runtime, name, seconds)))
 
     job.__name__ = name
@@ -59,7 +59,7 @@ async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
     A job that its workers died of again and again is left out until its next period.
     """
     try:
-        if await runtime[Timetable].begin(name) > runtime.settings.worker.max_attempts:
+        if await runtime[JobTimes].begin(name) > runtime.settings.worker.max_attempts:
             log.error("periodic job %s never ended, its workers may have died of it: it is left out this time", name)
         else:
             log.info("periodic job %s: %d", name, await imported(_JOBS[name].run)(runtime))
@@ -67,5 +67,5 @@ async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
         expected = isinstance(error, AgentMemoryError)
         log.log(logging.WARNING if expected else logging.ERROR, "periodic job %s failed: %s", name, error, exc_info=not expected)
         seconds = min(seconds, _RETRY_SECONDS)
-    await runtime[Timetable].ended(name)
+    await runtime[JobTimes].ended(name)
     return seconds

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from agent_memory.access.principals import scope_of_work, scope_of_writer
 from agent_memory.core.permissions import within
-from agent_memory.memories.commit import DecisionStore, Origin
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
 from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.owners import placed_in
 from agent_memory.memories.quarantine.service import given
@@ -19,10 +19,10 @@ from agent_memory.memories.writing import decide
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import OwnMemory, decode_own
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal
-from agent_memory.text.statements import Hearing
+from agent_memory.text.statements import StatementFilter
 from agent_memory_client.models import MemoryRecord
 
-_STATED = Origin("client", "stated in a session")
+_STATED = ChangeOrigin("client", "stated in a session")
 _BEYOND = "whoever put it into the session does not reach its namespace, user or agent"
 _TAKEN = "its id is taken: give it another one, or none"
 
@@ -38,7 +38,7 @@ class _Waiting:
     record: MemoryRecord
 
 
-async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], hearing: Hearing) -> bool:
+async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], hearing: StatementFilter) -> bool:
     """Stores what waits of a session's memories as if its writers had created it: a repeat is evidence, a slot has one fact.
 
     What its writer could not create, and what has an id that belongs to another owner by now, is refused: the session says so. False when
@@ -64,7 +64,7 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
     return len(stored) + len(refused) == len(pending)
 
 
-def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: Hearing) -> _Waiting:
+def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: StatementFilter) -> _Waiting:
     own = decode_own(raw)
     placed = placed_in(journal.ref, own.record).model_copy(
         update={
@@ -102,7 +102,7 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
         decided = await decide(runtime[MemoryStore], runtime[NeighbourStore], scope, left)
         done = {record.id: raw[record.id] for record, _ in decided}
         whose = [(record.id, decision) for record, decisions in decided for decision in decisions]
-        outcome = await runtime[DecisionStore].commit(
+        outcome = await runtime[MemoryCommits].commit(
             scope,
             [decision for _, decision in whose],
             _STATED,
@@ -120,7 +120,7 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
 async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> bool:
     """Takes memories out of the journal without storing them; False when the session moved on."""
     fence = _fence(sid, journal, dropped, refused)
-    return (await runtime[DecisionStore].commit(scope_of_work(journal.tenant), [], _STATED, fence=fence)).done
+    return (await runtime[MemoryCommits].commit(scope_of_work(journal.tenant), [], _STATED, fence=fence)).done
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:

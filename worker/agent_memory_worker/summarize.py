@@ -19,7 +19,7 @@ from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory.text.terms import carries_information
-from agent_memory_worker.batches import LEAST_TOKENS, LINE_TOKENS, Shares, less, size
+from agent_memory_worker.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
     summary, failed = state.context or "", None
     while left:
         await runtime[ContextLimits].refresh(chat)
-        shares = Shares.of_summary(chat, summarize_messages(None, [], max_words=budget), SummaryAnswer)
+        shares = PromptShares.of_summary(chat, summarize_messages(None, [], max_words=budget), SummaryAnswer)
         if shares is None:
             raise chat.context.no_room()
         former = runtime.counter.shorten(summary, shares.before)

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.changes.store import ChangeStore
-from agent_memory.memories.commit import DecisionStore, Origin, Succeed
-from agent_memory.memories.records import Found
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Succeed
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.service import message_memory
 from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime
 from agent_memory.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryMessage, MemoryRecord
 
-_ORIGIN = Origin("erasure", "what it stood for was deleted")
+_ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
 async def hand_on(runtime: Runtime, scope: Scope, what: Erasure, records: Sequence[tuple[MemoryRecord, int | None]]) -> None:
@@ -23,13 +23,15 @@ async def hand_on(runtime: Runtime, scope: Scope, what: Erasure, records: Sequen
     words outside of it. Of a user everything goes. Done twice, the second time finds nothing."""
     if what.session_id is None:
         return
-    memories = [Found(runtime[MemoryStore].mid(scope, record.id), version, record) for record, version in records if version is not None]
+    memories = [
+        StoredMemory(runtime[MemoryStore].mid(scope, record.id), version, record) for record, version in records if version is not None
+    ]
     for memory, ledger in zip(memories, await runtime[ChangeStore].ledgers([memory.mid for memory in memories]), strict=True):
         if ledger.aliases:
             await _hand_on(runtime, scope, what.session_id, memory, ledger.aliases)
 
 
-async def _hand_on(runtime: Runtime, scope: Scope, session_id: str, old: Found, names: Sequence[str]) -> None:
+async def _hand_on(runtime: Runtime, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
     """Statements come before messages, and of each the first before the others: these stay evidence of it."""
     pieces = await runtime[ChangeStore].pieces(old.mid)
     ledgers = await runtime[ChangeStore].ledgers(names)
@@ -46,7 +48,7 @@ async def _hand_on(runtime: Runtime, scope: Scope, session_id: str, old: Found, 
         left.sort(key=lambda entry: (is_turn(entry[2]), entry[2].created_at, entry[2].id))
         (_, _, heir), *rest = left
         fields = [field for _, field, _ in rest if field]
-        await runtime[DecisionStore].commit(scope, [Succeed(old, heir, fields, [name for name, _, _ in rest])], _ORIGIN)
+        await runtime[MemoryCommits].commit(scope, [Succeed(old, heir, fields, [name for name, _, _ in rest])], _ORIGIN)
 
 
 def _names(runtime: Runtime, scope: Scope, field: str, piece: Evidence) -> str | None:

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.facts import Told, cleaned
+from agent_memory.extraction.facts import ExtractionMessage, cleaned
 from agent_memory.extraction.rules import Rules
 from agent_memory.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage, ChatModel
 from agent_memory.memories.commit import Add, Decision, Update
 from agent_memory.memories.quarantine.service import screened
-from agent_memory.memories.records import Found
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.service import content_hash
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.trust import TRUST, trust_of
@@ -21,7 +21,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
-from agent_memory_worker.batches import LEAST_TOKENS, Shares
+from agent_memory_worker.batches import LEAST_TOKENS, PromptShares
 
 # The contract's names.
 _TOPIC = "thread-summary"
@@ -42,10 +42,10 @@ async def summarize(
     scope: Scope,
     ref: SessionRef,
     rules: Rules,
-    messages: Sequence[Told],
+    messages: Sequence[ExtractionMessage],
     shown: Sequence[PromptMessage],
     *,
-    shares: Shares,
+    shares: PromptShares,
     clean: Callable[[str], str],
 ) -> list[Decision]:
     """What becomes of a session's summary with these messages; nothing when it is pinned.
@@ -66,7 +66,7 @@ async def summarize(
     return [Add(record, dedupe=False) if summary is None else Update(summary, record)]
 
 
-async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, Found | None]:
+async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, StoredMemory | None]:
     """The id of a session's summary, and the summary as it stands. Somebody else may have taken the contract's id: it can be computed."""
     names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
     owner = (ref.namespace, ref.user_id, None)
@@ -88,7 +88,7 @@ def _record(
     rules: Rules,
     text: str,
     topics: Sequence[str],
-    messages: Sequence[Told],
+    messages: Sequence[ExtractionMessage],
     model: str,
     old: MemoryRecord | None,
 ) -> MemoryRecord:

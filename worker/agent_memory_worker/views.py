@@ -10,9 +10,9 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import AgentMemoryError, NotFound, RedisUnavailable
 from agent_memory.core.scope import Scope
-from agent_memory.jobs.job_store import Order, OrderStore
+from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.memories.upkeep.scan import Survey
+from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.runtime import Runtime
 from agent_memory.views.filters import selection_of
 from agent_memory.views.service import REFRESH_VIEW
@@ -30,15 +30,15 @@ _AT_ONCE = 4
 
 async def order_refreshes(runtime: Runtime) -> int:
     """Orders a refresh of every continuous view; returns how many."""
-    orders: list[Order] = []
+    orders: list[JobOrder] = []
     for tenant in await runtime[ViewStore].tenants():
         scope = scope_of_work(tenant)
-        orders += [Order.of(scope, REFRESH_VIEW, view_id=view.id) for view in await runtime[ViewStore].list(scope) if view.continuous]
-    await runtime[OrderStore].place(*orders)
+        orders += [JobOrder.of(scope, REFRESH_VIEW, view_id=view.id) for view in await runtime[ViewStore].list(scope) if view.continuous]
+    await runtime[JobStore].place(*orders)
     return len(orders)
 
 
-async def refresh_view(runtime: Runtime, order: Order) -> None:
+async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
     """Brings the partitions of a view up to date; those that would come out the same cost no model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     view = await runtime[ViewStore].get(scope, order.arguments["view_id"] or "")
@@ -46,7 +46,7 @@ async def refresh_view(runtime: Runtime, order: Order) -> None:
         await _compute(runtime, scope, view, refresh=True)
 
 
-async def run_view(runtime: Runtime, order: Order) -> None:
+async def run_view(runtime: Runtime, order: JobOrder) -> None:
     """Computes all partitions of a view anew, and tells in its task how that went. Raises RedisUnavailable, to be done again."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     task = await runtime[ViewStore].task(scope, order.arguments["task_id"] or "")
@@ -77,7 +77,7 @@ async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh
         await runtime[ContextLimits].refresh(chat.named(view.model_name) if view.model_name else chat)
     groups: list[dict[str, str]] = [{}]
     if view.group_by:
-        groups = await runtime[Survey].groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
+        groups = await runtime[MemoryScan].groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
         if len(groups) == _MOST_GROUPS:
             log.warning("view %s has more than %d groups: only the largest are computed", view.id, _MOST_GROUPS)
     before = await runtime[ViewStore].partitions(scope, view.id)

@@ -33,7 +33,7 @@ _END_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EvaluationOptions:
     """What the command line asked for."""
 
     file: Path
@@ -52,7 +52,7 @@ class Wanted:
     floors: str | None = None
 
 
-def evaluate(wanted: Wanted) -> int:
+def evaluate(wanted: EvaluationOptions) -> int:
     """Runs and prints; returns the exit code: 0, or 1 when questions failed or a figure is below its floor. Raises StartupError for
     anything that prevents a run."""
     floors = floors_of(wanted.floors)
@@ -113,7 +113,7 @@ def _series(found: list[reports.Report], unit: reports.Unit) -> dict[str, dict[s
     }
 
 
-async def _measured(wanted: Wanted, conversations: list[Conversation]) -> list[reports.Report]:
+async def _measured(wanted: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
     """One report for each way in."""
     counter = await TokenCounter.open()
     entrances: list[Entrance] = ["memories", "sessions"] if wanted.entrance == "both" else [wanted.entrance]
@@ -122,7 +122,7 @@ async def _measured(wanted: Wanted, conversations: list[Conversation]) -> list[r
         with _server(wanted.url) as url, _bars() as bars:
             name = f"{wanted.run}-{entrance}" if wanted.run else f"eval-{str(ULID()).lower()}"
             options = Options(url, name, entrance, wanted.mode, wanted.limit, wanted.prompt, wanted.max_tokens)
-            found.append(reports.report_of(await run(options, conversations, counter, _Shown(bars, entrance)), wanted.file.name))
+            found.append(reports.report_of(await run(options, conversations, counter, _ProgressBars(bars, entrance)), wanted.file.name))
     return found
 
 
@@ -134,7 +134,7 @@ def _bars() -> Progress:
     return Progress(*columns, console=Console(stderr=True))
 
 
-class _Shown:
+class _ProgressBars:
     """A bar for each stage of a run."""
 
     def __init__(self, bars: Progress, entrance: str) -> None:

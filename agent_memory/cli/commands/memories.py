@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from agent_memory.cli.api_client import Api, Place, reach
+from agent_memory.cli.api_client import Api, MemoryTarget, reach
 from agent_memory.cli.confirmation import ask
 from agent_memory.core.errors import NotFound
 
@@ -19,7 +19,7 @@ OK, USAGE, NOT_FOUND = 0, 2, 3
 _PAGE = 100
 
 
-def search(place: Place, body: dict[str, Any], form: str) -> None:
+def search(place: MemoryTarget, body: dict[str, Any], form: str) -> None:
     """Prints what a search finds."""
 
     async def run() -> Any:
@@ -41,7 +41,7 @@ def search(place: Place, body: dict[str, Any], form: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class DeletionSelection:
     """Which memories are to be deleted: those named, and with `blank` those without a text; all within a namespace and user, if given."""
 
     ids: Sequence[str]
@@ -50,12 +50,12 @@ class Doomed:
     user_id: str | None
 
 
-def delete_memories(place: Place, wanted: Doomed, *, dry_run: bool, force: bool) -> int:
+def delete_memories(place: MemoryTarget, wanted: DeletionSelection, *, dry_run: bool, force: bool) -> int:
     """Deletes memories after asking; returns the exit code: 3 when one that was named is not there."""
     return asyncio.run(_delete_memories(place, wanted, dry_run=dry_run, force=force))
 
 
-async def _delete_memories(place: Place, wanted: Doomed, *, dry_run: bool, force: bool) -> int:
+async def _delete_memories(place: MemoryTarget, wanted: DeletionSelection, *, dry_run: bool, force: bool) -> int:
     async with reach(place) as api:
         found: dict[str, str] = {}
         missing: list[str] = []
@@ -88,7 +88,7 @@ async def _delete_memories(place: Place, wanted: Doomed, *, dry_run: bool, force
         return NOT_FOUND if missing else OK
 
 
-async def _memory(api: Api, name: str, wanted: Doomed) -> dict[str, Any] | None:
+async def _memory(api: Api, name: str, wanted: DeletionSelection) -> dict[str, Any] | None:
     try:
         one = await api.call("GET", f"/v1/long-term-memory/{quote(name, safe='')}")
     except NotFound:
@@ -97,7 +97,7 @@ async def _memory(api: Api, name: str, wanted: Doomed) -> dict[str, Any] | None:
     return one if mine else None
 
 
-async def _all(api: Api, wanted: Doomed) -> AsyncGenerator[dict[str, Any]]:
+async def _all(api: Api, wanted: DeletionSelection) -> AsyncGenerator[dict[str, Any]]:
     body: dict[str, Any] = {"text": "", "limit": _PAGE, "offset": 0, "recency_boost": False}
     for field, value in (("namespace", wanted.namespace), ("user_id", wanted.user_id)):
         if value is not None:
@@ -109,12 +109,12 @@ async def _all(api: Api, wanted: Doomed) -> AsyncGenerator[dict[str, Any]]:
         body["offset"] = page["next_offset"]
 
 
-def delete_session(place: Place, session_id: str, namespace: str | None, user_id: str | None, *, force: bool) -> int:
+def delete_session(place: MemoryTarget, session_id: str, namespace: str | None, user_id: str | None, *, force: bool) -> int:
     """Deletes a session after asking; returns the exit code: 3 when it is not there. What it made long-term memory of stays."""
     return asyncio.run(_delete_session(place, session_id, {"namespace": namespace, "user_id": user_id}, force=force))
 
 
-async def _delete_session(place: Place, session_id: str, scope: dict[str, str | None], *, force: bool) -> int:
+async def _delete_session(place: MemoryTarget, session_id: str, scope: dict[str, str | None], *, force: bool) -> int:
     path = f"/v1/working-memory/{quote(session_id, safe='')}"
     async with reach(place) as api:
         try:
@@ -130,7 +130,7 @@ async def _delete_session(place: Place, session_id: str, scope: dict[str, str | 
         return OK
 
 
-def schedule(place: Place, task: str, arguments: Sequence[str]) -> int:
+def schedule(place: MemoryTarget, task: str, arguments: Sequence[str]) -> int:
     """Orders what one of the archived server's tasks did, by its name; returns the exit code: 2 for a task that has nothing to order."""
     given = dict(_argument(one) for one in arguments)
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
@@ -152,7 +152,7 @@ def schedule(place: Place, task: str, arguments: Sequence[str]) -> int:
 
 
 def purge(
-    place: Place,
+    place: MemoryTarget,
     source: dict[str, Any],
     metadata: Sequence[str],
     where: dict[str, str | None],

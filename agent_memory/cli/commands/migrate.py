@@ -24,7 +24,7 @@ from agent_memory.core.errors import RedisUnavailable, StartupError
 from agent_memory.core.logs import configure_logging
 from agent_memory.core.settings import Settings, load_settings
 from agent_memory.embedded.server import embedded_redis, has_data
-from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.sessions.store import SessionStore
@@ -39,7 +39,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MigrationOptions:
     """What the command line asked for."""
 
     source: str | None
@@ -50,7 +50,7 @@ class Wanted:
     form: Literal["text", "json"]
 
 
-def migrate(data_dir: str | None, wanted: Wanted) -> None:
+def migrate(data_dir: str | None, wanted: MigrationOptions) -> None:
     """Moves, or says what would be moved. Raises StartupError in one line."""
     check_store_meant("migrate", "--to or --data-dir", bool(wanted.target or data_dir))
     settings = settings_with(wanted.target, data_dir)
@@ -79,7 +79,7 @@ def _own_url(settings: Settings) -> str:
     return settings.redis.url.get_secret_value()
 
 
-async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> Report:
+async def _move(settings: Settings, source: str, wanted: MigrationOptions, told: Told) -> Report:
     ours = Keys(settings.redis.key_prefix).root.removesuffix("0}:")
     parts = urlsplit(source)
     shown = shown_url(source) + (parts.path if parts.hostname else "")
@@ -93,7 +93,7 @@ async def _move(settings: Settings, source: str, wanted: Wanted, told: Told) -> 
             old,
             MoveStore(runtime.client, runtime.keys, runtime[MemoryStore]),
             runtime[MemoryStore],
-            runtime[DecisionStore],
+            runtime[MemoryCommits],
             runtime[SessionStore],
             runtime.services.archived,
             runtime.embedder,

@@ -31,7 +31,7 @@ Format = Literal["text", "json"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TokenTarget:
     """Where the keys are: behind a server's URL, asked with `api_key`; else in the store of the settings or of a data directory."""
 
     url: str | None
@@ -39,7 +39,7 @@ class Place:
     api_key: str | None = None
 
 
-def add(place: Place, request: dict[str, Any], form: Format) -> None:
+def add(place: TokenTarget, request: dict[str, Any], form: Format) -> None:
     """Makes a key and shows its secret, this once."""
     try:
         body = CreateTokenRequest.model_validate({name: value for name, value in request.items() if value is not None})
@@ -58,7 +58,7 @@ def add(place: Place, request: dict[str, Any], form: Format) -> None:
     typer.echo("Keep it now: it is not shown again.")
 
 
-def listing(place: Place, form: Format) -> None:
+def listing(place: TokenTarget, form: Format) -> None:
     """Shows all keys, without their secrets."""
 
     async def own(service: TokenService) -> TokenList:
@@ -74,13 +74,13 @@ def listing(place: Place, form: Format) -> None:
         typer.echo("no API keys")
 
 
-def show(place: Place, name: str, form: Format) -> None:
+def show(place: TokenTarget, name: str, form: Format) -> None:
     """Shows one key, without its secret."""
     one = _run(place, lambda service: service.show(OPERATOR, name), lambda call: call("GET", f"/{quote(name, safe='')}", TokenInfo))
     typer.echo(one.model_dump_json(indent=None if form == "json" else 2))
 
 
-def remove(place: Place, name: str, *, force: bool) -> None:
+def remove(place: TokenTarget, name: str, *, force: bool) -> None:
     """Revokes a key: when this returns, no process accepts it."""
     ask(f"Revoke the API key {name}?", force=force)
 
@@ -94,7 +94,7 @@ def remove(place: Place, name: str, *, force: bool) -> None:
     typer.echo("revoked")
 
 
-def rotate(place: Place, name: str, grace_seconds: float, form: Format) -> None:
+def rotate(place: TokenTarget, name: str, grace_seconds: float, form: Format) -> None:
     """Gives a key another secret; the former one counts for a while."""
     body = RotateTokenRequest(grace_seconds=grace_seconds)
     path = f"/{quote(name, safe='')}/rotate"
@@ -114,7 +114,7 @@ def _line(one: TokenInfo) -> str:
 _Call = Callable[..., Awaitable[Any]]
 
 
-def _run(place: Place, own: Callable[[TokenService], Awaitable[_Made]], there: Callable[[_Call], Awaitable[_Made]]) -> _Made:
+def _run(place: TokenTarget, own: Callable[[TokenService], Awaitable[_Made]], there: Callable[[_Call], Awaitable[_Made]]) -> _Made:
     """Does it through the server, or in the store, and says which. Raises errors of ours, in one line."""
     settings = settings_with(None, place.data_dir)
     return asyncio.run(_by_server(settings, place.url, place.api_key, there) if place.url else _in_store(settings, own))

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from agent_memory.cli.api_client import Api, Place, reach
+from agent_memory.cli.api_client import Api, MemoryTarget, reach
 from agent_memory.core.errors import StartupError
 
 OK, FAILED, SKIPPED = 0, 1, 4
@@ -25,7 +25,7 @@ _PART_BYTES = 2 * 1024 * 1024
 _SHOWN = 20
 
 
-def export(place: Place, user_id: str, namespace: str | None, file: Path | None, form: str, *, force: bool) -> int:
+def export(place: MemoryTarget, user_id: str, namespace: str | None, file: Path | None, form: str, *, force: bool) -> int:
     """Writes a user's data to a file, or to stdout; a file appears when it is whole. Returns the exit code."""
     if file is not None and file.exists() and not force:
         raise StartupError(f"{file} exists: give --force to replace it")
@@ -52,7 +52,7 @@ def export(place: Place, user_id: str, namespace: str | None, file: Path | None,
     return OK
 
 
-async def _export(place: Place, user_id: str, namespace: str | None, target: BinaryIO, *, shown: bool) -> dict[str, int]:
+async def _export(place: MemoryTarget, user_id: str, namespace: str | None, target: BinaryIO, *, shown: bool) -> dict[str, int]:
     count, last = 0, b""
     path = f"/v1/users/{quote(user_id, safe='')}/export"
     async with reach(place) as api:
@@ -80,7 +80,7 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield rest
 
 
-def bring_in(place: Place, file: Path, user_id: str | None, given: dict[str, str | None], form: str) -> int:
+def bring_in(place: MemoryTarget, file: Path, user_id: str | None, given: dict[str, str | None], form: str) -> int:
     """Brings a file in, with what is `given` (namespace, import_source).
 
     Returns the exit code: 4 when some lines were not taken, or the file is not whole.
@@ -98,7 +98,7 @@ def bring_in(place: Place, file: Path, user_id: str | None, given: dict[str, str
 
 
 async def _import(
-    place: Place, source: Iterable[bytes], user_id: str | None, given: dict[str, str | None], *, shown: bool
+    place: MemoryTarget, source: Iterable[bytes], user_id: str | None, given: dict[str, str | None], *, shown: bool
 ) -> dict[str, Any]:
     whole: dict[str, Any] = {"imported": {}, "present": {}, "problems": [], "problem_count": 0}
     whole |= {"vectors_reused": 0, "vectors_to_embed": 0, "complete": False}

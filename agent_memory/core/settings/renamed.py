@@ -62,7 +62,7 @@ _SHORTEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadVariable:
     """A variable that is set and not read, and what to do about it. `common`: it may well be there for another program."""
 
     name: str
@@ -70,10 +70,10 @@ class Unread:
     common: bool = False
 
 
-def ending_settings(dotenv: Path | None = None) -> list[Unread]:
+def ending_settings(dotenv: Path | None = None) -> list[UnreadVariable]:
     """What of the environment and of `.env` is set, is read in this version and not in the next, by name."""
     advice = ending_variables()
-    return [Unread(name, advice[name.upper()]) for name in _set_variables(dotenv) if name.upper() in advice]
+    return [UnreadVariable(name, advice[name.upper()]) for name in _set_variables(dotenv) if name.upper() in advice]
 
 
 def _set_variables(dotenv: Path | None) -> list[str]:
@@ -82,25 +82,25 @@ def _set_variables(dotenv: Path | None) -> list[str]:
     return sorted({name for name, value in [*os.environ.items(), *file.items()] if value})
 
 
-def unread_variables(dotenv: Path | None = None) -> list[Unread]:
+def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
     """What of the environment and of `.env` looks as if it were meant for us and is not read, by name. Blank values count as absent."""
     ours = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
     return unread([name for name, value in os.environ.items() if value], [name for name, value in ours.items() if value])
 
 
-def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[Unread]:
+def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
     """As `unread_variables`, of these names; a file of ours gets suggestions sooner than an environment that many programs share."""
     known = list(variables())
-    found: dict[str, Unread] = {}
+    found: dict[str, UnreadVariable] = {}
     for names, near in ((file, _NEAR_IN_OUR_FILE), (environment, _NEAR)):
         for name in names:
             upper = name.upper()
             if upper in known or name in found:
                 continue
             if reason := RETIRED.get(upper) or REMOVED.get(upper):
-                found[name] = Unread(name, f"{upper} is not read any more: {reason}", upper in _COMMON)
+                found[name] = UnreadVariable(name, f"{upper} is not read any more: {reason}", upper in _COMMON)
             elif upper.startswith(_NEVER_READ):
-                found[name] = Unread(name, f"{name} is not read, and never was")
+                found[name] = UnreadVariable(name, f"{name} is not read, and never was")
             elif len(upper) >= _SHORTEST and (like := difflib.get_close_matches(upper, known, 1, near)):
-                found[name] = Unread(name, f"{name} is not read: is {like[0]} meant?")
+                found[name] = UnreadVariable(name, f"{name} is not read: is {like[0]} meant?")
     return [found[name] for name in sorted(found)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent_memory.access.credentials import Gate, credential_of
+from agent_memory.access.credentials import CredentialGate, credential_of
 from agent_memory.access.principals import PRINCIPAL
 from agent_memory.core.errors import AgentMemoryError, Unauthenticated, Unavailable
 from agent_memory.http.document import pages
@@ -46,7 +46,7 @@ class AuthenticationMiddleware:
         self,
         app: ASGIApp,
         *,
-        gate: Callable[[], Gate | None],
+        gate: Callable[[], CredentialGate | None],
         challenge: Callable[[Scope], str] = lambda scope: "Bearer",
         open_paths: Collection[str] = OPEN_PATHS,
         terse: Collection[str] = TERSE_PATHS,

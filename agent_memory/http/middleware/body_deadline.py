@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_memory.core.errors import AgentMemoryError, RequestLate
+from agent_memory.core.errors import AgentMemoryError, RequestTimeout
 from agent_memory.http.errors import render
 
 BODY_ARRIVING = "agent_memory.body_arriving"
@@ -167,8 +167,8 @@ class TimedBody:
     def _seconds_left(self) -> float:
         return min(self._seconds + self.size / BYTES_PER_SECOND, self._most_seconds) - self._waited
 
-    def _late(self) -> RequestLate:
-        return RequestLate(
+    def _late(self) -> RequestTimeout:
+        return RequestTimeout(
             f"the body of the request did not come within {self._seconds:g} s and a second more for each "
             f"{BYTES_PER_SECOND // 1024} KiB of it: send it at once, or raise BODY_TIMEOUT_SECONDS"
         )

@@ -2,7 +2,7 @@
 
 A page whose name is made to resolve to this machine (DNS rebinding) is of one origin with us in its browser's eyes; the `Host` header gives
 it away. A page of another origin (scheme, host or port) cannot read our answers, but could still make us act with a plain request; its
-`Origin` header tells, and `Sec-Fetch-Site` where browsers send it.
+`ChangeOrigin` header tells, and `Sec-Fetch-Site` where browsers send it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory.access.principals import is_loopback
-from agent_memory.core.errors import Forbidden, Misdirected
+from agent_memory.core.errors import Forbidden, WrongHost
 from agent_memory.core.settings import Settings
 from agent_memory.http.errors import render
 
@@ -59,7 +59,7 @@ class HostMiddleware:
                     host = value
                     if not (value in self._allowed or self._is_ours(value)):
                         message = "the server is not known by this name: call it by one of this machine, or add the name to ALLOWED_HOSTS"
-                        await render(Misdirected(message))(scope, receive, send)
+                        await render(WrongHost(message))(scope, receive, send)
                         return
                 elif name == b"origin":
                     origin = value

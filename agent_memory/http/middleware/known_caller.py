@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent_memory.access.credentials import Gate, credential_of
+from agent_memory.access.credentials import CredentialGate, credential_of
 from agent_memory.access.principals import PRINCIPAL
 from agent_memory.core.errors import Unauthenticated
 from agent_memory.http.middleware.admission import TENANT
@@ -18,7 +18,7 @@ _OPERATORS = "\0operators"
 class KnownCallerMiddleware:
     """Pure ASGI, where credentials are asked for. `gate` is asked for at each request, because it opens later."""
 
-    def __init__(self, app: ASGIApp, *, gate: Callable[[], Gate | None]) -> None:
+    def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None]) -> None:
         self._app = app
         self._gate = gate
 

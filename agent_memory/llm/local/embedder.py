@@ -16,7 +16,7 @@ from agent_memory.core.errors import ModelUnavailable, StartupError
 from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Vectors
 from agent_memory.llm.embedding_checks import BLANK, clean_text, unit_rows
-from agent_memory.llm.local.graph import Precision, Shape, build_graph, weight_shapes
+from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, weight_shapes
 from agent_memory.llm.local.weights import HOW_TO_INSTALL, PACKAGED_NAME, check_digest, packaged_directory, read_json, read_weights, rounded
 from agent_memory.llm.threads import giving_way
 
@@ -36,7 +36,7 @@ class LocalEmbedder:
     A batch gives its thread up after every run of at most `RUN_TOKENS` tokens, so batches interleave, and a query waits for none of them.
     """
 
-    def __init__(self, name: str, shape: Shape, tokenizer: Any, session: Any, weights: object) -> None:
+    def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
         """Use `open`. `weights` is kept only so that the memory behind the session's weights lives as long as the session."""
         self._name = name
         self._dimensions = shape.width
@@ -157,7 +157,7 @@ def _load(directory: Path, name: str, threads: int, precision: Precision) -> Loc
         raise StartupError(f"{directory} holds no sentence encoder: config.json, tokenizer.json and model.safetensors are needed")
     pooling = directory / "1_Pooling" / "config.json"
     try:
-        shape = Shape.of(read_json(directory / "config.json"), read_json(pooling) if pooling.is_file() else {})
+        shape = EncoderShape.of(read_json(directory / "config.json"), read_json(pooling) if pooling.is_file() else {})
     except ValueError as error:
         raise StartupError(f"the encoder in {directory} cannot be used: {error}") from error
     weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))
@@ -177,8 +177,8 @@ def _load(directory: Path, name: str, threads: int, precision: Precision) -> Loc
     return embedder
 
 
-def _graph(shape: Shape, precision: Precision) -> bytes:
-    if shape == Shape():
+def _graph(shape: EncoderShape, precision: Precision) -> bytes:
+    if shape == EncoderShape():
         return resources.files("agent_memory.llm").joinpath("data", GRAPH_FILES[precision]).read_bytes()
     try:
         return build_graph(shape, precision)

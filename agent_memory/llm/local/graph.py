@@ -16,7 +16,7 @@ Precision = Literal["int8", "fp32"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EncoderShape:
     """What a config.json says of an encoder. The defaults are all-MiniLM-L6-v2."""
 
     layers: int = 6
@@ -30,7 +30,7 @@ class Shape:
     pooling: Literal["mean", "cls"] = "mean"
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> Shape:
+    def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
         """Reads config.json and 1_Pooling/config.json (empty = mean). Raises ValueError for an encoder that is not BERT-shaped."""
         for key, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
             if config.get(key, wanted) != wanted:
@@ -54,7 +54,7 @@ class Shape:
             raise ValueError(f"config.json is not complete: {error}") from error
 
 
-def weight_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
+def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
     """The name and shape of every weight that the graph wants from outside."""
     norm = {"weight": (shape.width,), "bias": (shape.width,)}
     wanted: dict[str, tuple[int, ...]] = {
@@ -90,7 +90,7 @@ def scale_name(name: str) -> str:
     return name.removesuffix(".weight") + ".scale"
 
 
-def build_graph(shape: Shape, precision: Precision = "fp32") -> bytes:
+def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
     """The serialized ONNX model: `input_ids`, `attention_mask` (int64, [texts, tokens]) -> `embedding` (float32, [texts, width]).
 
     With int8 it takes the weights that `weights.rounded` makes. Raises ImportError when the `onnx` package is absent.
@@ -102,7 +102,7 @@ def build_graph(shape: Shape, precision: Precision = "fp32") -> bytes:
 class _Builder:
     """Collects nodes and constants; every method returns the name of what it computed."""
 
-    def __init__(self, onnx: Any, shape: Shape) -> None:
+    def __init__(self, onnx: Any, shape: EncoderShape) -> None:
         self.onnx = onnx
         self.shape = shape
         self.nodes: list[Any] = []
@@ -210,7 +210,7 @@ class _RoundedBuilder(_Builder):
     vector would depend on the texts beside it.
     """
 
-    def __init__(self, onnx: Any, shape: Shape) -> None:
+    def __init__(self, onnx: Any, shape: EncoderShape) -> None:
         super().__init__(onnx, shape)
         self._rounded: dict[str, tuple[str, str]] = {}
         self._zero = self._constant(onnx.TensorProto.UINT8, [], [_ZERO])

@@ -129,7 +129,7 @@ class OpenAIChat:
             reply, rung = await self._on_best_rung(messages, answer, max_tokens, deadline)
             try:
                 return _read(reply, answer)
-            except structured.Unusable as problem:
+            except structured.UnusableAnswer as problem:
                 if reply.full:  # a repair is longer than what had no room
                     raise self._no_room() from problem
                 repair = structured.repair_messages(messages, answer, reply.text, problem)
@@ -138,7 +138,7 @@ class OpenAIChat:
             value = _read(reply, answer)
         except RequestRefused as refused:
             raise refused.as_error(self._what) from refused
-        except structured.Unusable as problem:
+        except structured.UnusableAnswer as problem:
             if reply.full:
                 raise self._no_room() from problem
             reason = "length" if reply.cut_off else "unusable"
@@ -272,10 +272,10 @@ def _reply(completion: Any, what: str) -> _Reply:
 
 
 def _read(reply: _Reply, answer: type[Answer]) -> Answer:
-    """Raises Unusable."""
+    """Raises UnusableAnswer."""
     try:
         return structured.parse_answer(reply.text, answer)
-    except structured.Unusable as problem:
+    except structured.UnusableAnswer as problem:
         if reply.cut_off:
-            raise structured.Unusable("it was cut off at the bound of its length, so answer more briefly") from problem
+            raise structured.UnusableAnswer("it was cut off at the bound of its length, so answer more briefly") from problem
         raise

@@ -19,7 +19,7 @@ _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedContext:
     """The tokens that a server takes; `guess` when it only points to a limit."""
 
     tokens: int
@@ -31,14 +31,14 @@ def tells(base_url: str) -> bool:
     return (urlsplit(base_url).hostname or "").lower() not in _SILENT_HOSTS
 
 
-async def ask(look: Look, base_url: str, model: str) -> Served | None:
+async def ask(look: Look, base_url: str, model: str) -> ServedContext | None:
     """What the server of `model` tells of the context that it serves, None when it tells nothing. `look` raises nothing."""
     base = base_url.split("?", 1)[0].rstrip("/")
     root = base.removesuffix("/v1")
     entry = _entry(await look(f"{base}/models"), model)
     tokens = _of_entry(entry)
     if tokens is not None:
-        return Served(tokens)
+        return ServedContext(tokens)
     for path, read in (("/props", _of_props), ("/api/v0/models", _of_lm_studio), ("/api/ps", _of_ollama), ("/info", _of_tgi)):
         served = read(await look(root + path), model)
         if served is not None:
@@ -72,19 +72,19 @@ def _of_entry(entry: dict[str, Any]) -> int | None:
     return served or next((value for name in _FIELDS if (value := _number(entry.get(name))) is not None), None)
 
 
-def _of_props(answer: Any, _: str) -> Served | None:
+def _of_props(answer: Any, _: str) -> ServedContext | None:
     """llama.cpp: what one of its slots has."""
     tokens = _number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
-    return Served(tokens) if tokens else None
+    return ServedContext(tokens) if tokens else None
 
 
-def _of_lm_studio(answer: Any, model: str) -> Served | None:
+def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
     """LM Studio: what the model is loaded with, which is not what it could have."""
     tokens = _number(_entry(answer, model).get("loaded_context_length"))
-    return Served(tokens) if tokens else None
+    return ServedContext(tokens) if tokens else None
 
 
-def _of_ollama(answer: Any, model: str) -> Served | None:
+def _of_ollama(answer: Any, model: str) -> ServedContext | None:
     """Ollama: what the model is loaded with. It cuts longer prompts without a word, so little is thought of one that is not loaded."""
     if not isinstance(_dict(answer).get("models"), list):
         return None
@@ -92,11 +92,11 @@ def _of_ollama(answer: Any, model: str) -> Served | None:
     for entry in _list(_dict(answer)["models"]):
         if names & {entry.get("name"), entry.get("model")}:
             tokens = _number(entry.get("context_length"))
-            return Served(tokens) if tokens else Served(_OLLAMA_DEFAULT, guess=True)
-    return Served(_OLLAMA_DEFAULT, guess=True)
+            return ServedContext(tokens) if tokens else ServedContext(_OLLAMA_DEFAULT, guess=True)
+    return ServedContext(_OLLAMA_DEFAULT, guess=True)
 
 
-def _of_tgi(answer: Any, _: str) -> Served | None:
+def _of_tgi(answer: Any, _: str) -> ServedContext | None:
     """Text Generation Inference."""
     tokens = _number(_dict(answer).get("max_total_tokens"))
-    return Served(tokens) if tokens else None
+    return ServedContext(tokens) if tokens else None

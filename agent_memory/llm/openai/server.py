@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from agent_memory.core.errors import AgentMemoryError, ContextExceeded, ModelAnswerInvalid, ModelUnavailable, StartupError
 from agent_memory.llm.context import ModelContext
-from agent_memory.llm.context_errors import Overflow, overflow
+from agent_memory.llm.context_errors import ContextOverflow, overflow
 from agent_memory.llm.openai import http11
 from agent_memory.llm.openai.circuit_breaker import Breaker
 
@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 class RequestRefused(Exception):
     """The server understood us and said no (4xx that is neither a key nor a rate): the caller may ask in another way."""
 
-    def __init__(self, status: int, detail: str, overflow: Overflow | None = None) -> None:
+    def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
         """`overflow` is what it tells of the model's context, when that is what it is about."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status

@@ -23,7 +23,7 @@ _SHOWN_ANSWER = 4000  # characters of a bad answer that the repair call sees
 _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format")
 
 
-class Unusable(Exception):
+class UnusableAnswer(Exception):
     """An answer that is not the object that was asked for; its text tells the model what to repair."""
 
 
@@ -53,7 +53,7 @@ def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseMod
     return [*messages, ChatMessage("user", _instruction(answer))]
 
 
-def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: Unusable) -> list[ChatMessage]:
+def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
     """The one repair: what was answered, what is wrong with it, and the schema."""
     shown = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
     return [*messages, *shown, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
@@ -91,13 +91,13 @@ def without_thinking(text: str) -> str:
 
 def parse_answer(text: str, answer: type[Answer]) -> Answer:
     """The first JSON value in `text` (fenced, or within prose) that is an `answer`. Raises Unusable."""
-    problem = Unusable("it holds no JSON value")
+    problem = UnusableAnswer("it holds no JSON value")
     for candidate, value in enumerate(_values(without_thinking(text))):
         try:
             return answer.model_validate(_wrapped(value, answer))
         except ValidationError as error:
             if candidate == 0:  # the first value is what the model meant
-                problem = Unusable(_summary(error))
+                problem = UnusableAnswer(_summary(error))
         except RecursionError:
             break
     prose = _prose(without_thinking(text), answer)

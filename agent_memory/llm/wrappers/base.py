@@ -10,7 +10,7 @@ from agent_memory.llm.base import ChatMessage, ChatModel, Embedder
 from agent_memory.llm.context import ModelContext
 
 
-class ChatAround:
+class ChatWrapper:
     """The part of a ChatModel that every one around another has: its name, its window, its end."""
 
     def __init__(self, inner: ChatModel) -> None:
@@ -44,7 +44,7 @@ class ChatAround:
         await self._inner.close()
 
 
-class EmbedderAround:
+class EmbedderWrapper:
     """The same of an Embedder: its model, its dimensions, its end."""
 
     def __init__(self, inner: Embedder) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 
 from agent_memory.core.errors import AgentMemoryError, ModelUnavailable
 from agent_memory.llm.base import Embedder, Vectors
-from agent_memory.llm.wrappers.base import EmbedderAround
+from agent_memory.llm.wrappers.base import EmbedderWrapper
 
 SMALL = 16  # texts: calls up to this size are sent together, in batches of at most this size; larger calls go as they are
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PendingText:
     """One text on its way: who waits for it awaits `vector`."""
 
     key: bytes
@@ -27,7 +27,7 @@ class _Asked:
     vector: asyncio.Future[Vectors]
 
 
-class CachingEmbedder(EmbedderAround):
+class CachingEmbedder(EmbedderWrapper):
     """Least-recently-used cache and coalescing. A caller's timeout or cancellation never touches the work of others.
 
     A call goes out at once while fewer than `in_flight` batches are; what arrives meanwhile goes together when one is back.
@@ -39,8 +39,8 @@ class CachingEmbedder(EmbedderAround):
         self._entries = entries
         self._slots = in_flight
         self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
-        self._asked: dict[bytes, _Asked] = {}
-        self._waiting: list[_Asked] = []
+        self._asked: dict[bytes, _PendingText] = {}
+        self._waiting: list[_PendingText] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._small_batches = 0
         self._closed = False
@@ -92,7 +92,7 @@ class CachingEmbedder(EmbedderAround):
     def _ask(self, missing: dict[bytes, str], timeout: float | None) -> dict[bytes, asyncio.Future[Vectors]]:
         """The futures of the missing texts: those in flight already, and new ones."""
         loop = asyncio.get_running_loop()
-        new = [_Asked(key, text, timeout, loop.create_future()) for key, text in missing.items() if key not in self._asked]
+        new = [_PendingText(key, text, timeout, loop.create_future()) for key, text in missing.items() if key not in self._asked]
         for asked in new:
             asked.vector.add_done_callback(_retrieve)
             self._asked[asked.key] = asked
@@ -110,7 +110,7 @@ class CachingEmbedder(EmbedderAround):
             batch, self._waiting = self._waiting[:SMALL], self._waiting[SMALL:]
             self._start(batch, small=True)
 
-    def _start(self, batch: list[_Asked], *, small: bool) -> None:
+    def _start(self, batch: list[_PendingText], *, small: bool) -> None:
         self._small_batches += small
         task = asyncio.create_task(self._run(batch))
         self._tasks.add(task)
@@ -122,7 +122,7 @@ class CachingEmbedder(EmbedderAround):
 
         task.add_done_callback(done)
 
-    async def _run(self, batch: list[_Asked]) -> None:
+    async def _run(self, batch: list[_PendingText]) -> None:
         """Asks the inner embedder for a batch, as long as the most patient of its callers waits."""
         timeouts = [asked.timeout for asked in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
@@ -148,7 +148,7 @@ class CachingEmbedder(EmbedderAround):
             while len(self._cache) > self._entries:
                 self._cache.popitem(last=False)
 
-    def _fail(self, batch: list[_Asked], error: Exception) -> None:
+    def _fail(self, batch: list[_PendingText], error: Exception) -> None:
         for asked in batch:
             self._asked.pop(asked.key, None)
             if not asked.vector.done():

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory.llm.base import Answer, ChatMessage, Vectors
-from agent_memory.llm.wrappers.base import ChatAround, EmbedderAround
+from agent_memory.llm.wrappers.base import ChatWrapper, EmbedderWrapper
 from agent_memory.text.redaction import redact
 
 
-class DiscreetChat(ChatAround):
+class RedactingChat(ChatWrapper):
     """A ChatModel behind which another one never sees a secret."""
 
-    def named(self, model: str) -> DiscreetChat:
+    def named(self, model: str) -> RedactingChat:
         """See ChatModel.named."""
-        return DiscreetChat(self._inner.named(model))
+        return RedactingChat(self._inner.named(model))
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
         """See ChatModel.text."""
@@ -27,7 +27,7 @@ class DiscreetChat(ChatAround):
         return await self._inner.structured(_redacted(messages), answer, max_tokens=max_tokens, timeout=timeout)
 
 
-class DiscreetEmbedder(EmbedderAround):
+class RedactingEmbedder(EmbedderWrapper):
     """An Embedder behind which another one never sees a secret."""
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:

@@ -11,8 +11,8 @@ from ulid import ULID
 from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.changes.store import ChangeStore, StoredChange
-from agent_memory.memories.commit import DecisionStore
-from agent_memory.memories.records import Found, evidence_of, message_memory_id
+from agent_memory.memories.commit import MemoryCommits
+from agent_memory.memories.records import StoredMemory, evidence_of, message_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.text.normalization import begins_at, ends_at
 from agent_memory_client.models import (
@@ -40,7 +40,7 @@ def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, l
 class HistoryService:
     """Answers what was, why it changed, and brings it back."""
 
-    def __init__(self, store: MemoryStore, changes: ChangeStore, decisions: DecisionStore) -> None:
+    def __init__(self, store: MemoryStore, changes: ChangeStore, decisions: MemoryCommits) -> None:
         self._store = store
         self._changes = changes
         self._decisions = decisions
@@ -85,7 +85,7 @@ class HistoryService:
             changes=await self._shown(scope, await self._changes.load(scope, list(reversed(ledger.changes)))),
         )
 
-    async def _versions(self, scope: Scope, memory_id: str) -> list[Found]:
+    async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
         """The versions of a memory, the newest first; of what only ever was another name of a memory, that memory's."""
         mid = self._store.mid(scope, memory_id)
         versions = await self._versions_of(scope, mid)
@@ -93,7 +93,7 @@ class HistoryService:
             versions = await self._versions_of(scope, found.mid)
         return versions
 
-    async def _versions_of(self, scope: Scope, mid: str) -> list[Found]:
+    async def _versions_of(self, scope: Scope, mid: str) -> list[StoredMemory]:
         ledger = await self._changes.ledger(mid)
         current = (await self._store.find_mids(scope, [mid]))[0]
         past = await self._changes.versions(scope, [(mid, version) for version in reversed(ledger.versions)])
@@ -185,7 +185,7 @@ class HistoryService:
         ]
 
 
-def _memories(change: StoredChange, known: dict[tuple[str, str], Found | None]) -> list[ChangedMemory]:
+def _memories(change: StoredChange, known: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:
     shown: list[ChangedMemory] = []
     if change.proposal is not None:
         new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})

@@ -19,10 +19,10 @@ from ulid import ULID
 from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope
-from agent_memory.memories.commit import ChangeKind, Origin, change_fields
-from agent_memory.memories.records import READ_FIELDS, Found, read_row
+from agent_memory.memories.commit import ChangeKind, ChangeOrigin, change_fields
+from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Step, Steps, order_of
+from agent_memory.memories.steps import Step, StepGroups, order_of
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag, untag
 from agent_memory.storage.search import filters
@@ -108,7 +108,7 @@ class ChangeStore:
             for members in named
         ]
 
-    async def versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[Found | None]:
+    async def versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
         """These versions (mid, version) of memories, current or not; None where they are gone."""
         if not names:
             return []
@@ -119,7 +119,7 @@ class ChangeStore:
                     pipe.hmget(key, READ_FIELDS)
 
         rows = await read(self._client, build)
-        found: list[Found | None] = []
+        found: list[StoredMemory | None] = []
         for place, (mid, version) in enumerate(names):
             some = [read_row(scope.tenant, mid, row) for row in rows[3 * place : 3 * place + 3]]
             found.append(next((one for one in some if one is not None and str(one.version) == version and within(scope, one.record)), None))
@@ -141,7 +141,7 @@ class ChangeStore:
         """
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
-        steps = Steps(self._keys, scope.tenant, atomic=True)
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         names = [(mid, version) for mid, *both in change.memories for version in both if version]
         known = {name: one for name, one in zip(names, await self.versions(scope, names), strict=True) if one is not None}
         group: list[Step] = [{"op": "claim", "id": change.id, "state": tag("applied"), "to": tag("undone")}]
@@ -160,7 +160,7 @@ class ChangeStore:
             group.append({"op": "restore", "mid": mid, "from": before, "to": after, **({"order": order} if order else {})})
         if about is None:
             raise Conflict(f"change {change.id} has nothing to undo")
-        fields = change_fields(scope.tenant, about, ChangeKind.UNDO, Origin("undo", f"undoes {change.id}"), batch, "applied")
+        fields = change_fields(scope.tenant, about, ChangeKind.UNDO, ChangeOrigin("undo", f"undoes {change.id}"), batch, "applied")
         name = str(ULID())
         steps.group(*group, change={"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]})
         if (await steps.run(self._scripts))[0] != "ok":
@@ -169,7 +169,7 @@ class ChangeStore:
 
     async def reject(self, scope: Scope, change: StoredChange) -> None:
         """Ends a proposal. Raises Conflict when it is none."""
-        steps = Steps(self._keys, scope.tenant, atomic=True)
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
         if (await steps.run(self._scripts))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more")

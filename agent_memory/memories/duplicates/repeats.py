@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.memories.service import fact_memory_id
-from agent_memory.memories.upkeep.scan import Found
+from agent_memory.memories.upkeep.scan import StoredMemory
 from agent_memory.text.normalization import kin, normal_text
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
@@ -44,9 +44,9 @@ _INCIDENTAL = {
 class Merge:
     """What stays, as it is and as it will be, and the repeats that go."""
 
-    stays: Found
+    stays: StoredMemory
     merged: MemoryRecord
-    repeats: list[Found]
+    repeats: list[StoredMemory]
 
 
 def made_here(record: MemoryRecord) -> bool:
@@ -73,15 +73,15 @@ def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
     return not record.pinned and (made_here(record) or identical(record, stays))
 
 
-def precedence(found: Found) -> tuple[bool, bool, datetime, str]:
+def precedence(found: StoredMemory) -> tuple[bool, bool, datetime, str]:
     """The order in which repeats stay: pinned ones first, then those that a caller knows, then the oldest."""
     record = found.record
     return not record.pinned, made_here(record), record.created_at, record.id
 
 
-def plan(group: Sequence[Found]) -> list[Merge]:
+def plan(group: Sequence[StoredMemory]) -> list[Merge]:
     """What to merge of memories of one kin."""
-    staying: list[tuple[Found, list[Found]]] = []
+    staying: list[tuple[StoredMemory, list[StoredMemory]]] = []
     for found in sorted(group, key=precedence):
         place = next((repeats for first, repeats in staying if may_go(found.record, first.record)), None)
         if place is None:

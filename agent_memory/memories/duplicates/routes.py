@@ -9,8 +9,8 @@ from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors
 from agent_memory.jobs import operations as background
 from agent_memory.jobs.operations import OperationService
-from agent_memory.memories.duplicates.service import CompactionService
-from agent_memory.memories.service import LongTermService
+from agent_memory.memories.duplicates.service import DuplicateService
+from agent_memory.memories.service import MemoryService
 from agent_memory_client.models import AckResponse
 
 router = operations("long-term memory")
@@ -28,9 +28,9 @@ async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: Namesp
 
     `X-Operation-Id` names the work.
     """
-    services[LongTermService].require()
-    mark = await services[CompactionService].order(scope, namespace, user_id)
+    services[MemoryService].require()
+    mark = await services[DuplicateService].order(scope, namespace, user_id)
     done = await services[OperationService].wait(scope, [mark], background.MAX_WAIT_SECONDS, untouched=background.UNTOUCHED_SECONDS)
-    remaining = await services[CompactionService].remaining(scope, namespace, user_id)
+    remaining = await services[DuplicateService].remaining(scope, namespace, user_id)
     headers = [(b"x-operation-id", mark.operation_id.encode()), (b"x-pending", b"false" if done else b"true")]
     return ModelResponse(AckResponse(status=f"ok, {remaining} memories remaining after compaction"), *headers)

@@ -5,24 +5,24 @@ from __future__ import annotations
 from agent_memory.access.principals import writing
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import Order, OrderStore
+from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.jobs.operation_store import Mark
-from agent_memory.memories.upkeep.scan import Selection, Survey
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 
 # The name of the job, as it stands in Redis: merge the repeats of a `namespace`, a `user_id` and a `session_id`, or of all.
 COMPACT = "compact"
 
 
-class CompactionService:
+class DuplicateService:
     """Orders compactions."""
 
-    def __init__(self, orders: OrderStore, survey: Survey) -> None:
+    def __init__(self, orders: JobStore, survey: MemoryScan) -> None:
         self._orders = orders
         self._survey = survey
 
     async def order(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
         """Orders that repeats among the memories of a namespace, a user and a session (or all) be merged; returns the work to wait for."""
-        order = Order.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
+        order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place(order)
         return Mark(DueKind.ORDER, order.name)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
-from agent_memory.memories.commit import DecisionStore, Merge, Origin
-from agent_memory.memories.records import Found, evidence_of
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Merge
+from agent_memory.memories.records import StoredMemory, evidence_of
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest
 from agent_memory_client.models import MemoryRecord
@@ -19,7 +19,7 @@ _REMEMBERED_SECONDS = 30 * 24 * 3600
 class MergeStore:
     """Merges memories, and remembers which pairs were found to be different."""
 
-    def __init__(self, client: Redis, keys: Keys, decisions: DecisionStore) -> None:
+    def __init__(self, client: Redis, keys: Keys, decisions: MemoryCommits) -> None:
         self._client = client
         self._keys = keys
         self._decisions = decisions
@@ -27,9 +27,9 @@ class MergeStore:
     async def merge(
         self,
         scope: Scope,
-        stays: Found,
+        stays: StoredMemory,
         merged: MemoryRecord,
-        repeats: Sequence[Found],
+        repeats: Sequence[StoredMemory],
         *,
         batch: str | None = None,
         reason: str | None = None,
@@ -40,16 +40,16 @@ class MergeStore:
         """
         pieces = [piece for one in repeats for piece in evidence_of(one.record)]
         decisions = [Merge(stays, merged, repeats, pieces)]
-        done = await self._decisions.commit(scope, decisions, Origin("compaction", reason), late=True, batch=batch)
+        done = await self._decisions.commit(scope, decisions, ChangeOrigin("compaction", reason), late=True, batch=batch)
         return done.done
 
-    async def told_apart(self, pairs: Sequence[tuple[Found, Found]]) -> list[bool]:
+    async def told_apart(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
         """Which of the pairs were judged to be different, as they are now."""
         names = [_pair(*pair) for pair in pairs]
         found = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names]) if pairs else []
         return [bool(one) for one in found]
 
-    async def keep_apart(self, pairs: Sequence[tuple[Found, Found]]) -> None:
+    async def keep_apart(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
         """Remembers that these are different; a change of either is a new question."""
         if not pairs:
             return
@@ -60,6 +60,6 @@ class MergeStore:
                 await pipe.execute()
 
 
-def _pair(one: Found, other: Found) -> str:
+def _pair(one: StoredMemory, other: StoredMemory) -> str:
     first, second = sorted((one, other), key=lambda found: found.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

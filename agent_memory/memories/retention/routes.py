@@ -9,7 +9,7 @@ from fastapi import Body, Query, Response
 from agent_memory.http.dependencies import NamespaceQuery, ServicesDep, UserQuery, WriteScopeDep
 from agent_memory.http.operation import deleting, operations
 from agent_memory.http.responses import ModelResponse, errors
-from agent_memory.memories.retention.service import ForgettingService
+from agent_memory.memories.retention.service import RetentionService
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory_client.models import ForgetRequest, ForgetResponse, OptionalIdentifier
 
@@ -38,4 +38,4 @@ async def forget(
     All memories that match are looked at (`scanned`). At most `limit` are deleted, the oldest first; call again for the rest.
     """
     selection = Selection.of(namespace, user_id, session_id)
-    return ModelResponse(await services[ForgettingService].request(scope, body, selection, limit=limit, dry_run=dry_run))
+    return ModelResponse(await services[RetentionService].request(scope, body, selection, limit=limit, dry_run=dry_run))

@@ -17,9 +17,9 @@ from ulid import ULID
 
 from agent_memory.core.errors import BadInput
 from agent_memory.core.scope import Scope
-from agent_memory.memories.commit import DecisionStore, Origin
+from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
 from agent_memory.memories.search.recency import RecencyWeights, recency_score
-from agent_memory.memories.upkeep.scan import Found, Selection, Survey
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory_client.models import CreatedAt, ForgetRequest, ForgetResponse, LastAccessed, MemoryRecord
 
 MAX_DELETIONS = 10_000
@@ -108,11 +108,11 @@ class Choice:
     now: datetime
     limit: int
     spared: Collection[str] = ()
-    _old: list[Found] = field(default_factory=list[Found])
-    _stale: list[tuple[float, int, Found]] = field(default_factory=list[tuple[float, int, Found]])
+    _old: list[StoredMemory] = field(default_factory=list[StoredMemory])
+    _stale: list[tuple[float, int, StoredMemory]] = field(default_factory=list[tuple[float, int, StoredMemory]])
     _kept: int = 0
 
-    def look(self, found: Found) -> None:
+    def look(self, found: StoredMemory) -> None:
         """Looks at one memory."""
         record, policy = found.record, self.policy
         if record.pinned or record.id in self.spared or (policy.types is not None and record.memory_type.value not in policy.types):
@@ -130,7 +130,7 @@ class Choice:
             else:
                 heapq.heappushpop(self._stale, item)
 
-    def chosen(self) -> list[Found]:
+    def chosen(self) -> list[StoredMemory]:
         """What is to go: those past their age, then what is beyond the budget, the stalest first."""
         beyond = 0 if self.policy.budget is None else max(self._kept - self.policy.budget, 0)
         room = min(self.limit - len(self._old), beyond)
@@ -160,10 +160,10 @@ def _days_before(now: datetime, days: float) -> datetime:
         return _LONG_AGO
 
 
-class ForgettingService:
+class RetentionService:
     """Forgets by a policy."""
 
-    def __init__(self, survey: Survey, decisions: DecisionStore) -> None:
+    def __init__(self, survey: MemoryScan, decisions: MemoryCommits) -> None:
         self._survey = survey
         self._decisions = decisions
 
@@ -192,10 +192,10 @@ class ForgettingService:
         ids = [found.record.id for found in chosen]
         return ForgetResponse(scanned=scanned, deleted=len(ids), deleted_ids=ids, dry_run=dry_run)
 
-    async def _drop(self, scope: Scope, chosen: list[Found]) -> list[Found]:
+    async def _drop(self, scope: Scope, chosen: list[StoredMemory]) -> list[StoredMemory]:
         """Forgets as recorded changes of one batch, which can be undone; what changed meanwhile stays."""
-        batch, gone = str(ULID()), list[Found]()
-        origin = Origin("forgetting", "past the policy's age or budget")
+        batch, gone = str(ULID()), list[StoredMemory]()
+        origin = ChangeOrigin("forgetting", "past the policy's age or budget")
         for start in range(0, len(chosen), _BATCH):
             some = chosen[start : start + _BATCH]
             gone += await self._decisions.forget(scope, some, origin, batch=batch)

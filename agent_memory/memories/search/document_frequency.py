@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.memories.store import MemoryStore, parse_hits
-from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory.storage.search import filters
 from agent_memory.text import terms as analysis
 from agent_memory_client.models import SearchRequest
@@ -48,7 +48,7 @@ class TermStatistics:
 class DocumentFrequencies:
     """Asks the index how common terms are."""
 
-    def __init__(self, settings: Settings, reader: Reader, store: MemoryStore) -> None:
+    def __init__(self, settings: Settings, reader: PipelineReader, store: MemoryStore) -> None:
         self._settings = settings
         self._read = reader
         self._store = store

@@ -10,7 +10,7 @@ from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.store import MemoryStore, parse_hits
-from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory.storage.search import filters
 from agent_memory_client.models import Explanation, SearchRequest
 
@@ -21,7 +21,7 @@ _DEEP = 5000
 class SearchExplainer:
     """Answers why."""
 
-    def __init__(self, search: SearchService, store: MemoryStore, reader: Reader) -> None:
+    def __init__(self, search: SearchService, store: MemoryStore, reader: PipelineReader) -> None:
         self._search = search
         self._store = store
         self._read = reader

@@ -10,15 +10,15 @@ from redisvl.query.filter import Num
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.store import MemoryStore
-from agent_memory.storage.connection import Pipe, Reader
-from agent_memory.storage.search.results import Listed, parse_listed
+from agent_memory.storage.connection import Pipe, PipelineReader
+from agent_memory.storage.search.results import ListEntry, parse_listed
 from agent_memory.storage.search.syntax import all_of
 
 
-class Listing:
+class MemoryListing:
     """Puts a list together. The engine orders what shares a moment by when it was written last, so it is ordered by name here."""
 
-    def __init__(self, reader: Reader, store: MemoryStore) -> None:
+    def __init__(self, reader: PipelineReader, store: MemoryStore) -> None:
         self._read = reader
         self._store = store
 
@@ -55,7 +55,7 @@ class Listing:
         page = rows[max(begin, 0) : request.offset - start + request.limit]
         return Ranking(total, [(0.0, row.mid) for row in page], listed=True)
 
-    async def _moments(self, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[Listed]]:
+    async def _moments(self, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
         """How many memories come before the first of some moments, and all of these moments."""
 
         def build(pipe: Pipe) -> None:
@@ -78,5 +78,5 @@ def _span(query: SearchQuery) -> tuple[int, int]:
     return start, request.offset - start + request.limit + 1
 
 
-def _newest_first(row: Listed) -> tuple[float, str]:
+def _newest_first(row: ListEntry) -> tuple[float, str]:
     return -row.at, row.mid

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_memory.core.scope import Scope
-from agent_memory.memories.cards import Card, CardReader, Row
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import RankedMemory, Ranking, Scored
 from agent_memory.memories.search.recency import Age, may_be_among, newer_first, now_of
+from agent_memory.memories.shown_memories import MemoryRow, ShownMemory, ShownMemoryReader
 from agent_memory.memories.store import MemoryStore
-from agent_memory.storage.connection import Reader
+from agent_memory.storage.connection import PipelineReader
 from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplanation, MemoryRecordResultsResponse
 
 # For so many more than a page holds, reading their records to know their age is the shortest way.
@@ -23,7 +23,7 @@ _FEW_MORE = 10
 class Page:
     """A page of memories; see MemoryRecordResultsResponse."""
 
-    memories: Sequence[Card]
+    memories: Sequence[ShownMemory]
     total: int
     next_offset: int | None
     notices: Sequence[str]
@@ -47,12 +47,14 @@ class Page:
 class PageReader:
     """Reads the memories of pages."""
 
-    def __init__(self, reader: Reader, store: MemoryStore, cards: CardReader) -> None:
+    def __init__(self, reader: PipelineReader, store: MemoryStore, cards: ShownMemoryReader) -> None:
         self._read = reader
         self._store = store
         self._cards = cards
 
-    async def read_page(self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()) -> tuple[list[Card], bool]:
+    async def read_page(
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
+    ) -> tuple[list[ShownMemory], bool]:
         """The memories of the request's page, some left out, and whether there were enough for a whole page. What was deleted meanwhile
         is left out, too."""
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
@@ -61,14 +63,14 @@ class PageReader:
         page = scored[page_of(query)]
         return await self.read_ranked(scope, query, ranking, page), len(page) == query.request.limit
 
-    async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[Card]:
+    async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
         """Some of the ranked memories, as many as are still there."""
         rows = await self._cards.rows([name for _, name in scored])
         return self._with_places(scope, query, ranking, scored, rows)
 
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
-    ) -> tuple[list[Card], bool]:
+    ) -> tuple[list[ShownMemory], bool]:
         """The request's page once age has broken ties: only what may be on it is asked for its age.
 
         To ask the index for the age of all candidates costs a tenth of the CPU of a prompt more.
@@ -86,9 +88,11 @@ class PageReader:
             first, rows = [(score, row.name) for score, row in there], [row for _, row in there]
         return self._with_places(scope, query, ranking, first, rows), len(scored) >= page.stop
 
-    def _with_places(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[Row]) -> list[Card]:
+    def _with_places(
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
+    ) -> list[ShownMemory]:
         """The memories that are there, each with its place in the answer."""
-        cards: list[Card] = []
+        cards: list[ShownMemory] = []
         for rank, (each, card) in enumerate(zip(scored, self._cards.cards(scope, rows), strict=True), start=query.request.offset + 1):
             if card is not None:
                 memory = ranking.memory_of(each)

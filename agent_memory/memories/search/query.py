@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_memory.core.errors import BadInput, BudgetSpent, ModelAnswerInvalid, ModelUnavailable, Refused
+from agent_memory.core.errors import BadInput, BudgetSpent, ModelAnswerInvalid, ModelUnavailable, UnsupportedRequest
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Embedder
 from agent_memory.memories.search import document_frequency
 from agent_memory.memories.search.document_frequency import DocumentFrequencies, TermStatistics
 from agent_memory.memories.search.recency import TIEBREAK, Age, RecencyWeights, age_of, asks_for_recency, weights_of
-from agent_memory.memories.search.rewriting import Rewriter
+from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.storage.search import filters, syntax
 from agent_memory.text import terms as analysis
 from agent_memory.text.time_expressions import Span, beside, named_time, zone_of
@@ -99,7 +99,7 @@ class QueryBuilder:
         settings: Settings,
         frequencies: DocumentFrequencies,
         embedder_of: Callable[[str], Embedder],
-        rewriter: Rewriter,
+        rewriter: QueryRewriter,
         *,
         reranks: bool,
     ) -> None:
@@ -117,7 +117,9 @@ class QueryBuilder:
         for the comparison by meaning; when that cannot be had, the notices say so. `paged` says whether further pages may be asked for.
         """
         if not self._settings.longterm.enabled:
-            raise Refused("long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings")
+            raise UnsupportedRequest(
+                "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
+            )
         request, notices = self._bounded(request)
         where = filters.where(scope, request)
         clause, history = filters.clauses(scope, request, where)
@@ -220,7 +222,9 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
     if "search_mode" not in request.model_fields_set:
         return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC
     if threshold is not None and request.search_mode is not SearchModeEnum.SEMANTIC:
-        raise Refused("distance_threshold is only supported for semantic search mode: leave one of them out", field="distance_threshold")
+        raise UnsupportedRequest(
+            "distance_threshold is only supported for semantic search mode: leave one of them out", field="distance_threshold"
+        )
     return request.search_mode
 
 

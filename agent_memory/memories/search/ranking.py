@@ -26,7 +26,7 @@ Scored = tuple[float, str]
 """A score (0..1) and the name of what has it."""
 
 
-class Parts(NamedTuple):
+class ScoreParts(NamedTuple):
     """A fused score and what it is made of; ranks count from 1, None is "not in this list"."""
 
     name: str
@@ -103,7 +103,7 @@ def relevant(
     return [scored for scored in order if scored[1] in answers], [scored for scored in order if scored[1] not in answers]
 
 
-class PartsOf:
+class ScoreExplainer:
     """Says what fused scores are made of, for those that somebody asks about."""
 
     def __init__(self, similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> None:
@@ -112,12 +112,12 @@ class PartsOf:
         self._in_time = in_time
         self._ranks: tuple[Mapping[str, int], Mapping[str, int]] | None = None
 
-    def __call__(self, score: float, name: str) -> Parts:
+    def __call__(self, score: float, name: str) -> ScoreParts:
         """The parts of one score."""
         if self._ranks is None:
             self._ranks = _ranks(self._similarities), _ranks(self._words)
         near, word = self._ranks
-        return Parts(
+        return ScoreParts(
             name, score, self._similarities.get(name), near.get(name), self._words.get(name), word.get(name), name in self._in_time
         )
 
@@ -136,7 +136,7 @@ class RankedMemory(NamedTuple):
     mid: str
     score: float | None
     distance: float
-    parts: Parts | None = None
+    parts: ScoreParts | None = None
     recency: float | None = None
     reranked: float | None = None
 
@@ -152,7 +152,7 @@ class Ranking:
     scored: Sequence[Scored]
     below_threshold: Sequence[Scored] = ()
     similarities: Mapping[str, float] | None = None
-    parts: PartsOf | None = None
+    parts: ScoreExplainer | None = None
     recencies: Mapping[str, float] = field(default_factory=dict[str, float])
     reranked: Mapping[str, float] = field(default_factory=dict[str, float])
     notices: Sequence[str] = ()
@@ -222,7 +222,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
             fused, far = far, []
     # When the lists hold all that there is, what is not near enough does not count as a match either.
     total = len(fused) if len(near) < query.depth else total
-    return Ranking(total, fused, far, near, PartsOf(near, words, in_time) if request.explain else None)
+    return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None)
 
 
 def _scored(hits: Hits) -> list[Scored]:

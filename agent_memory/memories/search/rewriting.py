@@ -19,7 +19,7 @@ _LONGEST = 4000
 _KNOWN = 1000
 
 
-class Rewriter:
+class QueryRewriter:
     """Rewrites queries; without a model, or when it fails, a query stays as it is and the caller is told."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:

@@ -8,18 +8,18 @@ from typing import Any
 
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
-from agent_memory.memories.cards import Card, CardReader
 from agent_memory.memories.search.candidates import Candidates, parse_candidates, queue_candidates, times_of
-from agent_memory.memories.search.listing import Listing
+from agent_memory.memories.search.listing import MemoryListing
 from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.search.pages import Page, PageReader, explain_answer
 from agent_memory.memories.search.query import QueryBuilder, SearchQuery
 from agent_memory.memories.search.ranking import Ranking, Scored, rank_candidates
 from agent_memory.memories.search.recency import Age, novelties, now_of, recency, weigh_age
 from agent_memory.memories.search.reranking import RerankedOrder
+from agent_memory.memories.shown_memories import ShownMemory, ShownMemoryReader
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.usage.log import UsageLog
-from agent_memory.storage.connection import Pipe, Reader
+from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
 
 # Duplicates are looked for down to this rank: every page costs all ranks before it.
@@ -32,9 +32,9 @@ class SearchService:
     def __init__(
         self,
         settings: Settings,
-        reader: Reader,
+        reader: PipelineReader,
         store: MemoryStore,
-        cards: CardReader,
+        cards: ShownMemoryReader,
         queries: QueryBuilder,
         reranked: RerankedOrder,
         pages: PageReader,
@@ -48,7 +48,7 @@ class SearchService:
         self._reranked = reranked
         self._pages = pages
         self._usage = usage
-        self._listing = Listing(reader, store)
+        self._listing = MemoryListing(reader, store)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
         """As `search_page`, as the wire model."""
@@ -142,7 +142,7 @@ class SearchService:
         rest += ranking.scored[_MOST_DISTINCT:]
         return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
 
-    def count_reading(self, query: SearchQuery, memories: Sequence[Card]) -> None:
+    def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
         """Counts that these were found and shown: not in listings, and not for a caller who asked for an answer without recency."""
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.read((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)

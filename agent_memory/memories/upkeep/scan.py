@@ -19,7 +19,7 @@ from agent_memory.core.errors import RedisUnavailable
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope
 from agent_memory.memories.codec import decode_memory
-from agent_memory.memories.records import Found
+from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag, untag
@@ -73,14 +73,14 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearMemory:
     """A memory within a distance (0..2) of another."""
 
     mid: str
     distance: float
 
 
-class Survey:
+class MemoryScan:
     """Reads of many memories at once, for background work and summaries. Nothing here writes."""
 
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
@@ -106,7 +106,7 @@ class Survey:
 
     async def walk(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
-    ) -> AsyncIterator[list[Found]]:
+    ) -> AsyncIterator[list[StoredMemory]]:
         """All memories that are meant, the oldest created or (`by="changed"`, from `since` µs on) changed first, in pages.
 
         What is deleted between two pages takes no other's turn, and what is changed meanwhile by order of change comes once more at the
@@ -139,7 +139,7 @@ class Survey:
             if len(gone) == len(fresh):
                 tied |= gone  # The index still names what is gone: look beyond it.
 
-    async def load(self, scope: Scope, mids: Sequence[str]) -> list[Found]:
+    async def load(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
         """Those of the memories that are there and the caller's, in the same order."""
         if not mids:
             return []
@@ -152,13 +152,13 @@ class Survey:
         mine = tag(scope.tenant).encode()
         *rows, usage = await read(self._client, build)
         memories = [
-            Found(mid, int(version), with_usage(decode_memory(raw), used))
+            StoredMemory(mid, int(version), with_usage(decode_memory(raw), used))
             for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
             if owner == mine and raw and version
         ]
         return [memory for memory in memories if within(scope, memory.record)]
 
-    async def newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[Found]]:
+    async def newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
         """How many memories are meant, and the `limit` newest of them, newest first."""
         query = name_query(filters.where(scope, selection), 0, limit, sort_by=("c", "DESC"))
         hits = await search(self._client, self._words, query)
@@ -200,7 +200,7 @@ class Survey:
 
     async def near(
         self, scope: Scope, asked: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
-    ) -> list[list[Near]]:
+    ) -> list[list[NearMemory]]:
         """For each selection and vector: up to `limit` memories within a cosine distance, nearest first."""
 
         def build(pipe: Pipe) -> None:
@@ -208,7 +208,7 @@ class Survey:
                 self._queries.queue_within(pipe, filters.where(scope, selection), vector, radius, limit)
 
         replies = await read(self._client, build) if asked else []
-        return [[Near(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
+        return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
 
     async def vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         """The stored vectors of these memories, by name; those that are not embedded yet are left out."""
@@ -223,9 +223,9 @@ class Survey:
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}
 
 
-def _created(memory: Found) -> float:
+def _created(memory: StoredMemory) -> float:
     return memory.record.created_at.timestamp()
 
 
-def _changed(memory: Found) -> int:
+def _changed(memory: StoredMemory) -> int:
     return memory.version

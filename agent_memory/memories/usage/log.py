@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from agent_memory.core.deferred_writes import Later
+from agent_memory.core.deferred_writes import DeferredWrite
 from agent_memory.memories.usage.store import SAME_READING_SECONDS, UsageStore
 
 _DELAY_SECONDS = 0.5
@@ -22,7 +22,7 @@ class UsageLog:
         self._store = store
         self._waiting: dict[str, int] = {}
         self._noted: dict[str, float] = {}
-        self._later = Later(self.flush, "readings of memories", delay_seconds=delay_seconds)
+        self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
     def read(self, memories: Iterable[tuple[str, int]]) -> None:
         """These memories (names in keys) were handed to a reader, with these counts. Returns at once."""

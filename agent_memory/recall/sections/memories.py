@@ -11,13 +11,13 @@ from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMes
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.cards import Card
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.search.pages import PageReader, explain_answer
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
 from agent_memory.recall.frames import one_line, shown_id
 from agent_memory.recall.prompt import PER_MESSAGE, text_message
@@ -71,7 +71,7 @@ class MemoriesSection:
 
         What was said elsewhere and is no memory yet comes first: the index cannot rank it.
         """
-        elsewhere: list[Card] = []
+        elsewhere: list[ShownMemory] = []
         if recent is not None:
             first, *replies = replies
             elsewhere = self._recent.find_recent(recent, first, None if session is None else session.ref)
@@ -154,16 +154,16 @@ class MemoriesContent:
 
     query: SearchQuery
     ranking: Ranking
-    cards: Sequence[Card]
+    cards: Sequence[ShownMemory]
     cut: Sequence[Cut]
     counter: TokenCounter
     most: int
-    count_reading: Callable[[SearchQuery, Sequence[Card]], None] | None
+    count_reading: Callable[[SearchQuery, Sequence[ShownMemory]], None] | None
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """The best memories that fit, without those that say the same as one before."""
         budget = left = self.most if tokens is None else min(tokens, self.most)
-        taken: list[Card] = []
+        taken: list[ShownMemory] = []
         cut, distinct, wanted = list(self.cut), DuplicateFilter(), 0
         # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
         bytes_fit = sum([len(card.text.encode()) + _PER_MEMORY for card in self.cards]) <= left
@@ -187,7 +187,7 @@ class FittedMemories:
     """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
 
     content: MemoriesContent
-    cards: Sequence[Card]
+    cards: Sequence[ShownMemory]
     cut: Sequence[Cut]
     budget: int
 
@@ -212,7 +212,7 @@ class FittedMemories:
         return SectionText([message], cards, [*content.query.notices, *content.ranking.notices], why, request)
 
 
-def _repeats_message(card: Card, shown: SessionMessages) -> bool:
+def _repeats_message(card: ShownMemory, shown: SessionMessages) -> bool:
     """Whether a memory is that of a message which the prompt shows."""
     ref, values = shown.ref, card.values
     if values["extraction_strategy"] != "message" or not set(shown.ids).issuperset(values["extracted_from"] or ("",)):
@@ -220,7 +220,7 @@ def _repeats_message(card: Card, shown: SessionMessages) -> bool:
     return (values["session_id"], card.namespace, card.user_id) == (ref.session_id, ref.namespace, ref.user_id)
 
 
-def memory_lines(cards: Sequence[Card], request: SearchRequest) -> str:
+def memory_lines(cards: Sequence[ShownMemory], request: SearchRequest) -> str:
     """Memories as lines, oldest first: the order of a growing store, so that the prompts of following turns begin alike."""
     if not cards:
         return NO_MEMORIES
@@ -230,7 +230,7 @@ def memory_lines(cards: Sequence[Card], request: SearchRequest) -> str:
     return "\n".join([memory_line(card, now, zone) for card in ordered]) + DATA_NOTE
 
 
-def memory_line(card: Card, now: datetime, zone: tzinfo) -> str:
+def memory_line(card: ShownMemory, now: datetime, zone: tzinfo) -> str:
     """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
     when = card.when.astimezone(zone)
     return f"- [{day(when)}, {ago(when, now)}; {card.memory_type}] {one_line(card.text)} (ID: {shown_id(card.id)})"

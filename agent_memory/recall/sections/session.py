@@ -12,9 +12,9 @@ from agent_memory.llm.catalog import context_window
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.frames import escape_frames
 from agent_memory.recall.prompt import PER_MESSAGE, text_message
-from agent_memory.sessions.codec import SessionTurns, Turn
+from agent_memory.sessions.codec import PromptTurn, SessionTurns
 from agent_memory.sessions.service import fitting
-from agent_memory.sessions.store import SessionStore, Window
+from agent_memory.sessions.store import SessionStore, TokenWindow
 from agent_memory.storage.connection import Pipe
 from agent_memory.text.prompt_marks import SUMMARY_HEAD
 from agent_memory_client.models import MemoryPromptRequest
@@ -56,11 +56,11 @@ class SessionSection:
             return None
         return session.context_window_max or context_window(session.model_name, self._settings.models)
 
-    def _read_window(self, body: MemoryPromptRequest) -> Window:
+    def _read_window(self, body: MemoryPromptRequest) -> TokenWindow:
         """How much of a session is read: no more than the prompt can show."""
         limits = [tokens for tokens in (self._named_window(body), body.max_tokens) if tokens is not None]
         overhead = 0 if body.max_tokens is None else PER_MESSAGE
-        return Window(min(limits, default=None), self._settings.models.default_context_window, overhead)
+        return TokenWindow(min(limits, default=None), self._settings.models.default_context_window, overhead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class FittedWindow:
     """The messages that the prompt shows."""
 
     turns: SessionTurns | None
-    messages: Sequence[Turn]
+    messages: Sequence[PromptTurn]
 
     @property
     def shown(self) -> SessionMessages | None:
@@ -149,7 +149,7 @@ class FittedWindow:
         return SectionText([turn_message(turn) for turn in self.messages])
 
 
-def turn_message(turn: Turn) -> dict[str, Any]:
+def turn_message(turn: PromptTurn) -> dict[str, Any]:
     """A message of a session in a prompt: whatever is not the user's is the assistant's, and `original_role` says whose it was."""
     message = text_message("user" if turn.role == "user" else "assistant", turn.content)
     if turn.role not in ("user", "assistant"):

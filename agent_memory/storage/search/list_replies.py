@@ -12,7 +12,7 @@ from typing import Any
 import redis.asyncio as aioredis
 from redis.exceptions import NoPermissionError, RedisError
 
-from agent_memory.storage.connection import Pipe, Reader, read, send_reads
+from agent_memory.storage.connection import Pipe, PipelineReader, read, send_reads
 
 _ASK_ON_TIMEOUT = ("FT.CONFIG", "GET", "ON_TIMEOUT")
 _DISTRUST_SECONDS = 60.0
@@ -20,7 +20,7 @@ _DISTRUST_SECONDS = 60.0
 _SEARCH_3 = 3_00_00
 
 
-class SearchReader(Reader):
+class SearchReader(PipelineReader):
     """Reads what holds searches.
 
     RESP3 carries warnings beside a reply. The one that RediSearch 2 has for a search without prefixes, "this is only what I have found in

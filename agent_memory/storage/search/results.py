@@ -70,21 +70,21 @@ class Hits:
         return cls(total, [hit.mid for hit in hits], [hit.value for hit in hits], [hit.fields for hit in hits], distances)
 
 
-class Listed(NamedTuple):
+class ListEntry(NamedTuple):
     """One document of a list, and when (epoch seconds) it was created."""
 
     mid: str
     at: float
 
 
-class Listings(NamedTuple):
+class ListPage(NamedTuple):
     """A list: the number of all matches, and a part of them."""
 
     total: int
-    rows: list[Listed]
+    rows: list[ListEntry]
 
 
-def parse_listed(reply: Any) -> Listings:
+def parse_listed(reply: Any) -> ListPage:
     """A reply of `queue_newest`. Raises RedisUnavailable as `parse_hits`."""
     # Sort keys have all digits of the number; what RETURN answers for a sortable field is rounded.
     if isinstance(reply, list):
@@ -93,7 +93,7 @@ def parse_listed(reply: Any) -> Listings:
     else:
         total = parse_hits(reply).total
         keys, sorts = ([row[name] for row in reply[b"results"]] for name in (b"id", b"sortkey"))
-    return Listings(int(total), [Listed(name, float(sort.lstrip(b"#"))) for name, sort in zip(_names(keys), sorts, strict=True)])
+    return ListPage(int(total), [ListEntry(name, float(sort.lstrip(b"#"))) for name, sort in zip(_names(keys), sorts, strict=True)])
 
 
 def parse_hits(reply: Any) -> Hits:

@@ -21,19 +21,19 @@ from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Embedder
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.memories.commit import DecisionStore
+from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.quarantine.service import given
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.writing import adopt_settled
 from agent_memory.sessions.codec import message_identity
-from agent_memory.sessions.store import Moved, NewMessage, SessionStore, SessionWrite
+from agent_memory.sessions.store import MovedSession, NewMessage, SessionStore, SessionWrite
 from agent_memory.transfer.archived_server.layout import OldItem, OldKind, OldStore
-from agent_memory.transfer.archived_server.preview import Foretelling
-from agent_memory.transfer.archived_server.progress import Brought, MoveStore
+from agent_memory.transfer.archived_server.preview import MigrationPreview
+from agent_memory.transfer.archived_server.progress import MovedRecord, MoveStore
 from agent_memory.transfer.archived_server.records import (
     OldMemory,
     OldSession,
-    Unusable,
+    UnmovableRecord,
     memory_of_hash,
     partition_of,
     problem_of,
@@ -50,7 +50,7 @@ _PROBES = 2
 _SAME_MODEL = 0.98
 
 
-class Counts(BaseModel):
+class MigrationCounts(BaseModel):
     """What became of one kind: everything read is written, merged into what says the same, there (or deleted here) already, in the way of
     other content, or skipped."""
 
@@ -64,7 +64,7 @@ class Counts(BaseModel):
     changed: int = 0
 
 
-class Remark(BaseModel):
+class MigrationRemark(BaseModel):
     """Why something was skipped or left, or what had to be changed in it."""
 
     kind: str
@@ -78,12 +78,14 @@ class Report(BaseModel):
     dry_run: bool
     finished: bool = False
     resumed: bool = False
-    counts: dict[str, Counts] = Field(default_factory=lambda: {kind.value: Counts() for kind in OldKind if kind is not OldKind.TOKEN})
+    counts: dict[str, MigrationCounts] = Field(
+        default_factory=lambda: {kind.value: MigrationCounts() for kind in OldKind if kind is not OldKind.TOKEN}
+    )
     vectors_reused: int = 0
     vectors_to_embed: int = 0
     tokens: int = 0
-    skipped: list[Remark] = Field(default_factory=list[Remark])
-    changed: list[Remark] = Field(default_factory=list[Remark])
+    skipped: list[MigrationRemark] = Field(default_factory=list[MigrationRemark])
+    changed: list[MigrationRemark] = Field(default_factory=list[MigrationRemark])
 
 
 class _Progress(BaseModel):
@@ -123,7 +125,7 @@ class MigrationService:
         old: OldStore,
         moves: MoveStore,
         memories: MemoryStore,
-        decisions: DecisionStore,
+        decisions: MemoryCommits,
         sessions: SessionStore,
         summaries: Sequence[ArchivedSummaries],
         embedder: Embedder,
@@ -141,12 +143,12 @@ class MigrationService:
         self._embedder = embedder
         self._counter = counter
         self._extracts = extracts
-        self._foretelling = Foretelling(moves, memories)
+        self._foretelling = MigrationPreview(moves, memories)
 
     async def run(self, scope: Scope, options: MoveOptions, told: Told | None = None) -> Report:
         """Reads everything and moves it, or in a dry run says what would become of it. Raises RedisUnavailable; run it again then."""
         progress = await self._begin(options)
-        self._foretelling = Foretelling(self._moves, self._memories)
+        self._foretelling = MigrationPreview(self._moves, self._memories)
         report = progress.report
         kinds = [kind for kind in OldKind if kind is not OldKind.TOKEN]
         for kind in kinds:
@@ -191,7 +193,7 @@ class MigrationService:
 
     async def _page(
         self, scope: Scope, kind: OldKind, items: Sequence[OldItem], report: Report, options: MoveOptions
-    ) -> dict[bytes, Brought]:
+    ) -> dict[bytes, MovedRecord]:
         counts = report.counts[kind.value]
         counts.read += len(items)
         usable: list[OldItem] = []
@@ -204,7 +206,7 @@ class MigrationService:
             await self._memory_page(scope, usable, report, options)
             return {}
         known = await self._moves.brought(self._old.source, [item.digest for item in usable])
-        brought: dict[bytes, Brought] = {}
+        brought: dict[bytes, MovedRecord] = {}
         for item, before in zip(usable, known, strict=True):
             print_ = blake2b(item.document or b"", digest_size=8).hexdigest()
             if before is not None and before.fingerprint == print_:
@@ -217,10 +219,10 @@ class MigrationService:
                     version = await self._view(scope, item, report, options)
                 else:
                     version = await self._partition(scope, item, report, options)
-            except Unusable as error:
+            except UnmovableRecord as error:
                 _skip(report, kind, item.name, str(error))
                 continue
-            brought[item.digest] = Brought(print_, version)
+            brought[item.digest] = MovedRecord(print_, version)
         return brought
 
     # ------------------------------------------------------------------------------------------------------------ memories
@@ -230,7 +232,7 @@ class MigrationService:
         for item in items:
             try:
                 one = memory_of_hash(item.name, item.fields or {})
-            except Unusable as error:
+            except UnmovableRecord as error:
                 _skip(report, OldKind.MEMORY, item.name, str(error))
                 continue
             if one.record.id in found:
@@ -294,7 +296,7 @@ class MigrationService:
 
     # ------------------------------------------------------------------------------------------------------------ sessions
 
-    async def _session(self, scope: Scope, item: OldItem, before: Brought | None, report: Report, options: MoveOptions) -> int:
+    async def _session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
         """Brings a session; returns the version it has here, 0 when it is not what we brought. Raises Unusable."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
@@ -314,7 +316,7 @@ class MigrationService:
             else:
                 version = (await self._sessions.write(scope, old.ref, change)).version
         except IdTaken as error:
-            raise Unusable(f"{error.data['field']} belongs to another owner here") from error
+            raise UnmovableRecord(f"{error.data['field']} belongs to another owner here") from error
         except VersionMismatch:
             here = await self._sessions.get(scope, old.ref)
             said = self._foretelling.sessions.get(old.ref)
@@ -333,7 +335,7 @@ class MigrationService:
         _changed(report, OldKind.SESSION, item.name, old.notes)
         return version
 
-    def _write(self, old: OldSession, item: OldItem, known: set[str], before: Brought | None, options: MoveOptions) -> SessionWrite:
+    def _write(self, old: OldSession, item: OldItem, known: set[str], before: MovedRecord | None, options: MoveOptions) -> SessionWrite:
         settings, body = self._settings, old.body
         longterm = settings.longterm
         wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
@@ -367,7 +369,7 @@ class MigrationService:
             extract_after_ms=int(debounce * 1000) if self._extracts and wanted else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent" if before is None else str(before.version),
-            moved=Moved(body.created_at, body.updated_at, left),
+            moved=MovedSession(body.created_at, body.updated_at, left),
         )
 
     # --------------------------------------------------------------------------------------------------------------- views
@@ -379,7 +381,7 @@ class MigrationService:
             try:
                 fresh = await summaries.bring_in_view(scope, values, dry_run=options.dry_run)
             except ValueError as error:
-                raise Unusable(problem_of(error)) from error
+                raise UnmovableRecord(problem_of(error)) from error
             counts.written += fresh
             counts.there += not fresh
         return 0
@@ -392,9 +394,9 @@ class MigrationService:
             try:
                 added = await summaries.bring_in_partition(scope, values, dry_run=options.dry_run)
             except ValueError as error:
-                raise Unusable(problem_of(error)) from error
+                raise UnmovableRecord(problem_of(error)) from error
             if added is None:
-                raise Unusable("its view is not there any more")
+                raise UnmovableRecord("its view is not there any more")
             counts.written += added
             counts.there += not added
         _changed(report, OldKind.PARTITION, item.name, notes)
@@ -412,7 +414,7 @@ def _changed(report: Report, kind: OldKind, name: str, notes: Sequence[str]) -> 
         _list(report.changed, kind, name, "; ".join(dict.fromkeys(notes))[:500])
 
 
-def _list(remarks: list[Remark], kind: OldKind, name: str, reason: str) -> None:
+def _list(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
     """Names it in the report, which stays bounded: the counts are always whole."""
     if len(remarks) < _LISTED:
-        remarks.append(Remark(kind=kind.value, id=name[:512], reason=reason))
+        remarks.append(MigrationRemark(kind=kind.value, id=name[:512], reason=reason))

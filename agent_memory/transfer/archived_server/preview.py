@@ -15,22 +15,22 @@ from agent_memory.memories.writing import repeats
 from agent_memory.sessions.store import SessionWrite
 from agent_memory.text.normalization import ends_at, is_plain, is_turn
 from agent_memory.text.time_expressions import names_relative_time
-from agent_memory.transfer.archived_server.progress import Here, MoveStore
+from agent_memory.transfer.archived_server.progress import ExistingDigests, MoveStore
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 
 @dataclass(frozen=True, slots=True)
-class _Coming:
+class _PreviewedRecord:
     """A record that is looked at: its name in keys, what makes it the same, its place among others, and what of it is here."""
 
     record: MemoryRecord
     mid: str
     digest: str
     place: Standing
-    here: Here
+    here: ExistingDigests
 
 
-class Foretelling:
+class MigrationPreview:
     """Remembers what the run would have written so far: what comes later meets that, too."""
 
     def __init__(self, moves: MoveStore, memories: MemoryStore) -> None:
@@ -45,7 +45,7 @@ class Foretelling:
     async def states(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
         """What `settling.adopt_settled` would answer, had the run written what it would have."""
         coming = [
-            _Coming(record, self._memories.mid(scope, record.id), memory_digest(record), standing(scope.tenant, record), here)
+            _PreviewedRecord(record, self._memories.mid(scope, record.id), memory_digest(record), standing(scope.tenant, record), here)
             for record, here in zip(records, await self._moves.here(scope, records), strict=True)
         ]
         await self._read_holders(scope, coming)
@@ -81,7 +81,7 @@ class Foretelling:
             if record.id in taken:
                 raise IdTaken([record.id], field=f"memories.{place}.id")
 
-    async def _read_holders(self, scope: Scope, coming: Sequence[_Coming]) -> None:
+    async def _read_holders(self, scope: Scope, coming: Sequence[_PreviewedRecord]) -> None:
         """Reads the memories here that have the words of some of these, once."""
         mids = {mid for one in coming for mid in one.here.holders.values()} - self._records.keys()
         names = sorted(mids)
@@ -92,7 +92,7 @@ class Foretelling:
             for name, mid in one.here.holders.items():
                 self._by.setdefault((one.place.scope, name), mid)
 
-    def _state(self, one: _Coming, *, of_another: bool) -> str:
+    def _state(self, one: _PreviewedRecord, *, of_another: bool) -> str:
         """What stands in the way of a record by its id, which may be `of_another` owner; "" when nothing does."""
         if one.here.buried:
             return "buried"
@@ -103,12 +103,12 @@ class Foretelling:
             return "same" if known == one.digest else "other"
         return "same" if one.here.alias == one.digest else ""
 
-    def _held(self, one: _Coming, name: str) -> MemoryRecord | None:
+    def _held(self, one: _PreviewedRecord, name: str) -> MemoryRecord | None:
         """The other memory that has the words of a record under a name."""
         mid = self._by.get((one.place.scope, name)) if name else None
         return None if mid is None or mid == one.mid else self._records.get(mid)
 
-    def _twin(self, one: _Coming) -> MemoryRecord | None:
+    def _twin(self, one: _PreviewedRecord) -> MemoryRecord | None:
         """The memory beside which a statement is not written; messages of sessions have their own place."""
         record = one.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
@@ -117,7 +117,7 @@ class Foretelling:
         kin = self._held(one, one.place.kin)
         return kin if kin is not None else self._held(one, one.place.words)
 
-    def _put(self, one: _Coming) -> str:
+    def _put(self, one: _PreviewedRecord) -> str:
         """Writes it down, unless it is a message in words that are known already: that becomes their evidence."""
         self._digests[one.mid] = one.digest
         if self._said_before(one):
@@ -134,7 +134,7 @@ class Foretelling:
                 self._by[place.scope, name] = one.mid
         return "new"
 
-    def _said_before(self, one: _Coming) -> bool:
+    def _said_before(self, one: _PreviewedRecord) -> bool:
         record = one.record
         if not is_turn(record) or not is_plain(record) or record.quarantine is not None:
             return False

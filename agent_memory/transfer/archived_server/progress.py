@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.memories.records import WORDS, standing
-from agent_memory.memories.store import Indexed, MemoryStore
+from agent_memory.memories.store import IndexEntry, MemoryStore
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.text.retrieval_units import unit_terms
@@ -23,7 +23,7 @@ _LIFETIME_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class MovedRecord:
     """A session or view that a move brought: a fingerprint of what it was there, and the version it got here."""
 
     fingerprint: str
@@ -31,7 +31,7 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class ExistingDigests:
     """What is here of a memory: digests of what stands under its id and of what came under it as another's evidence, whether it was
     deleted here, and the memories that hold its words (names in keys), by the fields of `standing`."""
 
@@ -54,7 +54,7 @@ class MoveStore:
         key = self._keys.move(source)
         return (await read(self._client, lambda pipe: pipe.get(key)))[0]
 
-    async def save(self, source: str, progress: str, brought: Mapping[bytes, Brought] | None = None) -> None:
+    async def save(self, source: str, progress: str, brought: Mapping[bytes, MovedRecord] | None = None) -> None:
         """Notes how far a move is, and what it has brought since, in one step."""
         key = self._keys.move(source)
         with redis_errors():
@@ -65,7 +65,7 @@ class MoveStore:
                 pipe.expire(f"{key}:s", _LIFETIME_SECONDS)
                 await pipe.execute()
 
-    async def brought(self, source: str, names: Sequence[bytes]) -> list[Brought | None]:
+    async def brought(self, source: str, names: Sequence[bytes]) -> list[MovedRecord | None]:
         """What earlier runs brought of these."""
         if not names:
             return []
@@ -73,7 +73,7 @@ class MoveStore:
         found = (await read(self._client, lambda pipe: pipe.hmget(key, list(names))))[0]
         return [None if raw is None else _brought(raw) for raw in found]
 
-    async def here(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[Here]:
+    async def here(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingDigests]:
         """What is here of some records, in one round trip."""
         mids = [self._memories.mid(scope, one.id) for one in records]
         places = [standing(scope.tenant, record) for record in records]
@@ -106,7 +106,7 @@ class MoveStore:
         return sum(
             await self._memories.write_index(
                 [
-                    Indexed(mid, int(version), int(lease), vector, unit_terms(record))
+                    IndexEntry(mid, int(version), int(lease), vector, unit_terms(record))
                     for mid, (record, vector), version, lease in waiting
                     if version is not None and lease is not None
                 ]
@@ -114,10 +114,10 @@ class MoveStore:
         )
 
 
-def _here(fields: Sequence[str], row: Sequence[Any]) -> Here:
+def _here(fields: Sequence[str], row: Sequence[Any]) -> ExistingDigests:
     current, past, buried, alias, holders = row
     digest = current if current is not None else past
-    return Here(
+    return ExistingDigests(
         None if digest is None else digest.decode(),
         None if alias is None else alias.decode().partition(" ")[2],
         bool(buried),
@@ -125,6 +125,6 @@ def _here(fields: Sequence[str], row: Sequence[Any]) -> Here:
     )
 
 
-def _brought(raw: bytes) -> Brought:
+def _brought(raw: bytes) -> MovedRecord:
     fingerprint, _, version = raw.decode().partition(" ")
-    return Brought(fingerprint, int(version))
+    return MovedRecord(fingerprint, int(version))

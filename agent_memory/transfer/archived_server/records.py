@@ -1,6 +1,6 @@
 """What the archived server stored, as our models: pure, tolerant of every form that its releases wrote, and saying what it had to change.
 
-Nothing is guessed silently: what cannot be kept as it was is a note on the record; what cannot be a record at all is `Unusable`.
+Nothing is guessed silently: what cannot be kept as it was is a note on the record; what cannot be a record at all is `UnmovableRecord`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TIMES = ("created_at", "last_accessed", "updated_at", "persisted_at", "event_da
 _VECTORS = (b"vector", b"embedding")
 
 
-class Unusable(ValueError):
+class UnmovableRecord(ValueError):
     """This cannot be moved; the message says why."""
 
 
@@ -92,7 +92,7 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
     """A memory from its fields. `flag` is what it counts as when it does not say whether facts were taken from it. Raises Unusable."""
     text = cleaned(values.get("text"), notes, "text")
     if not text.strip():
-        raise Unusable("it has no text")
+        raise UnmovableRecord("it has no text")
     given: dict[str, Any] = {"id": values.get("id"), "text": text}
     for name in ("session_id", "user_id", "namespace"):
         given[name] = values.get(name) or None
@@ -115,7 +115,7 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
     try:
         return MemoryRecord.model_validate(given, context=ANSWER)
     except ValidationError as error:
-        raise Unusable(first_problem(error)) from None
+        raise UnmovableRecord(first_problem(error)) from None
 
 
 def _fill_times(given: dict[str, Any]) -> None:
@@ -151,7 +151,7 @@ def session_of(raw: bytes) -> OldSession:
     try:
         session = WorkingMemory.model_validate(body, context=ANSWER)
     except ValidationError as error:
-        raise Unusable(first_problem(error)) from None
+        raise UnmovableRecord(first_problem(error)) from None
     return OldSession(SessionRef(session.session_id, session.namespace, session.user_id), session, notes)
 
 
@@ -182,11 +182,11 @@ def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
         # An early release wrote JSON as a string of JSON.
         values = json.loads(values) if isinstance(values, str) else values
     except (ValueError, RecursionError):
-        raise Unusable("it is not JSON") from None
+        raise UnmovableRecord("it is not JSON") from None
     if isinstance(values, list) and len(values) == 1:
         values = values[0]
     if not isinstance(values, dict):
-        raise Unusable("it is not a JSON object")
+        raise UnmovableRecord("it is not a JSON object")
     return cast("dict[str, Any]", values)
 
 
@@ -238,7 +238,7 @@ def _own_memories(values: Any, first: datetime, notes: list[str]) -> list[Memory
             filled[name] = split_tags(filled.get(name))
         try:
             found.append(record_of(filled, notes, flag="f"))
-        except Unusable as error:
+        except UnmovableRecord as error:
             notes.append(f"memory {place} of the session was left out: {error}")
     return found
 

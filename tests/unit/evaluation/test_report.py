@@ -15,7 +15,7 @@ from agent_memory.core.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Question
 from agent_memory.evaluation.plot import svg
-from agent_memory.evaluation.runner import Answer, Options, Run, holds, named
+from agent_memory.evaluation.runner import Answer, EvaluationRun, Options, holds, named
 
 
 def answer(text: str, category: str, ranked: list[str], evidence: str, **more: Any) -> Answer:
@@ -23,8 +23,8 @@ def answer(text: str, category: str, ranked: list[str], evidence: str, **more: A
     return Answer("c", question, ranked, more.pop("sessions", ["1"]), more.pop("ms", 5.0), **more)
 
 
-def run_of(*answers: Answer) -> Run:
-    return Run(Options("http://x", "r"), turns=10, ingest_seconds=2.0, answers=list(answers))
+def run_of(*answers: Answer) -> EvaluationRun:
+    return EvaluationRun(Options("http://x", "r"), turns=10, ingest_seconds=2.0, answers=list(answers))
 
 
 def test_groups() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent_memory.llm.context import KNOWN_SECONDS, ModelContext, fingerprint
-from agent_memory.llm.context_errors import Overflow, overflow
-from agent_memory.llm.openai.served_context import Served, ask, tells
+from agent_memory.llm.context_errors import ContextOverflow, overflow
+from agent_memory.llm.openai.served_context import ServedContext, ask, tells
 from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
 
 # What these name as the request's own size has the answer in it, or is not there.
@@ -64,7 +64,7 @@ def test_a_refusal_is_believed_before_the_operator_and_the_operator_before_the_s
     context, now = _context(given=8000)
     context.told(32_000)
     assert (context.limit.tokens, context.limit.source) == (8000, "set")
-    context.refused(Overflow(4096, 7332), 7000)
+    context.refused(ContextOverflow(4096, 7332), 7000)
     assert (context.limit.tokens, context.limit.source) == (4096, "learned")
     now[0] += KNOWN_SECONDS + 1
     assert (context.limit.tokens, context.limit.source) == (8000, "set"), "the server may have been started anew"
@@ -76,7 +76,7 @@ def test_a_refusal_is_believed_before_the_operator_and_the_operator_before_the_s
 
 def test_a_server_whose_tokens_are_shorter_has_room_for_fewer_of_ours() -> None:
     context, _ = _context()
-    context.refused(Overflow(4096, 8000), 4000)
+    context.refused(ContextOverflow(4096, 8000), 4000)
     assert context.window == 2048
     for _ in range(50):
         context.took(1000, 1000)
@@ -86,15 +86,15 @@ def test_a_server_whose_tokens_are_shorter_has_room_for_fewer_of_ours() -> None:
 def test_a_refusal_without_a_number_halves_but_never_below_what_was_taken() -> None:
     context, _ = _context()
     context.took(3000, 3000)
-    context.refused(Overflow(), 8000)
+    context.refused(ContextOverflow(), 8000)
     assert context.limit.tokens == 4000
-    context.refused(Overflow(), 3800)
+    context.refused(ContextOverflow(), 3800)
     assert context.limit.tokens == 3000
 
 
 def test_a_limit_that_would_have_had_room_by_our_count_still_shrinks_what_is_sent() -> None:
     context, _ = _context()
-    context.refused(Overflow(4096), 3900)
+    context.refused(ContextOverflow(4096), 3900)
     assert context.window < 3900
 
 
@@ -111,22 +111,22 @@ def test_a_request_that_was_refused_is_known_for_as_long_as_the_limit() -> None:
 @pytest.mark.parametrize(
     ("answers", "found"),
     [
-        ({"/v1/models": {"data": [{"id": "m", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}}]}}, Served(4096)),
+        ({"/v1/models": {"data": [{"id": "m", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}}]}}, ServedContext(4096)),
         ({"/v1/models": {"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}}, None),
-        ({"/v1/models": {"data": [{"id": "x", "max_model_len": 1000}, {"id": "m", "max_model_len": 8192}]}}, Served(8192)),
+        ({"/v1/models": {"data": [{"id": "x", "max_model_len": 1000}, {"id": "m", "max_model_len": 8192}]}}, ServedContext(8192)),
         ({"/v1/models": {"data": [{"id": "x", "max_model_len": 1000}, {"id": "y", "max_model_len": 8192}]}}, None),
-        ({"/v1/models": {"data": [{"id": "only", "context_length": 32768}]}}, Served(32768)),
-        ({"/props": {"default_generation_settings": {"n_ctx": 2048}}}, Served(2048)),
-        ({"/api/v0/models": {"data": [{"id": "m", "max_context_length": 131072, "loaded_context_length": 4096}]}}, Served(4096)),
+        ({"/v1/models": {"data": [{"id": "only", "context_length": 32768}]}}, ServedContext(32768)),
+        ({"/props": {"default_generation_settings": {"n_ctx": 2048}}}, ServedContext(2048)),
+        ({"/api/v0/models": {"data": [{"id": "m", "max_context_length": 131072, "loaded_context_length": 4096}]}}, ServedContext(4096)),
         ({"/api/v0/models": {"data": [{"id": "m", "max_context_length": 131072}]}}, None),
-        ({"/api/ps": {"models": [{"name": "m:latest", "context_length": 8192}]}}, Served(8192)),
-        ({"/api/ps": {"models": [{"name": "other:latest", "context_length": 8192}]}}, Served(4096, guess=True)),
-        ({"/info": {"max_total_tokens": 2048, "max_input_tokens": 1024}}, Served(2048)),
+        ({"/api/ps": {"models": [{"name": "m:latest", "context_length": 8192}]}}, ServedContext(8192)),
+        ({"/api/ps": {"models": [{"name": "other:latest", "context_length": 8192}]}}, ServedContext(4096, guess=True)),
+        ({"/info": {"max_total_tokens": 2048, "max_input_tokens": 1024}}, ServedContext(2048)),
         ({}, None),
         ({"/v1/models": ["odd", None, 3], "/props": [], "/api/ps": {"models": "none"}, "/info": {"max_total_tokens": True}}, None),
     ],
 )
-async def test_what_servers_tell_is_understood(answers: dict[str, Any], found: Served | None) -> None:
+async def test_what_servers_tell_is_understood(answers: dict[str, Any], found: ServedContext | None) -> None:
     async def look(url: str) -> Any:
         assert url.startswith("http://host:1/")
         return answers.get(url.removeprefix("http://host:1"))

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent_memory.extraction.prompts import ExtractionAnswer
-from agent_memory.llm.openai.structured import Unusable, may_be_about_format, parse_answer, strict_schema
+from agent_memory.llm.openai.structured import UnusableAnswer, may_be_about_format, parse_answer, strict_schema
 from agent_memory.sessions.prompts import SummaryAnswer
 
 
@@ -34,7 +34,7 @@ def test_the_first_usable_value_is_taken(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "no", "{", "[" * 100_000, '{"a":' * 50_000, '{"title": "x"}', "null", "[1, 2]", "{} " * 1000])
 def test_what_is_no_answer_is_unusable(text: str) -> None:
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableAnswer):
         parse_answer(text, Pair)
 
 
@@ -42,12 +42,12 @@ def test_slips_of_small_models() -> None:
     assert parse_answer('[{"text": "a fact"}]', ExtractionAnswer).memories[0].text == "a fact"
     assert parse_answer("We met Rex.", SummaryAnswer).summary == "We met Rex."
     for text in ('{"summary": "cut of', "<html>", "```json\n{", "[]", ""):
-        with pytest.raises(Unusable):
+        with pytest.raises(UnusableAnswer):
             parse_answer(text, SummaryAnswer)
 
 
 def test_what_to_repair_is_said_in_words() -> None:
-    with pytest.raises(Unusable, match="title: "):
+    with pytest.raises(UnusableAnswer, match="title: "):
         parse_answer('{"title": "x"}', Pair)
 
 

@@ -18,7 +18,7 @@ from agent_memory.llm.base import Embedder
 from agent_memory.llm.local import embedder as module
 from agent_memory.llm.local import weights
 from agent_memory.llm.local.embedder import GRAPH_FILES, LocalEmbedder, plan_runs
-from agent_memory.llm.local.graph import Precision, Shape, build_graph, is_rounded, weight_shapes
+from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, is_rounded, weight_shapes
 from tests.unit.llm.reference_encoder import RECORDED, forward
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 def test_the_committed_graphs_are_what_the_script_builds(precision: Precision) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "build_graph.py"))
-    assert (script["FOLDER"] / GRAPH_FILES[precision]).read_bytes() == build_graph(Shape(), precision)
+    assert (script["FOLDER"] / GRAPH_FILES[precision]).read_bytes() == build_graph(EncoderShape(), precision)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +57,7 @@ async def test_vectors_of_rounded_weights_are_near_the_reference(local: LocalEmb
 
 
 def test_rounded_weights_fit_into_seven_bits_and_are_near_their_originals() -> None:
-    shape = Shape(layers=1, heads=2, width=16, inner=32)
+    shape = EncoderShape(layers=1, heads=2, width=16, inner=32)
     random = np.random.default_rng(7)
     exact = {name: random.normal(0, 0.05, size).astype(np.float32) for name, size in weight_shapes(shape).items()}
     made = weights.rounded(exact)
@@ -130,7 +130,7 @@ def test_runs_hold_neighbours_in_length_within_the_bounds() -> None:
         assert len(run) == 1 or len(run) * max(lengths[index] for index in run) <= module.RUN_TOKENS
 
 
-def _tiny_model(directory: Path, shape: Shape, **config: object) -> dict[str, np.ndarray]:
+def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[str, np.ndarray]:
     """Writes an encoder of another shape with random weights."""
     source = weights.packaged_directory()
     directory.mkdir()
@@ -160,7 +160,7 @@ def _tiny_model(directory: Path, shape: Shape, **config: object) -> dict[str, np
 
 @pytest.mark.parametrize(("precision", "within"), [("fp32", 1e-5), ("int8", 0.02)])
 async def test_another_encoder_in_a_directory(precision: str, within: float, tmp_path: Path) -> None:
-    shape = Shape(layers=2, heads=4, width=32, inner=64, positions=128)
+    shape = EncoderShape(layers=2, heads=4, width=32, inner=64, positions=128)
     tensors = _tiny_model(tmp_path / "tiny", shape)
     embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "tiny", LOCAL_MODEL_PRECISION=precision))
     assert (embedder.model, embedder.dimensions) == ("tiny", 32)
@@ -175,7 +175,7 @@ async def test_another_encoder_in_a_directory(precision: str, within: float, tmp
 
 
 async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _tiny_model(tmp_path / "tiny", Shape(layers=1, heads=2, width=16, inner=16))
+    _tiny_model(tmp_path / "tiny", EncoderShape(layers=1, heads=2, width=16, inner=16))
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(StartupError, match="pip install onnx"):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "tiny"))
@@ -186,7 +186,7 @@ async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, mon
     [({"model_type": "roberta"}, "model_type"), ({"hidden_act": "relu"}, "hidden_act"), ({"hidden_size": None}, "config.json")],
 )
 async def test_encoders_of_other_kinds_are_refused_clearly(tmp_path: Path, config: dict[str, object], words: str) -> None:
-    _tiny_model(tmp_path / "other", Shape(layers=1, heads=2, width=16, inner=16), **config)
+    _tiny_model(tmp_path / "other", EncoderShape(layers=1, heads=2, width=16, inner=16), **config)
     with pytest.raises(StartupError, match=words):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "other"))
 
@@ -194,7 +194,7 @@ async def test_encoders_of_other_kinds_are_refused_clearly(tmp_path: Path, confi
 async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StartupError, match=r"config\.json"):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path))
-    _tiny_model(tmp_path / "cut", Shape(layers=1, heads=2, width=16, inner=16))
+    _tiny_model(tmp_path / "cut", EncoderShape(layers=1, heads=2, width=16, inner=16))
     (tmp_path / "cut" / "model.safetensors").write_bytes(b"\x10")
     with pytest.raises(StartupError, match=r"model\.safetensors"):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "cut"))

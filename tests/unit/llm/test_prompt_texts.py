@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from agent_memory.extraction import prompts, reconcile_prompts, thread_prompts
-from agent_memory.extraction.prompts import ExtractedFact, Wanted, extract_messages, filled
-from agent_memory.extraction.reconcile_prompts import Incoming, Kept, ReconcileAnswer, reconcile_notes
+from agent_memory.extraction.prompts import ExtractedFact, ExtractionTask, extract_messages, filled
+from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.extraction.thread_prompts import ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage
 from agent_memory.text.escaping import PromptMessage
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[2] / "data" / "prompts"
 NOON = datetime(2024, 3, 5, 12, tzinfo=UTC)
 NEW = [PromptMessage(1, "user", "I moved to Bergen.", NOON), PromptMessage(2, "tool", '{"n": 3}', NOON)]
 BEFORE = [PromptMessage(-1, "assistant", "Where do you live?", NOON)]
-RULES = Wanted(
+RULES = ExtractionTask(
     strategy="preferences",
     instructions=["Only what concerns food.", "Never {names} of colleagues."],
     categories=[("food", "what somebody eats"), ("drink", "")],
@@ -29,11 +29,11 @@ RULES = Wanted(
     language="German",
 )
 TEMPLATE = ' As {"allergy": [1]} from {message} at {current_datetime}; {unknown} {} '
-CUSTOM = Wanted(strategy="custom", custom=TEMPLATE, names={"message": "{unknown}"})
-KEPT = Kept("User lives in Oslo.", "semantic", "2024-01-01", "user.home_city")
+CUSTOM = ExtractionTask(strategy="custom", custom=TEMPLATE, names={"message": "{unknown}"})
+KEPT = ExistingNote("User lives in Oslo.", "semantic", "2024-01-01", "user.home_city")
 INCOMING = [
-    Incoming("User lives in Bergen.", "semantic", "2024-03-05", [1], "user.home_city"),
-    Incoming("User moved.", "episodic", "2024-03-05", [1]),
+    NewNote("User lives in Bergen.", "semantic", "2024-03-05", [1], "user.home_city"),
+    NewNote("User moved.", "episodic", "2024-03-05", [1]),
 ]
 PROMPTS: dict[str, tuple[str, list[ChatMessage]]] = {
     "extract-discrete": (prompts.VERSION, extract_messages(NEW, context=BEFORE)),

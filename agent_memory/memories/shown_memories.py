@@ -38,7 +38,7 @@ _FIELDS = ("c", "t", "j", "ra", "ro", "rt")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
 
 
-class Row(NamedTuple):
+class MemoryRow(NamedTuple):
     """A memory as Redis sent it: its name in keys, the values of `_FIELDS`, and its usage."""
 
     name: str
@@ -51,19 +51,19 @@ class Row(NamedTuple):
         return float(self.fields[0] or 0)
 
 
-class CardReader:
+class ShownMemoryReader:
     """Reads them."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
-    async def __call__(self, scope: Scope, names: Sequence[str]) -> list[Card | None]:
+    async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
         """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
         or where it is not the caller's after all."""
         return self.cards(scope, await self.rows(names))
 
-    async def rows(self, names: Sequence[str], known: Mapping[str, Row] = MappingProxyType({})) -> list[Row]:
+    async def rows(self, names: Sequence[str], known: Mapping[str, MemoryRow] = MappingProxyType({})) -> list[MemoryRow]:
         """What Redis knows by these names, for `cards`: whoever it belongs to. What was just read is `known`, and not asked for again."""
         new = [name for name in names if name not in known] if known else names
         if new:
@@ -82,16 +82,16 @@ class CardReader:
         queue_usage(pipe, self._keys, mids)
         return len(names) + 1
 
-    def parse(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, Row]:
+    def parse(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, MemoryRow]:
         """The rows that `queue` asked for, by their names."""
         return dict(zip(names, self._rows(names, replies), strict=True))
 
     @staticmethod
-    def _rows(names: Sequence[str], replies: Sequence[Any]) -> list[Row]:
-        return list(map(Row, names, replies, replies[-1]))
+    def _rows(names: Sequence[str], replies: Sequence[Any]) -> list[MemoryRow]:
+        return list(map(MemoryRow, names, replies, replies[-1]))
 
     @staticmethod
-    def cards(scope: Scope, rows: Sequence[Row]) -> list[Card | None]:
+    def cards(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
         """The memories of rows; None as in `__call__`."""
         tenant = tag(scope.tenant).encode()
         found = [_read_card(tenant, row) for row in rows]
@@ -102,7 +102,7 @@ def _mid(name: str) -> str:
     return name.removeprefix(PAST).partition(".")[0] if name[0] == PAST else name
 
 
-class Card:
+class ShownMemory:
     """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them."""
 
     __slots__ = ("mid", "values")
@@ -112,7 +112,7 @@ class Card:
         self.values = values
 
     @classmethod
-    def of(cls, mid: str, record: MemoryRecord) -> Card:
+    def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
         """That of a record which is not stored, or stored by another version."""
         return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
 
@@ -182,7 +182,7 @@ def _values(raw: bytes) -> dict[str, Any]:
     return values
 
 
-def _read_card(tenant: bytes, row: Row) -> Card | None:
+def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
     """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
     tenant's, given by its tag."""
     _, owner, raw, recorded, first, retired = row.fields
@@ -198,7 +198,7 @@ def _read_card(tenant: bytes, row: Row) -> Card | None:
         moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
         if moment > datetime.fromisoformat(values["last_accessed"]):
             values["last_accessed"] = _instant(moment)
-    return Card(_mid(row.name), values)
+    return ShownMemory(_mid(row.name), values)
 
 
 def _instant(moment: datetime) -> str:
