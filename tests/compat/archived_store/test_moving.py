@@ -1,0 +1,341 @@
+"""Moving in, below the command line: what runs twice, or is killed and run again, comes to the same; nothing here is lost by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import numpy as np
+import pytest
+from redis.asyncio import Redis
+
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.service import MemoryService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import MemoryScan
+from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.transfer.archived_server.layout import OldKind, OldPrefixes
+from agent_memory.transfer.archived_server.migration import Report
+from agent_memory.views.service import ViewService
+from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
+from tests.compat.archived_store.conftest import OldRedis
+from tests.compat.archived_store.moves import content_of, differences, move, picture
+from tests.compat.archived_store.old_server import VIEW, at, hashed, memory, session
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+pytestmark = pytest.mark.slow
+
+
+class Killed(Exception):
+    """Stands for kill -9: nothing after it runs, and only what is in Redis is left."""
+
+
+def killer(at_call: int) -> Any:
+    """A `told` that ends the move at its n-th call."""
+    calls = 0
+
+    def told(kind: OldKind, seen: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at_call:
+            raise Killed
+
+    return told
+
+
+def figures(report: Report) -> dict[str, Any]:
+    return {kind: (one.written, one.merged, one.there, one.deleted_here, one.other, one.skipped) for kind, one in report.counts.items()}
+
+
+def told(report: Report) -> dict[str, Any]:
+    """All that a report says, but for whether it was done."""
+    return report.model_dump(exclude={"dry_run"})
+
+
+@pytest.fixture(scope="module")
+async def whole(old_redis: OldRedis, redis_url: str, local: Any, counter: Any) -> AsyncGenerator[tuple[Rig, Report, dict[str, Any]]]:
+    """A store into which everything was moved at once, what the move said, and what stood there then. No test changes it."""
+    from tests.support.rig import open_rig
+
+    async with open_rig(redis_url, local, counter, None) as rig:
+        report = await move(rig, old_redis.url)
+        yield rig, report, await picture(rig)
+
+
+async def test_a_dry_run_writes_nothing_and_foretells_the_move(
+    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]]
+) -> None:
+    _, real, _ = whole
+    before = await rig.raw_keys()
+    dry = await move(rig, old_redis.url, dry_run=True)
+    assert await rig.raw_keys() == before <= {"cfg"}
+    assert told(dry) == told(real)
+
+
+def line(name: str, text: str, minute: float, **more: Any) -> dict[str, Any]:
+    """A memory in words of its own, without what would tell it from another one of these words."""
+    bare = {"topics": None, "entities": None, "extracted_from": None, "event_date": None, "metadata": {}, "session_id": None}
+    whose = {"user_id": "ada", "namespace": None, "pinned": False, "memory_type": "semantic", "created_at": at(minute)}
+    return {**memory(0), **bare, **whose, "id": name, "text": text, "memory_hash": None, **more}
+
+
+def turn(name: str, text: str, minute: float, role: str = "user", **more: Any) -> dict[str, Any]:
+    return line(name, text, minute, memory_type="message", session_id="s", extracted_from=[name], metadata={"role": role}, **more)
+
+
+REPEATED = [
+    line("a1", "Ada keeps bees.", 1),
+    line("a2", "ada keeps bees", 2),
+    line("a3", "Ada keeps bees!", 3, user_id="ben"),
+    line("a4", "Ada keeps bees.", 4, pinned=True),
+    line("a5", "Ada keeps bees.", 5, memory_type="episodic"),
+    line("a6", "Ada keeps bees.", 6, metadata={"source": "diary"}),
+    line("a7", "Ada keeps bees.", 7, metadata={"source": "letter"}),
+    line("a8", "Ada keeps bees.", 0.5, memory_type="message"),
+    line("b1", "The trip is over.", 10),
+    line("b2", "The trip is over.", 11, event_date=at(-9000)),
+    line("b3", "The trip is over.", 12, event_date=at(-4000)),
+    turn("c1", "I paint boats.", 20),
+    turn("c2", "I paint boats.", 21),
+    turn("c3", "I paint boats.", 22, role="assistant"),
+    turn("c4", "I saw her yesterday.", 23),
+    turn("c5", "I saw her yesterday.", 24),
+    turn("c6", "I saw her yesterday.", 24 + 60 * 24 * 3),
+    turn("c7", "I paint boats.", 25, pinned=True),
+    line("d1", "I paint boats.", 30),
+    turn("d2", "I paint boats.", 31),
+    line("here 1", "A text that stands here.", 40),
+    line("here 2", "a text that stands here", 41),
+    line("gone", "A text that was deleted here.", 42),
+    line("kept", "Another text under an id that is here.", 43),
+    line("alias", "What is said here, too.", 44),
+    line("of another", "A text under an id of another user.", 45),
+    line("another name", "A text under another user's other id.", 46),
+]
+
+
+@pytest.mark.parametrize("page", [None, 1, 4])
+@pytest.mark.parametrize("full", [False, True], ids=["empty", "not empty"])
+async def test_a_dry_run_foretells_what_is_merged(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
+    if full:
+        mine = [("mine", "A text that stands here."), ("kept", "Mine."), ("gone", "To be deleted."), ("said", "What is said here, too.")]
+        await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
+        await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id="alias", text="What is said here, too.", user_id="ada", topics=["x"])])
+        await rig.rt[MemoryService].delete(SCOPE, ["gone"])
+        for name in ("of another", "another name"):
+            await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id=name, text="Ben's own.", user_id="ben")])
+    async with apart(old_engine, "rep") as client:
+        for number, one in enumerate(REPEATED):
+            await client.hset(f"rep:{number}", mapping=hashed(one, None))
+        # One id under two keys, as a former release could leave it.
+        await client.hset("rep:again", mapping=hashed(REPEATED[0], None))
+        for number, place in enumerate((0, 0, 3)):
+            await client.set(f"rep-s:{number}", json.dumps(session(place, messages=session(place)["messages"][: 4 - number])))
+        for place, name in ((6, "of another"), (9, "a1")):
+            await client.set(f"rep-s:own{place}", json.dumps(session(place, memories=[line(name, "A session's own text.", 50)])))
+        prefixes = OldPrefixes(memories="rep", sessions="rep-s")
+        dry = await move(rig, old_engine, prefixes=prefixes, page=page, dry_run=True)
+        real = await move(rig, old_engine, prefixes=prefixes, page=page)
+    assert told(dry) == told(real)
+    counts = real.counts["memory"]
+    assert counts.merged >= 5
+    assert counts.read == counts.written + counts.merged + counts.there + counts.deleted_here + counts.other + counts.skipped
+    if full:
+        assert (counts.deleted_here, counts.other) == (1, 3), "deleted here; ids that other content and another owner have"
+
+
+async def test_the_report_accounts_for_every_record(old_redis: OldRedis, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    rig, report, _ = whole
+    left = old_redis.left
+    for counts in report.counts.values():
+        assert counts.read == counts.written + counts.merged + counts.there + counts.deleted_here + counts.other + counts.skipped
+    assert report.counts["memory"].written == len(left.memories)
+    assert report.counts["session"].written == len(left.sessions)
+    assert {(one.kind, one.id) for one in report.skipped} == left.skipped | {("view", "wrong:config"), ("partition", "gone:summary:")}
+    assert all(one.reason for one in [*report.skipped, *report.changed])
+    assert report.tokens == 2
+    assert {record.id for record in await rig.stored()} == set(left.memories)
+
+
+async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    rig, report, _ = whole
+    assert report.vectors_reused == 80
+    assert report.vectors_to_embed == 12 + 11
+    waiting = await rig.marks(DueKind.MEMORY)
+    assert len(waiting) == 12 + 11
+    mid = rig.rt[MemoryStore].mid(SCOPE, memory(1)["id"])
+    kept = (await rig.rt[MemoryScan].vectors([mid]))[mid]
+    own = (await rig.embedder.embed([memory(1)["text"]]))[0]
+    assert float(np.dot(kept, own)) > 0.99
+    assert mid not in waiting
+
+
+async def test_vectors_of_another_model_are_not_kept(old_engine: str, rig: Rig) -> None:
+    async with apart(old_engine, "other_idx") as client:
+        turned = np.roll((await rig.embedder.embed([memory(1)["text"]]))[0], 100)
+        await client.hset("other_idx:one", mapping=hashed({**memory(1), "id": "one"}, turned))
+        prefixes = OldPrefixes(memories="other_idx", sessions="none:")
+        assert (await move(rig, old_engine, prefixes=prefixes, dry_run=True)).vectors_reused == 0
+        assert (await move(rig, old_engine, prefixes=prefixes, dry_run=True, vectors="reuse")).vectors_reused == 1
+        rig.embedder.away = True
+        assert (await move(rig, old_engine, prefixes=prefixes)).vectors_to_embed == 1
+
+
+async def test_twice_is_once(old_redis: OldRedis, make_rig: MakeRig, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    _, first, wanted = whole
+    async with make_rig() as rig:
+        before = await content_of(old_redis.url)
+        for _ in range(2):
+            report = await move(rig, old_redis.url)
+            assert differences(await picture(rig), wanted) == []
+        assert {one.written for one in report.counts.values()} == {0}
+        assert report.counts["memory"].there == first.counts["memory"].written
+        assert report.counts["session"].there == first.counts["session"].written
+        assert await content_of(old_redis.url) == before, "the source is never changed"
+
+
+@pytest.mark.parametrize(
+    ("calls", "page"),
+    [([3, 2], 10), ([9, 4, 5], 10), ([21], 10), ([24, 2], 10), pytest.param([2], None, id="between the last memory and the first session")],
+)
+async def test_killed_and_taken_up_is_the_same(
+    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], calls: list[int], page: int | None
+) -> None:
+    _, first, wanted = whole
+    for number in calls:
+        with pytest.raises(Killed):
+            await move(rig, old_redis.url, killer(number), page=page)
+    report = await move(rig, old_redis.url, page=page)
+    assert report.resumed
+    assert differences(await picture(rig), wanted) == []
+    assert {kind: one.written + one.there for kind, one in report.counts.items()} == {
+        kind: one.written for kind, one in first.counts.items()
+    }
+    assert len(await rig.marks(DueKind.MEMORY)) == first.vectors_to_embed
+
+
+async def test_killed_before_it_could_note_where_it_stood(
+    old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agent_memory.transfer.archived_server.progress import MoveStore
+
+    async def killed(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MoveStore, "save", killed)
+        with pytest.raises(Killed):
+            await move(rig, old_redis.url)
+    report = await move(rig, old_redis.url)
+    assert not report.resumed
+    assert differences(await picture(rig), whole[2]) == []
+
+
+async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, rig: Rig) -> None:
+    await move(rig, old_redis.url)
+    edited, deleted = memory(1)["id"], memory(2)["id"]
+    await rig.rt[MemoryService].patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
+    await rig.rt[MemoryService].delete(SCOPE, [deleted])
+    await rig.append("talk-1", "said here", user_id="ada")
+    await rig.rt[SessionService].delete(SCOPE, "talk-2", namespace="work", user_id="ada")
+    await rig.rt[ViewService].delete(SCOPE, VIEW)
+    wanted = await picture(rig)
+    report = await move(rig, old_redis.url)
+    assert differences(await picture(rig), wanted) == []
+    assert (await rig.contents("talk-1", user_id="ada"))[-1] == "said here"
+    assert report.counts["memory"].other == 1
+    assert report.counts["memory"].deleted_here == 1
+    assert edited in {one.id for one in report.skipped}
+
+
+async def test_what_stood_here_before_is_never_overwritten(old_redis: OldRedis, rig: Rig) -> None:
+    mine = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content="mine", id="mine")], user_id="ada")
+    await rig.rt[SessionService].put(SCOPE, "talk-1", mine)
+    report = await move(rig, old_redis.url)
+    assert await rig.contents("talk-1", user_id="ada") == ["mine"]
+    assert report.counts["session"].other == 1
+    assert [one.id for one in report.skipped if "another session" in one.reason] == ["ada:talk-1"]
+
+
+async def test_a_session_that_changed_there_comes_again_unless_it_changed_here(old_engine: str, rig: Rig) -> None:
+    async with apart(old_engine, "late:") as client:
+        for place in (0, 3, 6):
+            await client.set(f"late:{place}", json.dumps(session(place)))
+        prefixes = OldPrefixes(memories="none", sessions="late")
+        await move(rig, old_engine, prefixes=prefixes)
+        await rig.rt[SessionService].put(SCOPE, "talk-3", UpdateWorkingMemory(context="mine"))
+        await rig.rt[SessionService].delete(SCOPE, "talk-6", namespace="work")
+        for place in (0, 3, 6):
+            await client.set(f"late:{place}", json.dumps(session(place, context="later")))
+        report = await move(rig, old_engine, prefixes=prefixes)
+    counts = report.counts["session"]
+    assert (counts.written, counts.other, counts.deleted_here) == (1, 1, 1)
+    state = await rig.rt[SessionStore].get(SCOPE, SessionRef("talk-0", "work"))
+    assert state is not None
+    assert state.context == "later"
+
+
+async def test_messages_stand_in_the_order_they_were_said_before_those_said_here(whole: tuple[Rig, Report, dict[str, Any]]) -> None:
+    rig, *_ = whole
+    order = rig.keys.order(rig.sid(SessionRef("long talk", None, "ada")))
+    names = [mid.decode() for mid in await rig.rt.client.zrange(order, 0, -1)]
+    found = await rig.rt[MemoryStore].fetch(SCOPE, names)
+    assert [one.id for one in found if one] == [f"line-{number}" for number in range(12)]
+
+
+async def test_what_is_said_here_comes_after_what_was_moved(old_engine: str, rig: Rig) -> None:
+    async with apart(old_engine, "said") as client:
+        for number in (2, 0, 1):
+            line = {**memory(0), "id": f"old-{number}", "memory_type": "message", "session_id": "s", "created_at": at(number)}
+            await client.hset(f"said:{number}", mapping=hashed({**line, "user_id": None, "namespace": None}, None))
+        await rig.append("s", "new one here", "new two here")
+        await rig.work(DueKind.SESSION)
+        await move(rig, old_engine, prefixes=OldPrefixes(memories="said", sessions="none:"), page=1)
+    names = [mid.decode() for mid in await rig.rt.client.zrange(rig.keys.order(rig.sid(SessionRef("s"))), 0, -1)]
+    found = [one for one in await rig.rt[MemoryStore].fetch(SCOPE, names) if one]
+    assert [one.id for one in found[:3]] == ["old-0", "old-1", "old-2"]
+    assert [one.text for one in found[3:]] == ["new one here", "new two here"]
+    assert (await rig.stored()) != []
+
+
+async def test_no_model_is_asked_about_what_was_extracted_there(
+    old_redis: OldRedis, make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
+    async with make_rig(chat=chat) as rig:
+        await move(rig, old_redis.url)
+        await rig.make_due(DueKind.EXTRACTION)
+        await rig.work(DueKind.SESSION, DueKind.EXTRACTION)
+        asked = "".join(json.dumps(body) for body in lookalike.bodies("chat"))
+        assert "talk 7:" in asked, "what was not extracted there is here"
+        assert not any(f"talk {place}:" in asked for place in range(40) if place != 7)
+        promoted = [one for one in await rig.stored() if one.session_id in ("talk-7", "talk-9") and one.memory_type == "message"]
+        assert {one.session_id for one in promoted} == {"talk-7"}, "and what was promoted there is not promoted again"
+        state = await rig.rt[SessionService].get(SCOPE, "talk-7", user_id="ada")
+        assert {message.discrete_memory_extracted for message in state.session.messages} == {"t"}
+
+
+async def test_without_extract_old_messages_stay_what_they_are(old_redis: OldRedis, rig: Rig) -> None:
+    await move(rig, old_redis.url, extract=False)
+    await rig.work(DueKind.SESSION)
+    assert not [one for one in await rig.stored() if one.session_id == "talk-7" and one.memory_type == "message"]
+
+
+class apart:
+    """A client of the old Redis whose keys with this prefix go at the end."""
+
+    def __init__(self, url: str, prefix: str) -> None:
+        self._client, self._prefix = Redis.from_url(url), prefix
+
+    async def __aenter__(self) -> Redis:
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        keys = [key async for key in self._client.scan_iter(match=f"{self._prefix}*", count=1000)]
+        if keys:
+            await self._client.delete(*keys)
+        await self._client.aclose()

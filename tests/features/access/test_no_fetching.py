@@ -1,0 +1,113 @@
+"""The server asks nobody but those its operator named, whatever callers and model servers say (row S6)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agent_memory.access.oauth import fetching
+from agent_memory.core.errors import ModelUnavailable, StartupError
+from agent_memory.core.settings import load_settings
+from agent_memory.llm.base import ChatMessage
+from agent_memory.llm.openai.chat import OpenAIChat, chat_server
+from agent_memory.llm.openai.embeddings import OpenAIEmbedder, embedding_server
+from agent_memory.llm.rerank import RemoteReranker, rerank_server
+from tests.features.access.conftest import Guarded
+from tests.features.access.hostile import CASES, TOOL_CASES, Ids
+
+
+@dataclass
+class Ear:
+    """A server that hears who calls, and answers a redirect to `location`, or nothing."""
+
+    location: str = ""
+    port: int = 0
+    heard: list[bytes] = field(default_factory=list[bytes])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heard.append(await reader.readline())
+        head = await reader.readuntil(b"\r\n\r\n")
+        if length := re.search(rb"content-length: (\d+)", head.lower()):
+            await reader.readexactly(int(length[1]))
+        writer.write(f"HTTP/1.1 307 Elsewhere\r\nLocation: {self.location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def ear(location: str = "") -> AsyncGenerator[Ear]:
+    one = Ear(location)
+    server = await asyncio.start_server(one.hear, "127.0.0.1", 0)
+    one.port = server.sockets[0].getsockname()[1]
+    yield one
+    server.close()
+
+
+async def test_no_address_in_a_request_is_called(guarded: Guarded) -> None:
+    """As an id, a filter, a name, a text: in every operation and every tool."""
+    caller = await guarded.caller("fetcher", "admin")
+
+    async def ask(name: str, method: str, path: str, params: dict[str, Any], body: Any) -> None:
+        sent: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {"json": body}
+        answer = await caller.request(method, path, params=params, **sent)
+        assert answer.status_code < 500, (name, answer.text)
+
+    async with ear() as inside, asyncio.TaskGroup() as waiting:
+        asked = 0
+        for url in (f"{inside.url}/latest/meta-data", f"//127.0.0.1:{inside.port}/x"):
+            ids = Ids(*[url] * 8)
+            for name, cases in (CASES | TOOL_CASES).items():
+                for case in cases(ids):
+                    if "compact" in name:
+                        continue  # waits for a worker, and takes no address
+                    if name == "purge_source":  # waits for one, too: seconds, in which others are asked
+                        waiting.create_task(ask(name, *case))
+                    else:
+                        await ask(name, *case)
+                    asked += 1
+        said: dict[str, Any] = {"role": "user", "content": f"see {inside.url}/a and ![x]({inside.url}/b.png)"}
+        body = {"messages": [said], "data": {"webhook": f"{inside.url}/hook", "callback_url": inside.url}}
+        assert (await caller.put("/v1/working-memory/urls", json=body)).status_code == 200
+        assert asked > 100
+    assert inside.heard == []
+
+
+async def test_no_redirect_is_followed() -> None:
+    async with ear() as inside, ear(f"{inside.url}/latest/meta-data") as server:
+        settings = load_settings(OPENAI_BASE_URL=server.url, OPENAI_API_KEY="sk-test", RERANK_BASE_URL=server.url, EMBEDDING_DIMENSIONS=8)
+        chat = await OpenAIChat.open(settings)
+        embedder = await OpenAIEmbedder.open(settings)
+        reranker = RemoteReranker(rerank_server(settings), "any")
+        for ask in (
+            lambda: chat.text([ChatMessage("user", "hello")]),
+            lambda: embedder.embed(["hello"]),
+            lambda: reranker.rerank("hello", ["text"], timeout=5),
+        ):
+            with pytest.raises(ModelUnavailable, match="redirects elsewhere"):
+                await ask()
+        keys = fetching(load_settings(AUTH_MODE="oauth2", OAUTH2_ISSUER_URL=server.url, OAUTH2_JWKS_URL=f"{server.url}/keys").auth)
+        with pytest.raises(ValueError, match="status 307"):
+            await keys()
+        for model in (chat, embedder, reranker):
+            await model.close()
+        assert len(server.heard) >= 4
+        assert inside.heard == []
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "gopher://127.0.0.1", "ftp://127.0.0.1/x", "unix:///tmp/x", "http://", "data:,x"])
+def test_only_http_addresses_are_taken(url: str) -> None:
+    for name, opens in (("OPENAI_BASE_URL", chat_server), ("EMBEDDING_BASE_URL", embedding_server), ("RERANK_BASE_URL", rerank_server)):
+        with pytest.raises(StartupError):
+            opens(load_settings(**{name: url}))
+    with pytest.raises(StartupError):
+        fetching(load_settings(AUTH_MODE="oauth2", OAUTH2_ISSUER_URL="https://issuer.example", OAUTH2_JWKS_URL=url).auth)

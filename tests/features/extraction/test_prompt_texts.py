@@ -1,0 +1,97 @@
+"""The prompts word for word: a change of one is seen, and its version with it. `python -m tests.features.extraction.test_prompt_texts` writes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from pydantic import ValidationError
+
+from agent_memory.extraction import prompts, reconcile_prompts, thread_prompts
+from agent_memory.extraction.prompts import ExtractedFact, ExtractionTask, extract_messages, filled
+from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
+from agent_memory.extraction.thread_prompts import ThreadSummary, summarize_thread
+from agent_memory.llm.base import ChatMessage
+from agent_memory.text.escaping import PromptMessage
+
+FOLDER = Path(__file__).parents[2] / "data" / "prompts"
+NOON = datetime(2024, 3, 5, 12, tzinfo=UTC)
+NEW = [PromptMessage(1, "user", "I moved to Bergen.", NOON), PromptMessage(2, "tool", '{"n": 3}', NOON)]
+BEFORE = [PromptMessage(-1, "assistant", "Where do you live?", NOON)]
+RULES = ExtractionTask(
+    strategy="preferences",
+    instructions=["Only what concerns food.", "Never {names} of colleagues."],
+    categories=[("food", "what somebody eats"), ("drink", "")],
+    phrases=['sal"ary', "{0}"],
+    zone=ZoneInfo("Asia/Tokyo"),
+    language="German",
+)
+TEMPLATE = ' As {"allergy": [1]} from {message} at {current_datetime}; {unknown} {} '
+CUSTOM = ExtractionTask(strategy="custom", custom=TEMPLATE, names={"message": "{unknown}"})
+KEPT = ExistingNote("User lives in Oslo.", "semantic", "2024-01-01", "user.home_city")
+INCOMING = [
+    NewNote("User lives in Bergen.", "semantic", "2024-03-05", [1], "user.home_city"),
+    NewNote("User moved.", "episodic", "2024-03-05", [1]),
+]
+PROMPTS: dict[str, tuple[str, list[ChatMessage]]] = {
+    "extract-discrete": (prompts.VERSION, extract_messages(NEW, context=BEFORE)),
+    "extract-preferences": (prompts.VERSION, extract_messages(NEW, wanted=RULES, max_facts=5)),
+    "extract-custom": (prompts.VERSION, extract_messages(NEW, wanted=CUSTOM)),
+    "reconcile": (reconcile_prompts.VERSION, reconcile_notes([KEPT], INCOMING)),
+    "thread": (
+        thread_prompts.VERSION,
+        summarize_thread("So far.", NEW, max_words=100, instructions=["Be kind."], zone=ZoneInfo("Asia/Tokyo")),
+    ),
+}
+
+
+def shown(version: str, messages: list[ChatMessage]) -> str:
+    """A prompt as its file has it."""
+    return "\n\n".join([f"# {version}", *(f"## {message.role}\n{message.content}" for message in messages)]) + "\n"
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_prompt_is_as_it_was_reviewed(name: str) -> None:
+    assert shown(*PROMPTS[name]) == (FOLDER / f"{name}.txt").read_text("utf-8")
+
+
+def test_what_fills_a_template_is_not_looked_at_again() -> None:
+    assert filled("{a}{b} {c} {{a}}", {"a": "{b}", "b": "{a}"}) == "{b}{a} {c} {{b}}"
+    assert filled("{a.b} {a!r} {}", {"a": "x"}) == "{a.b} {a!r} {}"
+    assert filled("{a}", {}) == "{a}"
+
+
+def test_slips_in_the_new_fields_cost_the_field() -> None:
+    fact = ExtractedFact.model_validate(
+        {"text": "x", "slot": ["a"], "category": 5, "speaker": " ", "valid_from": "soon", "valid_to": 7, "expires": "2024-03-05"}
+    )
+    assert (fact.slot, fact.category, fact.speaker, fact.valid_from, fact.valid_to) == (None, None, None, None, None)
+    assert fact.expires == "2024-03-05T00:00:00"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"decisions": "none"},
+        {"decisions": [{"n": 1, "action": "DELETE", "of": [1]}]},
+        {"decisions": [{"n": "one", "action": "ADD", "of": []}]},
+        {"decisions": [{"n": 1, "action": "NONE", "of": ["01HZX"]}]},
+    ],
+)
+def test_decisions_of_another_shape_are_refused(value: object) -> None:
+    with pytest.raises(ValidationError):
+        ReconcileAnswer.model_validate(value)
+
+
+def test_a_thread_summary_is_not_empty() -> None:
+    assert ThreadSummary.model_validate({"summary": "s", "topics": ["a,b", "a b"]}).topics == ["a b"]
+    with pytest.raises(ValidationError):
+        ThreadSummary.model_validate({"summary": ""})
+
+
+if __name__ == "__main__":
+    for prompt, parts in PROMPTS.items():
+        (FOLDER / f"{prompt}.txt").write_text(shown(*parts), "utf-8")

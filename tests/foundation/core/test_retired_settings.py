@@ -1,0 +1,125 @@
+"""The archived server's variables: each is read as before or named with what does its work, and nothing set in vain goes unsaid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import GROUPS, ending_variables, load_settings, renamed, variables
+from agent_memory.core.settings.base import kind_of
+from agent_memory.core.settings.renamed import REMOVED, RETIRED, unread
+from tests.support.cli import ROOT
+
+CONTRACT = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json").read_text())["env_settings"]
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_each_is_read_or_retired_with_a_reason(name: str) -> None:
+    assert (name in variables()) + (name in RETIRED) == 1
+    assert name not in RETIRED or len(RETIRED[name]) > 15
+
+
+OWN_DEFAULTS = {
+    "REDIS_URL": "without one, serve starts a Redis of its own",
+    "GENERATION_MODEL": "the small model does the work at a fraction of the price",
+    "FAST_MODEL": "without one, GENERATION_MODEL does its work",
+    "MCP_HOST": "nobody is asked for credentials by default, so only this machine is let in",
+    "DOCKET_NAME": "the archived server's queue holds tasks that mean nothing here",
+    "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY": "messages are found without a language model",
+    "REDISVL_VECTOR_DIMENSIONS": "the embedding model knows its own",
+    "REDISVL_INDEXING_ALGORITHM": "exact neighbours are best with filters by user",
+    "DISABLE_AUTH": "AUTH_MODE alone decides when this is not set",
+    "QUERY_OPTIMIZATION_PROMPT_TEMPLATE": "the prompt that is built in is our own",
+}
+"""Variables whose default differs from the contract's, each with its reason; docs/compatibility.md names what a program can notice."""
+
+
+@pytest.mark.parametrize("name", [name for name in CONTRACT if name in variables()])
+def test_a_default_is_that_of_the_contract_or_has_a_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(name, raising=False)
+    group, field = variables()[name]
+    found = getattr(getattr(load_settings(), group), field)
+    same = (list(found) if isinstance(found, tuple) else found) == CONTRACT[name]["default"]
+    assert same != (name in OWN_DEFAULTS), found
+
+
+def test_nothing_else_is_called_retired() -> None:
+    assert set(RETIRED) <= set(CONTRACT)
+
+
+def test_what_a_reason_names_is_read() -> None:
+    words = {word.strip("(),:;`.") for reason in RETIRED.values() for word in reason.split()}
+    assert {word for word in words if "_" in word and word.isupper()} <= set(variables())
+
+
+def test_the_old_values_fit() -> None:
+    given = {name: one["default"] for name, one in CONTRACT.items() if name in variables() and one["default"] is not None}
+    given = {name: value for name, value in given.items() if value != "<built-in prompt text>"}
+    assert load_settings(**given)
+
+
+def test_retired_names_and_typos_are_told_apart() -> None:
+    found = {one.name: one for one in unread(["USE_DOCKET", "REDIS_URI", "PATH", "HOSTNAME", "PORT", "redis_url", "REDIS_MEMORY_X"])}
+    assert set(found) == {"USE_DOCKET", "REDIS_URI", "REDIS_MEMORY_X"}
+    assert "serve" in found["USE_DOCKET"].advice
+    assert "is REDIS_URL meant?" in found["REDIS_URI"].advice
+
+
+def test_a_file_of_ours_gets_suggestions_sooner() -> None:
+    assert unread(["GENERATIVE_MODEL"]) == []
+    assert "GENERATION_MODEL" in unread([], ["GENERATIVE_MODEL"])[0].advice
+
+
+def test_what_other_programs_read_is_marked() -> None:
+    assert [one.common for one in unread(["AWS_ACCESS_KEY_ID", "SLOW_MODEL"])] == [True, False]
+
+
+def test_the_environment_and_the_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("USE_DOCKET=true\nSLOW_MODEL=\nKEY_PREFIXES=a\n")
+    monkeypatch.setenv("NER_MODEL", "x")
+    monkeypatch.setenv("TOPIC_MODEL", "")
+    names = {one.name for one in renamed.unread_variables(tmp_path / ".env")}
+    assert {"USE_DOCKET", "NER_MODEL", "KEY_PREFIXES"} <= names
+    assert not {"SLOW_MODEL", "TOPIC_MODEL"} & names
+
+
+def test_what_the_next_version_does_not_read_is_read_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("WORKER_LEASE_SECONDS=5\nRERANK_SECONDS=\n")
+    monkeypatch.setenv("oauth2_user_claim", "sub")
+    monkeypatch.setenv("PORT", "8000")
+    warnings = {variable.name: variable.advice for variable in renamed.ending_settings(tmp_path / ".env")}
+    assert {"WORKER_LEASE_SECONDS", "oauth2_user_claim"} <= set(warnings)
+    assert not {"PORT", "RERANK_SECONDS"} & set(warnings)
+    assert "from the next on it is 60.0" in warnings["WORKER_LEASE_SECONDS"]
+    assert "OAUTH2_CLAIMS takes its place" in warnings["oauth2_user_claim"]
+    assert load_settings().auth.claim("user") == "sub"
+
+
+def test_every_variable_of_the_archived_server_stays() -> None:
+    assert not set(ending_variables()) & set(CONTRACT)
+
+
+def test_claims_and_everybodys_role_have_settings_of_their_own() -> None:
+    auth = load_settings(OAUTH2_CLAIMS={"user": "sub"}, OAUTH2_USER_CLAIM="former", OAUTH2_TENANT_CLAIM="org").auth
+    assert (auth.claim("user"), auth.claim("tenant"), auth.claim("role")) == ("sub", "org", None)
+    assert load_settings().auth.default_role == "write"
+    assert load_settings(OAUTH2_DEFAULT_ROLE="read").auth.default_role == "read"
+    auth = load_settings(OAUTH2_ROLES={"*": "read", "boss": "admin"}).auth
+    assert (auth.default_role, auth.roles) == ("read", {"boss": "admin"})
+    with pytest.raises(StartupError, match="OAUTH2_CLAIMS"):
+        load_settings(OAUTH2_CLAIMS={"usr": "sub"})
+
+
+def test_a_person_decides_sixty_settings_at_most() -> None:
+    fields = [field for model in GROUPS.values() for field in model.model_fields.values() if kind_of(field) == "setting"]
+    assert len(fields) <= 60
+    assert all(field.description for field in fields), "the page says what it means"
+
+
+def test_a_setting_of_a_former_version_is_named_with_its_reason() -> None:
+    (unread_setting,) = unread(["EMBEDDING_CACHE_SECONDS"])
+    assert unread_setting.advice.startswith("EMBEDDING_CACHE_SECONDS is not read any more: ")
+    assert not set(REMOVED) & (set(variables()) | set(RETIRED))

@@ -1,0 +1,213 @@
+"""The local model: right vectors, safe inputs, queries beside batches, clear errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+import shutil
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agent_memory.core.errors import ModelUnavailable, StartupError
+from agent_memory.core.settings import load_settings
+from agent_memory.llm.base import Embedder
+from agent_memory.llm.local import embedder as module
+from agent_memory.llm.local import weights
+from agent_memory.llm.local.embedder import GRAPH_FILES, LocalEmbedder, plan_runs
+from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, is_rounded, weight_shapes
+from tests.foundation.llm.reference_encoder import RECORDED, forward
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp32"])
+def test_the_committed_graphs_are_what_the_script_builds(precision: Precision) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "build_graph.py"))
+    assert (script["FOLDER"] / GRAPH_FILES[precision]).read_bytes() == build_graph(EncoderShape(), precision)
+
+
+@pytest.fixture(scope="session")
+async def exact() -> AsyncGenerator[LocalEmbedder]:
+    """The model with the weights as they were published."""
+    embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL_PRECISION="fp32"))
+    yield embedder
+    await embedder.close()
+
+
+async def test_vectors_are_those_of_the_reference(exact: LocalEmbedder) -> None:
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    rows = await exact.embed([item["text"] for item in recorded])
+    assert isinstance(exact, Embedder)
+    assert (exact.model, exact.dimensions) == ("all-MiniLM-L6-v2", 384)
+    assert rows.shape == (len(recorded), 384)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, [item["vector"] for item in recorded], atol=5e-6)
+
+
+async def test_vectors_of_rounded_weights_are_near_the_reference(local: LocalEmbedder) -> None:
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    rows = await local.embed([item["text"] for item in recorded])
+    assert (local.model, local.dimensions) == ("all-MiniLM-L6-v2", 384)
+    cosines = (rows * np.asarray([item["vector"] for item in recorded])).sum(axis=1)
+    assert (cosines > 0.99).all(), cosines
+
+
+def test_rounded_weights_fit_into_seven_bits_and_are_near_their_originals() -> None:
+    shape = EncoderShape(layers=1, heads=2, width=16, inner=32)
+    random = np.random.default_rng(7)
+    exact = {name: random.normal(0, 0.05, size).astype(np.float32) for name, size in weight_shapes(shape).items()}
+    made = weights.rounded(exact)
+    name = "encoder.layer.0.intermediate.dense.weight"
+    assert made[name].dtype == np.int8
+    assert np.abs(made[name]).max() == 63
+    scale = made["encoder.layer.0.intermediate.dense.scale"]
+    np.testing.assert_allclose(made[name].T * scale[:, None], exact[name], atol=float(scale.max()) / 2 + 1e-7)
+    assert made["embeddings.word_embeddings.weight"] is exact["embeddings.word_embeddings.weight"]
+    assert {name for name in made if name not in exact} == {n.removesuffix("weight") + "scale" for n in exact if is_rounded(n, "int8")}
+
+
+async def test_a_text_has_the_same_vector_alone_and_in_a_large_batch(local: LocalEmbedder) -> None:
+    texts = [f"turn {number}: " + "we talked about the garden " * (number % 30) for number in range(100)]
+    batch = await local.embed(texts)
+    alone = await local.embed([texts[37]])
+    np.testing.assert_allclose(batch[37], alone[0], atol=2e-6)
+    np.testing.assert_allclose(np.linalg.norm(batch, axis=1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("text", ["", "   \n", "\x00\x01", "\ud800", "a" * 100_000, "😀" * 5000, " " * 50_000 + "x"])
+async def test_hostile_texts_have_a_finite_vector(local: LocalEmbedder, text: str) -> None:
+    rows = await local.embed([text])
+    assert np.isfinite(rows).all()
+    assert np.linalg.norm(rows[0]) == pytest.approx(1.0, abs=1e-5)
+
+
+async def test_nothing_to_embed(local: LocalEmbedder) -> None:
+    assert (await local.embed([])).shape == (0, 384)
+
+
+async def test_similar_texts_are_near(local: LocalEmbedder) -> None:
+    dog, puppy, tax = await local.embed(["I got a new dog", "We adopted a puppy", "The tax form is due in April"])
+    assert dog @ puppy > dog @ tax + 0.2
+
+
+async def test_a_query_does_not_wait_for_a_batch(local: LocalEmbedder) -> None:
+    batch = asyncio.create_task(local.embed([f"number {number} " * 100 for number in range(64)]))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        await local.embed(["a query"])
+    assert not batch.done()
+    assert (await batch).shape == (64, 384)
+
+
+async def test_a_timeout_is_kept_and_leaves_the_model_usable(local: LocalEmbedder) -> None:
+    with pytest.raises(ModelUnavailable, match="longer than"):
+        await local.embed(["long " * 200] * 64, timeout=0.01)
+    assert (await local.embed(["still here"])).shape == (1, 384)
+
+
+async def test_a_closed_model_says_so() -> None:
+    embedder = await LocalEmbedder.open(load_settings())
+    under_way = asyncio.create_task(embedder.embed(["long " * 200] * 64))
+    await asyncio.sleep(0)
+    await embedder.close()
+    await embedder.close()
+    with pytest.raises(ModelUnavailable):
+        await under_way
+    with pytest.raises(ModelUnavailable):
+        await embedder.embed(["x"])
+
+
+def test_runs_hold_neighbours_in_length_within_the_bounds() -> None:
+    lengths = [256, 3, 3, 200, 10, 4] + [5] * 100
+    runs = plan_runs(lengths)
+    assert sorted(index for run in runs for index in run) == list(range(len(lengths)))
+    for run in runs:
+        assert len(run) <= module.RUN_TEXTS
+        assert len(run) == 1 or len(run) * max(lengths[index] for index in run) <= module.RUN_TOKENS
+
+
+def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[str, np.ndarray]:
+    """Writes an encoder of another shape with random weights."""
+    source = weights.packaged_directory()
+    directory.mkdir()
+    shutil.copy(source / "tokenizer.json", directory)
+    values = {
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "hidden_size": shape.width,
+        "intermediate_size": shape.inner,
+        "vocab_size": shape.vocabulary,
+        "max_position_embeddings": shape.positions,
+        **config,
+    }
+    (directory / "config.json").write_text(json.dumps(values))
+    random = np.random.default_rng(7)
+    tensors = {name: random.normal(0, 0.05, size).astype(np.float32) for name, size in weight_shapes(shape).items()}
+    header: dict[str, object] = {}
+    body = b""
+    for name, tensor in tensors.items():
+        header[f"bert.{name}"] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [len(body), len(body) + tensor.nbytes]}
+        body += tensor.tobytes()
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    (directory / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + body)
+    return tensors
+
+
+@pytest.mark.parametrize(("precision", "within"), [("fp32", 1e-5), ("int8", 0.02)])
+async def test_another_encoder_in_a_directory(precision: str, within: float, tmp_path: Path) -> None:
+    shape = EncoderShape(layers=2, heads=4, width=32, inner=64, positions=128)
+    tensors = _tiny_model(tmp_path / "tiny", shape)
+    embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "tiny", LOCAL_MODEL_PRECISION=precision))
+    assert (embedder.model, embedder.dimensions) == ("tiny", 32)
+    row = (await embedder.embed(["a small encoder"]))[0]
+    await embedder.close()
+    exact = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
+    from tokenizers import Tokenizer
+
+    ids = Tokenizer.from_file(str(tmp_path / "tiny" / "tokenizer.json")).encode("a small encoder")
+    used = [token for token, seen in zip(ids.ids, ids.attention_mask, strict=True) if seen]
+    np.testing.assert_allclose(row, forward(exact, used, layers=2, heads=4, epsilon=1e-12), atol=within)
+
+
+async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _tiny_model(tmp_path / "tiny", EncoderShape(layers=1, heads=2, width=16, inner=16))
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(StartupError, match="pip install onnx"):
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "tiny"))
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [({"model_type": "roberta"}, "model_type"), ({"hidden_act": "relu"}, "hidden_act"), ({"hidden_size": None}, "config.json")],
+)
+async def test_encoders_of_other_kinds_are_refused_clearly(tmp_path: Path, config: dict[str, object], words: str) -> None:
+    _tiny_model(tmp_path / "other", EncoderShape(layers=1, heads=2, width=16, inner=16), **config)
+    with pytest.raises(StartupError, match=words):
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "other"))
+
+
+async def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StartupError, match=r"config\.json"):
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path))
+    _tiny_model(tmp_path / "cut", EncoderShape(layers=1, heads=2, width=16, inner=16))
+    (tmp_path / "cut" / "model.safetensors").write_bytes(b"\x10")
+    with pytest.raises(StartupError, match=r"model\.safetensors"):
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path / "cut"))
+    monkeypatch.setattr(weights, "PACKAGE", "no_such_package_here")
+    with pytest.raises(StartupError, match="make setup") as caught:
+        await LocalEmbedder.open(load_settings())
+    assert "\n" not in caught.value.message
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(StartupError, match="onnxruntime"):
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL_DIR=tmp_path))
+
+
+async def test_packaged_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "PACKAGED_SHA256", "0" * 64)
+    with pytest.raises(StartupError, match="not the published"):
+        await LocalEmbedder.open(load_settings())

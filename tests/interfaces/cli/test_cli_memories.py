@@ -1,0 +1,258 @@
+"""The archived server's commands on memories and sessions: over a server, and on the configured Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from click.testing import Result
+from typer.testing import CliRunner
+
+from agent_memory.cli.app import app
+from agent_memory.core.errors import StartupError
+from agent_memory.core.settings import load_settings
+from agent_memory.memories.store import MemoryStore
+from agent_memory.storage.connection import shown_url
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, PurgeRequest, WorkingMemory
+from agent_memory_client.sync import SyncMemoryAPIClient
+from tests.support.cli import ROOT, agent_memory
+from tests.support.stack import stack
+from tests.support.waiting import settled
+
+CONTRACT: dict[str, list[dict[str, Any]]] = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json").read_text())["cli"]
+WITHOUT = {("api", "--reload"): "a developer's restart on changes, not something a server does"}
+"""Options of the contract that are not there, with the reason."""
+ELSEWHERE = {"mcp", "token add", "token list", "token show", "token remove"}
+LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+PREFIX = "cli-memories"
+
+
+@dataclass
+class Server:
+    url: str
+    memory: MemoryAPIClient
+
+    async def run(self, line: str) -> Result:
+        """Runs a command line against the server, in a thread: commands have loops of their own."""
+        words = [*shlex.split(line), "--url", self.url]
+        return await asyncio.to_thread(CliRunner().invoke, app, words)
+
+
+def fact(name: str, text: str, **more: Any) -> ClientMemoryRecord:
+    return ClientMemoryRecord(id=name, text=text, memory_type="semantic", **more)
+
+
+@pytest.fixture(scope="module")
+async def server(redis_url: str) -> AsyncGenerator[Server]:
+    async with (
+        stack(load_settings(KEY_PREFIX=PREFIX, **LOCAL), redis_url) as url,
+        MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory,
+    ):
+        await memory.create_long_term_memory(
+            [
+                ClientMemoryRecord(
+                    id="m1", text="Ada keeps bees.", user_id="ada", topics=["bees"], entities=["Ada"], memory_type="semantic"
+                ),
+                ClientMemoryRecord(id="m2", text="Ben sails.\nFar out.", user_id="ben", namespace="sea", memory_type="semantic"),
+                ClientMemoryRecord(id="m3", text="Cleo paints.", user_id="cleo", memory_type="semantic"),
+            ]
+        )
+        session = WorkingMemory(session_id="s 1", user_id="ada", messages=[MemoryMessage(role="user", content="hello there")])
+        await memory.put_working_memory("s 1", session)
+        await settled(memory)
+        yield Server(url, memory)
+
+
+@pytest.mark.parametrize("name", sorted(set(CONTRACT) - ELSEWHERE))
+def test_every_command_of_the_contract_is_there_with_its_options(name: str) -> None:
+    command: Any = typer.main.get_command(app)
+    for word in name.split():
+        command = command.commands[word]
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for wanted in CONTRACT[name]:
+        if wanted["kind"] == "argument":
+            assert any(parameter.param_type_name == "argument" for parameter in command.params)
+            continue
+        for flag in wanted["flags"]:
+            assert (flag in known) != ((name, flag) in WITHOUT), flag
+
+
+async def test_search_as_json_is_clean_and_as_text_is_for_people(server: Server) -> None:
+    found = json.loads((await server.run("search 'who keeps bees' -u ada --format json")).stdout)
+    assert found["memories"][0]["id"] == "m1"
+    text = (await server.run("search sails -n sea -l 1")).stdout
+    assert "m2" in text
+    assert "Ben sails. Far out." in text
+    assert "1 of 1" in text
+
+
+async def test_search_shows_procedural_memories_as_they_are(server: Server) -> None:
+    how = ClientMemoryRecord(id="how-1", text="Splice a rope by tucking each strand.", user_id="eve", memory_type="procedural")
+    await server.memory.create_long_term_memory([how])
+    assert " procedural " in (await server.run("search 'splice a rope' -u eve --search-mode keyword")).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ("-t bees,knots", {"m1"}),
+        ("-e Ada", {"m1"}),
+        ("'' -u ben", {"m2"}),
+        ("paints --search-mode keyword", {"m3"}),
+        ("paints --search-mode hybrid --hybrid-alpha 0.1 -u cleo", {"m3"}),
+        ("'Cleo paints.' -d 0.05", {"m3"}),
+        ("-u nobody", set()),
+    ],
+)
+async def test_its_filters_reach_the_server(server: Server, options: str, ids: set[str]) -> None:
+    result = await server.run(f"search {options} --format json")
+    assert result.exit_code == 0, result.stderr
+    assert {one["id"] for one in json.loads(result.stdout)["memories"]} == ids
+
+
+async def test_the_server_may_be_named_by_the_environment(server: Server) -> None:
+    environment = {"AGENT_MEMORY_URL": server.url}
+    result = await asyncio.to_thread(CliRunner(env=environment).invoke, app, ["search", "--format", "json"])
+    assert json.loads(result.stdout)["total"] >= 2
+
+
+async def test_memories_are_deleted_after_a_question(server: Server) -> None:
+    await server.memory.create_long_term_memory([fact("gone/1", "An id with a slash.")])
+    dry = await server.run("delete memory m3 gone/1 --dry-run")
+    assert (dry.exit_code, "2 would be deleted" in dry.stdout) == (0, True)
+    unasked = await server.run("delete memory m3")
+    assert (unasked.exit_code, "--force" in unasked.stderr) == (2, True)
+    foreign = await server.run("delete memory m3 -u ada -f")
+    assert foreign.exit_code == 3
+    assert (await server.memory.get_long_term_memory("m3")).text == "Cleo paints."
+    done = await server.run("delete memory m3 gone/1 nobody --force")
+    assert done.exit_code == 3
+    assert "there is no memory nobody" in done.stderr
+    assert "deleted 2 memories" in done.stdout
+    assert "nothing to delete" in (await server.run("delete memory --empty-text -f")).stdout
+    assert (await server.run("delete memory")).exit_code == 2
+
+
+async def test_a_session_is_deleted(server: Server) -> None:
+    assert (await server.run("delete session 's 1' -u ben -f")).exit_code == 3
+    assert (await server.run("delete session 's 1' -u ada -f")).exit_code == 0
+    again = await server.run("delete session 's 1' -f")
+    assert again.exit_code == 3
+    assert "not found" in again.stderr
+
+
+async def test_old_tasks_are_ordered(server: Server) -> None:
+    done = await server.run("schedule-task agent_memory_server.long_term_memory.compact_long_term_memories -a user_id=ada")
+    assert "memories remaining" in json.loads(done.stdout)["status"]
+    policy = shlex.quote('policy={"max_age_days": 3650}')
+    done = await server.run(f"schedule-task forget_long_term_memories -a {policy} -a dry_run=true")
+    assert json.loads(done.stdout)["deleted"] == 0
+    assert json.loads((await server.run("schedule-task periodic_refresh_summary_views")).stdout) == []
+    assert (await server.run("schedule-task some.module:index_long_term_memories")).exit_code == 2
+    assert (await server.run("schedule-task compact_long_term_memories -a colour=red")).exit_code == 2
+
+
+def test_without_a_server_the_configured_redis_is_opened(server: Server, redis_url: str, tmp_path: Path) -> None:
+    given = {"REDIS_URL": redis_url, "KEY_PREFIX": PREFIX, "AUTH_MODE": "token", **LOCAL}
+    found = agent_memory("search", "who keeps bees", "--format", "json", cwd=tmp_path, **given)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["memories"][0]["id"] == "m1"
+    assert found.stderr.splitlines() == [f"agent-memory: store {shown_url(redis_url)}, keys {PREFIX}:"]
+
+
+def test_no_server_is_said() -> None:
+    nobody = CliRunner().invoke(app, ["search", "x", "--url", "http://127.0.0.1:1"])
+    assert isinstance(nobody.exception, StartupError)
+    assert "no server answers at http://127.0.0.1:1" in nobody.exception.message
+    assert nobody.stdout == ""
+
+
+async def test_the_indexes_are_built_anew(redis_url: str, tmp_path: Path) -> None:
+    from redis.asyncio import Redis
+
+    from tests.support.rig import SCOPE, record
+
+    prefix = f"{PREFIX}-rebuild"
+    given = {"REDIS_URL": redis_url, "KEY_PREFIX": prefix, **LOCAL}
+    from agent_memory.runtime import open_runtime
+
+    async with open_runtime(load_settings(**given), redis_url) as runtime:
+        await runtime[MemoryStore].write(SCOPE, [record("one"), record("two")])
+    client = Redis.from_url(redis_url)
+    for name in await client.execute_command("FT._LIST"):
+        if name.startswith(f"{prefix}:{{0}}:ix:m:".encode()):
+            await client.execute_command("FT.DROPINDEX", name)
+    done = await asyncio.to_thread(agent_memory, "rebuild-index", "--embed", "--format", "json", cwd=tmp_path, **given)
+    counts = {"memories": 2, "vectors": 0, "sessions": 0, "history": 0, "changes": 0, "to_embed": 2}
+    assert json.loads(done.stdout) == counts
+    await client.aclose()
+
+
+async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_path: Path) -> None:
+    await server.memory.create_long_term_memory([fact("e1", "Eli builds boats.", user_id="eli"), fact("e2", "Eli snores.", user_id="eli")])
+    session = WorkingMemory(session_id="se", user_id="eli", messages=[MemoryMessage(role="user", content="ahoy", id="e-m")])
+    await server.memory.put_working_memory("se", session)
+    file = tmp_path / "eli.jsonl"
+    written = await server.run(f"export eli {file} --format json")
+    assert (written.exit_code, written.stderr) == (0, f"agent-memory: server {server.url}\n")
+    assert json.loads(written.stdout)["counts"]["session"] == 1
+    assert file.stat().st_mode & 0o077 == 0
+    assert (await server.run(f"export eli {file}")).exit_code == 1, "nothing is written over"
+    printed = await server.run("export eli")
+    assert printed.stdout.count("Eli builds boats.") >= 1
+
+    def blocking() -> list[bytes]:
+        with SyncMemoryAPIClient(MemoryClientConfig(base_url=server.url)) as client:
+            lines = list(client.export_user("eli"))
+            assert client.import_user("eli", lines).imported == {}
+            return lines
+
+    assert len(await asyncio.to_thread(blocking)) >= len(file.read_bytes().splitlines())
+    gone = await server.memory.delete_user("eli", wait=20)
+    assert gone.status == "ok"
+    back = await server.run(f"import {file} --format json")
+    assert (back.exit_code, back.stderr) == (0, f"agent-memory: server {server.url}\n")
+    assert json.loads(back.stdout)["imported"]["session"] == 1
+    assert (await server.memory.get_long_term_memory("e2")).text == "Eli snores."
+    again = await server.run(f"import {file}")
+    assert (again.exit_code, "brought in: nothing" in again.stdout) == (0, True)
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([lines[0], b"{", *lines[1:-1]]))
+    partly = await server.run(f"import {file}")
+    assert partly.exit_code == 4
+    assert "line 2" in partly.stderr
+    assert "not whole" in partly.stderr
+    file.write_bytes(b"hello")
+    assert (await server.run(f"import {file}")).exit_code == 1
+
+
+async def test_a_source_is_purged(server: Server) -> None:
+    said = [
+        ("t1", "The page said ten.", "tool", {"page": 1}),
+        ("t2", "The page said six.", "tool", {}),
+        ("u1", "Zed said so.", "client", {}),
+    ]
+    await server.memory.create_long_term_memory(
+        [fact(name, text, user_id="zed", source_class=source, metadata=metadata) for name, text, source, metadata in said]
+    )
+    shown = await server.run("purge --source-class tool --metadata page=1 --user-id zed")
+    assert shown.stdout.splitlines() == [
+        "t1",
+        "1 of the source and 0 made of it would go, 0 get an earlier content back, 0 pieces of evidence are lost",
+    ]
+    done = await server.run("purge --source-class tool,import --user-id zed --yes --format json")
+    assert json.loads(done.stdout)["counts"]["matched"] == 2
+    left = await server.memory.search_long_term_memory(text="", user_id={"eq": "zed"})
+    assert [one.id for one in left.memories] == ["u1"]
+    again = await server.memory.purge_source(PurgeRequest(source_class=["tool"]), user_id="zed", dry_run=False)
+    assert (again.status, again.counts) == ("ok", dict.fromkeys(again.counts or {}, 0))
+    with pytest.raises(StartupError, match="say which source is meant"):
+        raise (await server.run("purge --user-id zed")).exception or AssertionError

@@ -1,0 +1,130 @@
+"""The synchronous client is made of the asynchronous one, has the same methods with the same signatures, and can be shared by threads."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import httpx
+import pytest
+
+from agent_memory_client import (
+    MemoryAPIClient,
+    MemoryClient,
+    MemoryClientConfig,
+    SyncMemoryAPIClient,
+    SyncMemoryClient,
+    create_memory_client,
+    create_memory_client_sync,
+)
+from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError, MemoryValidationError
+from agent_memory_client.resources.base import Resource
+
+SCRIPT = Path(__file__).parents[3] / "client" / "scripts" / "make_sync.py"
+PUBLIC = sorted(name for name in dir(MemoryAPIClient) if not name.startswith("_"))
+
+
+def test_the_files_are_what_the_script_makes() -> None:
+    done = subprocess.run([sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_both_have_the_same_methods() -> None:
+    assert [name for name in dir(SyncMemoryAPIClient) if not name.startswith("_")] == PUBLIC
+
+
+def hints(function: Any) -> dict[str, str]:
+    """Its annotations as text, with what only one of the two kinds can have taken away."""
+    return {name: str(hint).replace("AsyncIterator", "Iterator") for name, hint in get_type_hints(function).items()}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_signatures_are_the_same(name: str) -> None:
+    ours, theirs = getattr(SyncMemoryAPIClient, name), getattr(MemoryAPIClient, name)
+    assert not inspect.iscoroutinefunction(ours)
+    assert not inspect.isasyncgenfunction(ours)
+    shapes = [[(p.name, p.kind, p.default) for p in inspect.signature(method).parameters.values()] for method in (ours, theirs)]
+    assert shapes[0] == shapes[1]
+    assert hints(ours) == hints(theirs)
+    assert ours.__doc__ is not None
+
+
+PLAIN = MemoryClient(MemoryClientConfig(base_url="http://memory"))
+NOUNS = sorted(name for name, value in vars(PLAIN).items() if isinstance(value, Resource))
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_both_have_the_same_calls_of_a_noun(noun: str) -> None:
+    config = MemoryClientConfig(base_url="http://memory")
+    resources = [getattr(client(config), noun) for client in (SyncMemoryClient, MemoryClient)]
+    ours, theirs = ({name: getattr(resource, name) for name in dir(resource) if not name.startswith("_")} for resource in resources)
+    assert ours.keys() == theirs.keys()
+    for name, method in ours.items():
+        assert inspect.signature(method).parameters == inspect.signature(theirs[name]).parameters
+        assert hints(method) == hints(theirs[name])
+        assert method.__doc__ == theirs[name].__doc__
+        assert not inspect.iscoroutinefunction(method)
+
+
+def test_what_the_archived_client_has_is_a_call_of_a_noun() -> None:
+    flat = {name for name in vars(MemoryAPIClient) if not name.startswith("_")}
+    calls = {name for noun in NOUNS for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
+    delegated = {getattr(MemoryAPIClient, name).__name__ for name in flat} - {"get_summary_view", "get_task"}
+    assert delegated - calls <= {"validate_memory_record", "validate_search_filters"}
+    assert calls - delegated == {"get_task", "schemas", "validate", "validate_search"}
+
+
+def test_both_are_made_in_the_same_way() -> None:
+    assert inspect.signature(create_memory_client_sync).parameters == inspect.signature(create_memory_client).parameters
+    with pytest.raises(MemoryClientError, match="no memory server answers at"):
+        create_memory_client_sync("http://127.0.0.1:1", timeout=5, max_retries=0)
+
+
+def test_what_is_safe_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int | Exception] = [503, httpx.ReadError("cut"), 200]
+    waits: list[float] = []
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        step = steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return httpx.Response(step, json={"status": "ok", "now": 1})
+
+    config = MemoryClientConfig(base_url="http://memory")
+    with SyncMemoryAPIClient(config, transport=httpx.MockTransport(serve)) as client:
+        monkeypatch.setattr(client.server._transport, "_sleep", waits.append)  # pyright: ignore[reportPrivateUsage]
+        assert client.health_check().now == 1
+        assert len(waits) == 2
+        steps[:] = [503] * 3
+        with pytest.raises(MemoryUnavailableError):
+            client.health_check()
+        with pytest.raises(MemoryValidationError):
+            client.get_working_memory("")
+
+
+def test_a_closed_client_says_so() -> None:
+    client = SyncMemoryAPIClient(MemoryClientConfig(base_url="http://memory"))
+    client.close()
+    with pytest.raises(MemoryClientError, match="closed"):
+        client.health_check()
+
+
+async def test_a_closed_asynchronous_client_says_so() -> None:
+    client = MemoryAPIClient(MemoryClientConfig(base_url="http://memory"))
+    await client.close()
+    with pytest.raises(MemoryClientError, match="closed"):
+        await client.health_check()
+
+
+def test_threads_share_one_client() -> None:
+    def serve(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"sessions": [request.url.params["user_id"]], "total": 1})
+
+    config = MemoryClientConfig(base_url="http://memory")
+    with SyncMemoryAPIClient(config, transport=httpx.MockTransport(serve)) as client, ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda number: client.list_sessions(user_id=f"u{number}").sessions, range(200)))
+    assert answers == [[f"u{number}"] for number in range(200)]

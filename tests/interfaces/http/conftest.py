@@ -1,0 +1,1 @@
+from tests.support.http_fixtures import *  # noqa: F403

@@ -1,0 +1,100 @@
+"""The document that describes the API: complete, and nothing in it twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from fastapi import Query, Request, Response
+from fastapi.routing import APIRoute
+
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+from agent_memory.http.operation import Operation
+from agent_memory.http.routes import ROUTERS
+
+CONTRACT = json.loads((Path(__file__).parents[2] / "compat" / "contract" / "contract.json").read_text("utf-8"))
+
+
+@pytest.fixture
+async def document(api: httpx.AsyncClient) -> dict[str, Any]:
+    return (await api.get("/openapi.json")).json()
+
+
+def _operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(method.upper(), path): found for path, methods in document["paths"].items() for method, found in methods.items()}
+
+
+async def test_every_operation_of_the_contract_is_there_under_its_name(document: dict[str, Any]) -> None:
+    wanted = {(found["method"], found["path"]): found["operation_id"] for found in CONTRACT["operations"]}
+    ours = {key: found["operationId"] for key, found in _operations(document).items()}
+    assert len(wanted) == 21
+    assert {key: ours.get(key) for key in wanted} == wanted
+    assert len(set(ours.values())) == len(ours)
+
+
+async def test_every_operation_says_what_it_does_answers_and_refuses(document: dict[str, Any]) -> None:
+    for (method, path), found in _operations(document).items():
+        assert found["description"], (method, path)
+        assert found["responses"]["200"]["content"], (method, path)
+        if path.startswith(("/v1/working", "/v1/long", "/v1/memory")):
+            assert {"422", "503"} <= found["responses"].keys(), (method, path)
+            for parameter in found.get("parameters", []):
+                assert parameter["schema"].keys() - {"title"}, (method, path, parameter)
+        if "requestBody" in found:
+            assert found["requestBody"]["required"] is True
+            assert {"413", "415"} <= found["responses"].keys(), (method, path)
+
+
+async def test_validation_problems_have_the_name_of_the_contract(document: dict[str, Any]) -> None:
+    refused = document["paths"]["/v1/memory/prompt"]["post"]["responses"]["422"]
+    assert refused["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/HTTPValidationError"}
+
+
+@pytest.mark.parametrize("mode", ["disabled", "token", "oauth2"])
+def test_who_must_send_credentials_is_said(mode: str) -> None:
+    settings = load_settings(AUTH_MODE=mode, **({"OAUTH2_ISSUER_URL": "https://issuer.example"} if mode == "oauth2" else {}))
+    document = create_app(settings).openapi()
+    schemes = document["components"]["securitySchemes"]
+    assert [(one["type"], one.get("scheme") or one["name"]) for one in schemes.values()] == [("http", "bearer"), ("apiKey", "X-API-Key")]
+    for (method, path), found in _operations(document).items():
+        security = found.get("security", [])
+        assert [name for one in security for name in one] == ([] if path == "/v1/health" else list(schemes)), (method, path)
+        assert ({} in security) == (path == "/v1/ready" or (mode == "disabled" and path != "/v1/health")), (method, path)
+
+
+def test_all_routes_are_operations() -> None:
+    for router in ROUTERS:
+        for route in router.routes:
+            assert isinstance(route, Operation)
+            assert isinstance(route, APIRoute)
+
+
+def test_an_operation_is_documented_as_fastapis_routes_are() -> None:
+    async def endpoint(limit: Annotated[int, Query()] = 5) -> Response:
+        """What it does."""
+        return Response(str(limit))
+
+    operation = Operation("/x/{name:path}", endpoint, methods=["post"], tags=["t"], status_code=202)
+    assert (operation.path, operation.path_format, operation.name, operation.methods) == (
+        "/x/{name:path}",
+        "/x/{name}",
+        "endpoint",
+        {"POST"},
+    )
+    documented = APIRoute("/x/{name:path}", endpoint, methods=["post"], tags=["t"], status_code=202)
+    assert (operation.description, operation.unique_id, operation.status_code) == ("What it does.", documented.unique_id, 202)
+    assert [field.name for field in operation.dependant.query_params] == ["limit"]
+
+
+def test_a_parameter_that_does_not_say_where_it_comes_from_is_a_mistake() -> None:
+    async def endpoint(limit: int = Query(5)) -> Any: ...
+
+    async def request_endpoint(request: Request) -> Any: ...
+
+    for wrong in (endpoint, request_endpoint):
+        with pytest.raises(TypeError, match="does not say where it comes from"):
+            Operation("/x", wrong)

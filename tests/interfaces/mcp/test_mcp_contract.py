@@ -1,0 +1,78 @@
+"""The tools as they are listed, against the contract: names, parameters, defaults, and what is required. Every exception has its reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.mcp.server import LISTED
+
+WANTED: dict[str, Any] = json.loads((Path(__file__).parents[2] / "compat" / "contract" / "contract.json").read_text())["mcp_tools"]
+FOUND = {tool.name: tool for tool in LISTED}
+PARAMETERS = [(tool, name) for tool, about in WANTED.items() for name in about["params"]]
+
+EXCEPTIONS = {
+    ("set_working_memory", "ttl_seconds"): "the same as in REST, which keeps a session (defect 35); one hour lost conversations",
+}
+MORE = {
+    "set_working_memory": {"model_name", "context_window_max"},
+    "get_working_memory": {"model_name", "context_window_max"},
+    "search_long_term_memory": {"min_trust"},
+    "memory_prompt": {"min_trust"},
+}
+"""Parameters that REST's PUT and GET have and the archived server's tools lacked (defect 35), and those of trust."""
+
+
+def test_the_tools_are_those_of_the_contract() -> None:
+    assert list(FOUND) == list(WANTED)
+
+
+@pytest.mark.parametrize("tool", WANTED)
+def test_no_other_parameter_is_required_or_offered(tool: str) -> None:
+    schema = FOUND[tool].input_schema
+    assert set(schema.get("required", [])) == {name for name, about in WANTED[tool]["params"].items() if about["required"]}
+    more = set(schema["properties"]) - set(WANTED[tool]["params"])
+    assert more >= MORE.get(tool, set())
+    assert all(name not in schema.get("required", []) for name in more)
+
+
+@pytest.mark.parametrize(("tool", "name"), PARAMETERS)
+def test_a_parameter_is_as_in_the_contract(tool: str, name: str) -> None:
+    wanted, schema = WANTED[tool]["params"][name], FOUND[tool].input_schema
+    found = schema["properties"][name]
+    types = {one for kind in found.get("anyOf", [found]) for one in _types(kind, schema)}
+    assert _type(wanted["type"]) in types
+    if wanted["nullable"]:
+        assert "null" in types
+    if not wanted["required"]:
+        same = found.get("default") == wanted["default"]
+        assert same != ((tool, name) in EXCEPTIONS)
+
+
+def _types(kind: dict[str, Any], schema: dict[str, Any]) -> set[str]:
+    if "$ref" in kind:
+        kind = schema["$defs"][kind["$ref"].rpartition("/")[2]]
+    named = kind.get("type", [])
+    return {named} if isinstance(named, str) else set(named)
+
+
+def _type(wanted: str) -> str:
+    """The JSON type that a type of the contract is on the wire."""
+    if wanted.startswith("array<"):
+        return "array"
+    if wanted in ("SearchModeEnum", "MemoryTypeEnum"):
+        return "string"
+    return wanted if wanted in ("string", "integer", "number", "boolean") else "object"
+
+
+def test_a_tool_says_what_it_may_do() -> None:
+    reading = {name for name, tool in FOUND.items() if tool.annotations is not None and tool.annotations.read_only_hint}
+    assert reading == {"get_current_datetime", "search_long_term_memory", "memory_prompt", "get_working_memory", "get_long_term_memory"}
+
+
+def test_all_tools_together_take_little_of_a_models_window() -> None:
+    said = sum(len(json.dumps(tool.input_schema)) + len(tool.description or "") for tool in LISTED)
+    assert said < 40_000, "about 10,000 tokens"

@@ -1,0 +1,33 @@
+"""Arguments that a tool does not know: near misses of whose data is meant are refused, the others are named beside the answer."""
+
+from __future__ import annotations
+
+import pytest
+from ulid import ULID
+
+from tests.interfaces.mcp.conftest import Server
+from tests.support.mcp import over_http
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("search_long_term_memory", {"text": "x", "userid": "ada"}, "userid: is no field here, it would be ignored: say user_id"),
+        ("memory_prompt", {"query": "x", "user": {"eq": "ada"}}, "user: is no field here, it would be ignored: say user_id"),
+        ("create_long_term_memories", {"memories": [{"text": "x", "userId": "ada"}]}, "memories.0.userId: is no field here"),
+        ("set_working_memory", {"session_id": "s", "name_space": "n"}, "name_space: is no field here, it would be ignored: say namespace"),
+        ("delete_long_term_memories", {"memory_ids": ["a"], "user_id": "ada"}, "user_id: is no field here"),
+    ],
+)
+async def test_near_misses_are_refused_with_the_right_name(server: Server, tool: str, arguments: dict[str, object], said: str) -> None:
+    async with over_http(f"{server.url}/mcp") as session:
+        assert f"422: {said}" in await session.error(tool, **arguments)
+
+
+async def test_other_unknown_arguments_are_named_beside_the_answer(server: Server) -> None:
+    async with over_http(f"{server.url}/mcp") as session:
+        found = await session.result("search_long_term_memory", text="x", namespace=str(ULID()), verbose=True)
+        assert found.structured_content == {"memories": [], "total": 0, "next_offset": None, "notices": None, "explanation": None}
+        assert (found.meta or {})["agent-memory/ignored-fields"] == "verbose"
+        found = await session.result("search_long_term_memory", text="x", namespace=str(ULID()))
+        assert "agent-memory/ignored-fields" not in (found.meta or {})

@@ -1,0 +1,245 @@
+"""Every tool, called by a real client over every transport, against what REST says about the same data."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ulid import ULID
+
+from tests.interfaces.mcp.conftest import PREFIX, Server
+from tests.support.mcp import Session, over_http, over_sse, over_stdio
+from tests.support.waiting import wait_until
+
+TRANSPORTS = ("streamable-http", "streamable-http-legacy", "sse", "stdio")
+
+
+@asynccontextmanager
+async def connected(transport: str, server: Server, folder: Path) -> AsyncGenerator[Session]:
+    if transport == "stdio":
+        # Its own process on the same data; the worker is the server's.
+        environment = {"REDIS_URL": server.redis_url, "KEY_PREFIX": PREFIX, "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+        async with over_stdio(folder, ["--task-backend", "docket"], **environment) as session:
+            yield session
+    elif transport == "sse":
+        async with over_sse(f"{server.sse_url}/sse") as session:
+            yield session
+    else:
+        async with over_http(f"{server.url}/mcp", mode="legacy" if transport.endswith("legacy") else "auto") as session:
+            yield session
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_path: Path) -> None:
+    namespace = f"{transport}-{ULID()}"
+    async with connected(transport, server, tmp_path) as session:
+        tools = {tool.name: tool for tool in (await session.client.list_tools()).tools}
+        await the_time(session)
+        await memories(session, server, namespace)
+        await sessions(session, server, namespace)
+        await prompts(session, server, namespace)
+        await compaction(session, server, namespace)
+        await refusals(session)
+        # A tool that nobody calls here is a tool that nobody tests.
+        assert session.called == tools.keys()
+        assert all(tool.description and tool.output_schema for tool in tools.values())
+
+
+async def test_memories_created_without_ids_are_found_changed_and_deleted_by_the_ids_that_a_search_gives(server: Server) -> None:
+    scope = {"user_id": "ada", "namespace": f"no-ids-{ULID()}"}
+    texts = ["Ada plays the violin.", "Ada lives in Lisbon.", "Ada is allergic to nuts."]
+    async with over_http(f"{server.url}/mcp") as session:
+        for text in texts:
+            await session.call("create_long_term_memories", memories=[{"text": text, **scope}])
+        query = {"text": None, "namespace": scope["namespace"], "user_id": "ada"}
+        found = {hit["text"]: hit["id"] for hit in (await session.call("search_long_term_memory", **query))["memories"]}
+        assert found.keys() == set(texts)
+        for text, memory_id in found.items():
+            assert (await rest(server, "GET", f"/v1/long-term-memory/{memory_id}"))["text"] == text
+        for text, memory_id in found.items():
+            changed = await session.call("edit_long_term_memory", memory_id=memory_id, text=f"{text} Indeed.")
+            assert changed["text"] == f"{text} Indeed."
+        gone = await session.call("delete_long_term_memories", memory_ids=list(found.values()))
+        assert gone["status"] == "ok, deleted 3 memories"
+
+
+async def the_time(session: Session) -> None:
+    now = await session.call("get_current_datetime")
+    assert now.keys() == {"iso_utc", "unix_ts"}
+    assert now["iso_utc"].endswith("Z")
+    assert isinstance(now["unix_ts"], int)
+
+
+async def memories(session: Session, server: Server, namespace: str) -> None:
+    one, scope = f"{namespace}-1", {"namespace": namespace, "user_id": "ada"}
+    stored = await session.call(
+        "create_long_term_memories",
+        memories=[
+            {"id": one, "text": "Ada is allergic to peanuts.", "topics": ["food"], **scope},
+            {"text": "Ada moved to Lisbon.", "memory_type": "episodic", "event_date": "2026-03-01T00:00:00Z", "topics": ["home"], **scope},
+        ],
+    )
+    assert stored == {"status": "ok"}
+
+    read = await session.call("get_long_term_memory", memory_id=one)
+    assert steady(read) == steady(await rest(server, "GET", f"/v1/long-term-memory/{one}"))
+    assert (read["memory_type"], read["discrete_memory_extracted"], read["topics"]) == ("semantic", "t", ["food"])
+
+    await rested(server)
+    for filters in (
+        {},
+        {"topics": {"any": ["food", "travel"]}},
+        {"memory_type": {"in_": ["episodic"]}},
+        {"event_date": {"gte": "2026-02-01T00:00:00Z", "lt": "2026-04-01T00:00:00Z"}},
+        {"topics": {"none": ["food"]}, "limit": 1, "search_mode": "keyword"},
+    ):
+        asked: dict[str, Any] = {"text": "What is Ada allergic to?", "namespace": {"eq": namespace}, **filters}
+        found = steady(await session.call("search_long_term_memory", **asked))
+        assert found == steady(await rest(server, "POST", "/v1/long-term-memory/search", asked))
+    everything = steady(await session.call("search_long_term_memory", text=None, namespace={"eq": namespace}))
+    assert everything["total"] == 2
+    # As models write it: JSON in a string, a word for equality.
+    again = await session.call("search_long_term_memory", text=None, namespace=f'{{"eq": "{namespace}"}}', user_id="ada")
+    assert steady(again) == everything
+    doubtful = f"{namespace}-doubtful"
+    record = {"id": doubtful, "text": "A page says Ada likes nuts.", "namespace": namespace, "user_id": "ada", "trust": 0.2}
+    await session.call("create_long_term_memories", memories=[record])
+    assert (await session.call("search_long_term_memory", text=None, namespace={"eq": namespace}))["total"] == 3
+    assert (await session.call("search_long_term_memory", text=None, namespace={"eq": namespace}, min_trust=0.5))["total"] == 2
+    await session.call("delete_long_term_memories", memory_ids=[doubtful])
+
+    changed = await session.call("edit_long_term_memory", memory_id=one, text="Ada is allergic to nuts.", topics=[], pinned=True)
+    assert steady(changed) == steady(await rest(server, "GET", f"/v1/long-term-memory/{one}"))
+    assert (changed["text"], changed["topics"] or [], changed["pinned"]) == ("Ada is allergic to nuts.", [], True)
+
+    assert await session.call("delete_long_term_memories", memory_ids=[one, "unknown"]) == {"status": "ok, deleted 1 memories"}
+    assert (await server.rest.get(f"/v1/long-term-memory/{one}")).status_code == 404
+
+
+async def sessions(session: Session, server: Server, namespace: str) -> None:
+    scope = {"namespace": namespace, "user_id": "ada"}
+    empty = await session.call("get_working_memory", session_id="monday", **scope)
+    assert (empty["session_id"], empty["messages"]) == ("monday", [])
+    stored = await session.call(
+        "set_working_memory",
+        session_id="monday",
+        messages=[
+            {"role": role, "content": f"Turn {n}.", "created_at": f"2026-11-20T10:0{n}:00Z"} for n, role in enumerate(("user", "assistant"))
+        ],
+        memories=[{"text": "Ada plays the cello.", "user_id": "somebody else"}],
+        context="They met.",
+        data={"step": 2},
+        model_name="gpt-4o",
+        **scope,
+    )
+    assert stored["ttl_seconds"] is None, "as REST has it, not one hour"
+    assert stored["context_percentage_total_used"] > 0
+    assert stored["memories"][0]["user_id"] == "ada", "the session's user owns what is said in it"
+
+    async def promoted() -> bool:
+        return (await session.call("get_working_memory", session_id="monday", **scope))["memories"][0]["persisted_at"] is not None
+
+    await wait_until(promoted, "the session's memory is a long-term memory")
+    read = await session.call("get_working_memory", session_id="monday", recent_messages_limit=1, **scope)
+    assert read == await rest(server, "GET", "/v1/working-memory/monday", params={**scope, "recent_messages_limit": 1})
+    assert [message["content"] for message in read["messages"]] == ["Turn 1."]
+    assert (read["context"], read["data"]) == ("They met.", {"step": 2})
+    expiring = await session.call(
+        "set_working_memory", session_id="tuesday", messages='[{"role": "user", "content": "Hi."}]', ttl_seconds=60, **scope
+    )
+    assert expiring["ttl_seconds"] == 60
+
+
+async def prompts(session: Session, server: Server, namespace: str) -> None:
+    await rested(server)
+    found = await session.call(
+        "memory_prompt",
+        query="Which instrument does Ada play?",
+        session_id={"eq": "tuesday"},
+        namespace={"eq": namespace},
+        user_id={"eq": "ada"},
+    )
+    assert "Ada plays the cello." in found["messages"][-2]["content"]["text"], "a memory of another session"
+    asked = {
+        "query": "Which instrument does Ada play?",
+        "session": {"session_id": "tuesday", "namespace": namespace, "user_id": "ada"},
+        "long_term_search": {"namespace": {"eq": namespace}, "user_id": {"eq": "ada"}},
+    }
+    same = await rest(server, "POST", "/v1/memory/prompt", asked)
+    for message in same["messages"]:
+        message["content"]["meta"] = message["content"].pop("_meta")
+    assert steady(found) == steady(same)
+    assert found["messages"][-1] == {"role": "user", "content": {"type": "text", "text": asked["query"], "annotations": None, "meta": None}}
+    alone = await session.call(
+        "memory_prompt", query="Hello?", session_id={"eq": "tuesday"}, namespace=namespace, include_long_term_search=False
+    )
+    assert alone["long_term_memories"] is None
+
+
+async def compaction(session: Session, server: Server, namespace: str) -> None:
+    place = {"namespace": namespace, "user_id": "ada"}
+    here = (await session.call("compact_long_term_memories", **place, session_id="nowhere"))["status"]
+    assert here == "ok, 0 memories remaining after compaction"
+    told = (await session.call("compact_long_term_memories", **place))["status"]
+    count = await rest(server, "POST", "/v1/long-term-memory/search", {"namespace": {"eq": namespace}})
+    assert told == f"ok, {count['total']} memories remaining after compaction"
+
+
+async def refusals(session: Session) -> None:
+    """An error is an error, never an empty answer, and says what to do."""
+    assert await session.error("get_long_term_memory", memory_id="nobody") == "404: Memory with ID nobody not found"
+    assert (await session.error("edit_long_term_memory", memory_id="nobody", text="x")).startswith("404: ")
+    assert (await session.error("edit_long_term_memory", memory_id="nobody")).startswith("400: ")
+    assert await session.error("search_long_term_memory") == "422: text: Field required"
+    assert (await session.error("search_long_term_memory", text="x", topics={})).startswith("422: topics: must have an operator")
+    assert (await session.error("memory_prompt", query="x", session_id={"any": ["a", "b"]})).startswith("400: session_id: name one session")
+    assert (await session.error("memory_prompt", query="x", include_long_term_search=False)).startswith("400: ")
+
+
+_MOVING = {"last_accessed", "access_count", "score"}
+
+
+def steady(found: Any) -> Any:
+    """An answer without what reading changes, and without scores: those of words also tell of what others write into the same index."""
+    if isinstance(found, list):
+        return [steady(one) for one in found]
+    if isinstance(found, dict):
+        return {name: steady(value) for name, value in found.items() if name not in _MOVING}
+    return found
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_what_there_is_none_of_is_an_empty_list(transport: str, server: Server, tmp_path: Path) -> None:
+    async with connected(transport, server, tmp_path) as session:
+        assert (await session.client.list_prompts()).prompts == []
+        assert (await session.client.list_resources()).resources == []
+        assert (await session.client.list_resource_templates()).resource_templates == []
+
+
+async def test_tools_name_procedural_memories_as_they_are(server: Server) -> None:
+    namespace, how = f"kinds-{ULID()}", "To tune a cello, begin with the A string."
+    async with over_http(f"{server.url}/mcp") as session:
+        memory = {"id": f"how-{namespace}", "text": how, "memory_type": "procedural", "namespace": namespace}
+        await session.call("create_long_term_memories", memories=[memory])
+        for kind, count in (("procedural", 1), ("semantic", 0)):
+            found = await session.call("search_long_term_memory", text="tune a cello", namespace=namespace, memory_type=kind)
+            assert [one["memory_type"] for one in found["memories"]] == [kind] * count
+        assert (await session.call("get_long_term_memory", memory_id=memory["id"]))["memory_type"] == "procedural"
+
+
+async def rested(server: Server) -> None:
+    """Waits until the worker has nothing more to do: what is ranked does not change then."""
+
+    async def nothing_pending() -> bool:
+        return not any(kind["pending"] for kind in (await rest(server, "GET", "/v1/ready"))["checks"]["work"].values())
+
+    await wait_until(nothing_pending, "the worker's rest")
+
+
+async def rest(server: Server, method: str, path: str, body: Any = None, *, params: Any = None) -> Any:
+    answer = await server.rest.request(method, path, json=body, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()

@@ -1,1 +1,0 @@
-from tests.support.rig_fixtures import *  # noqa: F403

@@ -1,0 +1,29 @@
+"""The API over recorded answers, called in process; the conftest files of those folders take these fixtures over."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import httpx
+import pytest
+
+from agent_memory.core.settings import Settings, load_settings
+from agent_memory.http.app import create_app
+from tests.support.api import Recorded
+
+
+@pytest.fixture
+def api_settings() -> Settings:
+    return load_settings(MAX_BODY_BYTES=64 * 1024, REQUEST_TIMEOUT_SECONDS=5)
+
+
+@pytest.fixture
+def recorded() -> Recorded:
+    return Recorded()
+
+
+@pytest.fixture
+async def api(api_settings: Settings, recorded: Recorded) -> AsyncGenerator[httpx.AsyncClient, None]:
+    transport = httpx.ASGITransport(create_app(api_settings, recorded.runtime))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client

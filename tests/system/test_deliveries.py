@@ -1,0 +1,127 @@
+"""F6: every task delivered two and three times, at the same moment, late, and in reversed order: the state is that of one delivery."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agent_memory.core.work import DueKind
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.storage.scripts import Claim
+from agent_memory_worker.extract import extract_facts
+from agent_memory_worker.indexing import index_memories
+from agent_memory_worker.promote import promote_session
+from agent_memory_worker.summarize import summarize_session
+from agent_memory_worker.tasks import Tasks
+from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
+from tests.system.conftest import MakeChat
+from tests.system.faults.pictures import WORKED, finished, picture, texts
+
+pytestmark = pytest.mark.slow
+
+_SETTINGS = {"DEFAULT_CONTEXT_WINDOW": 256, "EXTRACTION_DEBOUNCE_SECONDS": 0}
+
+
+async def written(rig: Rig) -> None:
+    """Three sessions, one of them too long for its window, and some memories."""
+    for session in ("a", "b", "c"):
+        for number in range(4 if session != "c" else 14):
+            await rig.append(session, f"In session {session} and year {number} I bought a house with {number} rooms near the harbour")
+    await rig.rt[MemoryService].store(SCOPE, [record(f"Fact {number}: Ana owns boat number {number}") for number in range(5)])
+
+
+async def delivered(rig: Rig, tasks: Tasks, kind: DueKind, claims: Sequence[Claim]) -> None:
+    """One delivery of these claims, as docket makes it."""
+    if kind is DueKind.MEMORY:
+        await tasks.index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
+        return
+    run = tasks.process_session if kind is DueKind.SESSION else tasks.extract_facts
+    for claim in claims:
+        await run(claim.member, claim.lease, claim.attempt)
+
+
+async def state(rig: Rig) -> tuple[Any, Any]:
+    return await picture(rig), await texts(rig)
+
+
+async def calm_state(make_rig: MakeRig, make_chat: MakeChat) -> tuple[Any, Any]:
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        await written(rig)
+        await finished(rig)
+        return await state(rig)
+
+
+async def test_every_task_three_times_at_once(make_rig: MakeRig, make_chat: MakeChat) -> None:
+    calm = await calm_state(make_rig, make_chat)
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        await written(rig)
+        tasks = Tasks(rig.rt)
+        while claims := {kind: found for kind in WORKED if (found := await rig.claim(kind))}:
+            work = [delivered(rig, tasks, kind, found) for kind, found in claims.items() for _ in range(3)]
+            random.Random(5).shuffle(work)
+            await gathered(work)
+        await finished(rig)
+        assert await state(rig) == calm
+
+
+async def test_every_task_again_late_and_in_reversed_order(make_rig: MakeRig, make_chat: MakeChat) -> None:
+    """Also those that another worker has done meanwhile: their claims are not theirs any more."""
+    calm = await calm_state(make_rig, make_chat)
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        await written(rig)
+        tasks = Tasks(rig.rt)
+        old: list[tuple[DueKind, list[Claim]]] = []
+        for _ in range(6):
+            for kind in WORKED:
+                if claims := await rig.claim(kind):
+                    old.append((kind, claims))
+                    await delivered(rig, tasks, kind, claims[::-1])
+        for kind, claims in old[::-1]:
+            await delivered(rig, tasks, kind, claims[::-1])
+        await finished(rig)
+        for kind, claims in old[::-1]:
+            await delivered(rig, tasks, kind, claims[::-1])
+        assert await state(rig) == calm
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+async def test_the_work_itself_done_twice_without_any_claim(make_rig: MakeRig, make_chat: MakeChat, copies: int) -> None:
+    """Zombies that got past every lease: the fences in the scripts alone keep the effect single."""
+    calm = await calm_state(make_rig, make_chat)
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        await written(rig)
+        sids = list(await rig.marks(DueKind.SESSION))
+        assert len(sids) == 3
+        for work in (promote_session, extract_facts, summarize_session):
+            await gathered(work(rig.rt, sid) for sid in sids[::-1] for _ in range(copies))
+        claims = await rig.claim(DueKind.MEMORY)
+        await gathered(index_memories(rig.rt, claims) for _ in range(copies))
+        await finished(rig)
+        assert await state(rig) == calm
+
+
+async def test_a_session_deleted_during_its_work_stays_deleted(make_rig: MakeRig, make_chat: MakeChat) -> None:
+    """The model is asked, the session goes, the model answers: nothing comes back."""
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        await written(rig)
+        sid = next(iter(await rig.marks(DueKind.EXTRACTION)))
+        journal = await rig.rt[SessionStore].journal(sid, "je", 100)
+        assert journal is not None
+        await promote_session(rig.rt, sid)
+
+        async def delete() -> None:
+            await rig.rt[SessionService].delete(SCOPE, journal.ref.session_id)
+            found = [one for one in await rig.stored() if one.session_id == journal.ref.session_id]
+            await rig.rt[MemoryService].delete(SCOPE, [one.id for one in found])
+
+        await gathered([extract_facts(rig.rt, sid), summarize_session(rig.rt, sid), delete()])
+        # Whatever was under way when the session went, a second deletion of its memories finds all there will ever be.
+        await delete()
+        await finished(rig)
+        assert not [one for one in await rig.stored() if one.session_id == journal.ref.session_id]
+        assert not [key for key in await rig.raw_keys() if sid in key]

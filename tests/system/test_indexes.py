@@ -1,0 +1,97 @@
+"""F15: an index that is gone or incomplete is told, never a shorter answer; the processes that run build it again, complete."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from agent_memory.http.app import create_app
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import MemoryService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.storage.search.schemas import memory_index_name, session_index_name, vector_index_name
+from agent_memory_client.models import SearchRequest
+from tests.support.api import serving
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+from tests.support.waiting import wait_until
+from tests.system.conftest import MakeChat
+from tests.system.faults.pictures import finished
+
+pytestmark = pytest.mark.slow
+
+_SEARCH = {"text": "violins in Lisbon", "limit": 100}
+
+
+def names(rig: Rig) -> dict[str, str]:
+    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+    return {
+        "memories": memory_index_name(rig.keys),
+        "vectors": vector_index_name(rig.keys, spec),
+        "sessions": session_index_name(rig.keys),
+    }
+
+
+async def filled(rig: Rig) -> None:
+    await rig.rt[MemoryService].store(SCOPE, [record(f"Ana bought {number} violins in Lisbon") for number in range(40)])
+    await rig.append("s", "I moved to Porto")
+    await finished(rig)
+
+
+@pytest.mark.parametrize("which", ["memories", "vectors", "sessions"])
+async def test_a_dropped_index_is_a_503_that_names_it_and_back_without_a_restart(make_rig: MakeRig, which: str) -> None:
+    async with make_rig() as rig:
+        await filled(rig)
+        async with serving(create_app(rig.settings, rig.rt)) as base_url, httpx.AsyncClient(base_url=base_url) as http:
+            whole = (await http.post("/v1/long-term-memory/search", json=_SEARCH)).json()
+            assert whole["total"] >= 40
+
+            async def ask() -> httpx.Response:
+                if which == "sessions":
+                    return await http.get("/v1/working-memory/")
+                return await http.post("/v1/long-term-memory/search", json=_SEARCH)
+
+            async def gone() -> bool:
+                # It may be there again before we have asked.
+                await rig.rt.client.execute_command("FT.DROPINDEX", names(rig)[which])
+                answer = await ask()
+                if answer.status_code == 200:
+                    return False
+                assert answer.status_code == 503, answer.text
+                assert names(rig)[which] in answer.json()["detail"]
+                assert int(answer.headers["retry-after"]) >= 1
+                return True
+
+            async def back() -> bool:
+                return (await ask()).status_code == 200
+
+            await wait_until(gone, "an answer without the index")
+            assert (await http.get("/v1/working-memory/s")).status_code == 200, "what needs no index is served"
+            await wait_until(back, "the index")
+            again = (await http.post("/v1/long-term-memory/search", json=_SEARCH)).json()
+            assert again["total"] == whole["total"]
+            assert {one["id"] for one in again["memories"]} == {one["id"] for one in whole["memories"]}
+            assert (await http.get("/v1/working-memory/")).json()["total"] == 1
+
+
+async def test_a_search_that_takes_too_long_is_refused_not_shortened(make_rig: MakeRig) -> None:
+    """The engine's own habit is to answer with what it has found so far."""
+    async with make_rig() as rig:
+        await filled(rig)
+        before = await rig.rt.client.execute_command("FT.CONFIG", "GET", "ON_TIMEOUT")
+        assert b"fail" in str(before).lower().encode(), before
+        whole = await rig.rt[SearchService].search(SCOPE, SearchRequest(text="violins", limit=100))
+        assert whole.total >= 40
+
+
+async def test_counts_agree_after_much_writing_and_deleting(make_rig: MakeRig, make_chat: MakeChat) -> None:
+    async with make_rig(await make_chat(), EXTRACTION_DEBOUNCE_SECONDS=0) as rig:
+        await filled(rig)
+        gone = [one.id for one in await rig.stored()][::3]
+        await rig.rt[MemoryService].delete(SCOPE, gone)
+        await rig.rt[MemoryService].store(SCOPE, [record(f"Ben sold {number} maps in Oslo") for number in range(10)])
+        await finished(rig)
+        keys = await rig.raw_keys()
+        for which, prefix in (("memories", "m:"), ("vectors", "v:"), ("sessions", "wd:")):
+            info = await rig.rt.client.execute_command("FT.INFO", names(rig)[which])
+            assert int(info[b"num_docs"]) == sum(key.startswith(prefix) for key in keys), which
+            assert int(info[b"hash_indexing_failures"]) == 0, which

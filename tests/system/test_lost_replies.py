@@ -1,0 +1,199 @@
+"""F5: a reply is lost after Redis did what was asked. Whoever repeats the request finds the effect once, on every path that writes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from hashlib import sha1
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.core.errors import RedisUnavailable
+from agent_memory.core.scope import SessionRef
+from agent_memory.http.app import create_app
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.storage.lua_files import load, lua_names
+from tests.support.api import serving
+from tests.support.rig import SCOPE, Rig
+from tests.system.conftest import MakeChat, MakeProxied
+from tests.system.faults.pictures import finished, picture, texts
+from tests.system.faults.proxy import Proxy
+
+pytestmark = pytest.mark.slow
+
+Loser = Callable[[], None]
+
+_SESSION = "/v1/working-memory/s"
+_MESSAGES = [{"id": f"m{n}", "role": "user", "content": f"I moved to city number {n} in May", "created_at": "2026-01-02"} for n in range(3)]
+_RECORD = {"id": "f1", "text": "Ana plays the violin in Lisbon", "memory_type": "semantic", "user_id": "u"}
+# Each write of the API: what is there before, and the request.
+WRITES: dict[str, tuple[list[tuple[str, str, dict[str, Any]]], tuple[str, str, dict[str, Any]]]] = {
+    "append": ([], ("POST", f"{_SESSION}/messages", {"json": {"messages": _MESSAGES}})),
+    "append to": (
+        [("POST", f"{_SESSION}/messages", {"json": {"messages": _MESSAGES[:1]}})],
+        ("POST", f"{_SESSION}/messages", {"json": {"messages": _MESSAGES[1:]}}),
+    ),
+    "put": ([], ("PUT", _SESSION, {"json": {"messages": _MESSAGES, "memories": [_RECORD], "data": {"k": 1}}})),
+    "patch data": (
+        [("PUT", _SESSION, {"json": {"messages": _MESSAGES, "data": {"k": 1, "old": 2}}})],
+        ("PATCH", f"{_SESSION}/data", {"json": {"data": {"k": 2, "old": None}}}),
+    ),
+    "delete session": ([("PUT", _SESSION, {"json": {"messages": _MESSAGES}})], ("DELETE", _SESSION, {})),
+    "create": ([], ("POST", "/v1/long-term-memory/", {"json": {"memories": [_RECORD]}})),
+    "patch": (
+        [("POST", "/v1/long-term-memory/", {"json": {"memories": [_RECORD]}})],
+        ("PATCH", "/v1/long-term-memory/f1", {"json": {"text": "Ana plays the cello"}}),
+    ),
+    "delete": (
+        [("POST", "/v1/long-term-memory/", {"json": {"memories": [_RECORD]}})],
+        ("DELETE", "/v1/long-term-memory", {"params": {"memory_ids": "f1"}}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_write_whose_reply_was_lost_is_refused_and_done_once_when_repeated(make_proxied: MakeProxied, name: str) -> None:
+    async def story(rig: Rig, proxy: Proxy, *, lossy: bool) -> tuple[Any, Any, Any]:
+        before, (method, path, body) = WRITES[name]
+        async with serving(create_app(rig.settings, rig.rt)) as base_url, httpx.AsyncClient(base_url=base_url) as http:
+            for earlier in before:
+                assert (await http.request(earlier[0], earlier[1], **earlier[2])).status_code == 200
+            if lossy:
+                # What was deleted is not there to be deleted a second time: that request writes nothing.
+                times = 1 if name == "delete" else 2
+                proxy.lose_replies(times, lambda chunk: b"EVALSHA" in chunk[:40])
+                for _ in range(times):
+                    refused = await http.request(method, path, **body)
+                    assert (refused.status_code, refused.json()["code"]) == (503, "redis_unavailable")
+                    assert int(refused.headers["retry-after"]) >= 1
+                assert proxy.counts["lost replies"] == times
+            answer = await http.request(method, path, **body)
+            assert answer.status_code == 200
+        right_after = await picture(rig)
+        await finished(rig)
+        return _counters(answer.json()), right_after, (await picture(rig), await texts(rig))
+
+    async with make_proxied() as (rig, proxy):
+        calm = await story(rig, proxy, lossy=False)
+    async with make_proxied() as (rig, proxy):
+        rough = await story(rig, proxy, lossy=True)
+    assert rough == calm
+
+
+def _counters(body: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of an answer that a repetition must not change. Others say what the request itself did."""
+    return {name: body[name] for name in ("total_messages", "tokens", "text", "data") if name in body}
+
+
+@pytest.mark.parametrize("lost_at", range(3))
+async def test_a_request_under_a_key_makes_nothing_twice_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
+    """The claim of the key, the write, the keeping of the answer: messages without ids and views are made once, by the server's own ids."""
+    message = {"role": "user", "content": "Twice said is once said", "created_at": "2026-01-02T03:04:05Z"}
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/working-memory/s/messages", {"messages": [message, message]}),
+        ("/v1/summary-views", {"source": "long_term", "name": "one"}),
+    ]
+    async with (
+        make_proxied(REQUEST_TIMEOUT_SECONDS=0.5) as (rig, proxy),
+        serving(create_app(rig.settings, rig.rt)) as base_url,
+        httpx.AsyncClient(base_url=base_url) as http,
+    ):
+        for path, body in requests:
+            scripts_seen = 0
+
+            def chosen(chunk: bytes) -> bool:
+                nonlocal scripts_seen
+                scripts_seen += b"EVALSHA" in chunk[:40] or b"MULTI" in chunk[:40]
+                return scripts_seen == lost_at + 1
+
+            headers = {"Idempotency-Key": f"key of {path}"}
+            proxy.lose_replies(1, chosen)
+            first = await http.post(path, json=body, headers=headers)
+            proxy.heal()
+            # The key of a request that is lost is taken until it must be dead.
+            await rig.rt.client.hset(rig.keys.idempotency(SCOPE.tenant, headers["Idempotency-Key"]), "u", 0)
+            again = await http.post(path, json=body, headers=headers)
+            assert (first.status_code in (200, 503), again.status_code) == (True, 200), again.text
+        assert (await http.get("/v1/working-memory/s")).json()["messages"][2:] == []
+        assert [one["name"] for one in (await http.get("/v1/summary-views")).json()] == ["one"]
+
+
+# Those that only read.
+_NO_STORY = ("sessions/recent_messages", "sessions/session_window")
+_NEVER_RUN = ("sessions/session_data", "sessions/session_set_aside", "storage/due_fail")
+# A store's marker is written before there is anything to lose.
+BACKGROUND = [
+    name for name, is_script in lua_names() if is_script and name.startswith(("sessions/", "storage/due_")) and name not in _NO_STORY
+]
+
+
+@pytest.mark.parametrize("name", BACKGROUND)
+async def test_every_script_may_lose_its_replies(make_proxied: MakeProxied, make_chat: MakeChat, name: str) -> None:
+    """A whole life of a session (written, promoted, extracted, summarized, indexed, deleted), once calm and once with lost replies."""
+
+    def runs_it(chunk: bytes) -> bool:
+        return digest in chunk[:200]
+
+    digest = sha1(load(name).source.encode()).hexdigest().encode()
+
+    async def life(rig: Rig, lose: Loser) -> tuple[Any, Any]:
+        for number in range(12):
+            lose()
+            await repeated(lambda n=number: rig.append("s", f"In year {n} I bought a house with {n} rooms near the old harbour"))
+        await rig.append("gone", "This session will be deleted")
+        lose()
+        await _work(rig, lose)
+        lose()
+        await repeated(lambda: rig.rt[SessionService].delete(SCOPE, "gone"))
+        memory = min(await rig.stored(), key=lambda record: (record.text, record.id))
+        lose()
+        await repeated(lambda: rig.rt[MemoryService].delete(SCOPE, [memory.id]))
+        lose()
+        await repeated(lambda: _struck(rig, "In year 11"))
+        await _work(rig, lose)
+        return await picture(rig), await texts(rig)
+
+    settings = {"DEFAULT_CONTEXT_WINDOW": 256, "EXTRACTION_DEBOUNCE_SECONDS": 0, "WORKER_MAX_ATTEMPTS": 50}
+    async with make_proxied(await make_chat(), **settings) as (rig, _):
+        calm = await life(rig, lambda: None)
+    async with make_proxied(await make_chat(), **settings) as (rig, proxy):
+        rough = await life(rig, lambda: proxy.lose_replies(1, runs_it) if proxy.to_lose == 0 else None)
+        lost = proxy.counts["lost replies"]
+    _equal(rough, calm)
+    assert lost or name in _NEVER_RUN, f"the story never ran {name}"
+
+
+async def repeated(request: Callable[[], Awaitable[Any]]) -> Any:
+    """What a client does: the same again until it is answered."""
+    for _ in range(20):
+        try:
+            return await request()
+        except RedisUnavailable:
+            continue
+    raise AssertionError("never answered")
+
+
+async def _struck(rig: Rig, beginning: str) -> None:
+    """Strikes the messages that begin so out of the session "s", as a purge does."""
+    state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s", None, None))
+    assert state is not None
+    if bad := [stored.seq for stored in state.messages if stored.message.content.startswith(beginning)]:
+        assert await rig.rt[SessionStore].strike(SCOPE, state.ref, state.epoch, state.fence, bad, drop_context=False)
+
+
+async def _work(rig: Rig, lose: Loser) -> None:
+    for _ in range(4):
+        lose()
+        try:
+            await finished(rig)
+        except RedisUnavailable:
+            continue  # a worker would wait for the lease to end; `finished` makes everything due at once
+    await finished(rig)
+
+
+def _equal(rough: Any, calm: Any) -> None:
+    for part, (one, other) in enumerate(zip(rough, calm, strict=True)):
+        assert one == other, f"part {part} differs"

@@ -1,0 +1,245 @@
+"""F8, F9: whatever the model server does, nothing half-done is stored, the reason stands with the work, and nothing is lost in the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.settings import load_settings
+from agent_memory.core.work import DueKind
+from agent_memory.extraction.prompts import ExtractionAnswer
+from agent_memory.jobs.operations import OperationService
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.llm.openai.embeddings import OpenAIEmbedder
+from agent_memory.llm.openai.structured import UnusableAnswer, parse_answer
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.service import MemoryService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.service import SessionService
+from agent_memory.storage.search.schemas import vector_index_name
+from agent_memory_client.models import OperationKind
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig, open_rig, record
+from tests.support.waiting import wait_until
+from tests.system.conftest import MakeChat
+from tests.system.faults.pictures import finished
+from tests.system.faults.proxy import Proxy
+
+pytestmark = pytest.mark.slow
+
+_SAID = [f"In year {number} I bought {number} violins in Lisbon" for number in range(6)]
+_FACTS = sorted(f"User said: {text}" for text in _SAID)
+# What the model cannot be excused for, with the word of the reason; the others are repaired or understood.
+_BAD_ANSWERS = ("garbage", "truncated", "wrong_types", "refusal", "empty_choices", "no_content", "length", "html", "null", "garbage_body")
+_GOOD_ANYWAY = ("fenced", "prose_around", "thinking")
+_AWAY = ("500", "503", "429", "401")
+_SETTINGS: dict[str, Any] = {"EXTRACTION_DEBOUNCE_SECONDS": 0, "DEFAULT_CONTEXT_WINDOW": 256}
+
+
+async def facts(rig: Rig) -> list[str]:
+    return sorted(one.text for one in await rig.stored() if one.extraction_strategy == "discrete")
+
+
+async def told(rig: Rig) -> None:
+    await rig.append("s", *_SAID)
+    await rig.work(DueKind.SESSION, DueKind.MEMORY)
+
+
+@pytest.mark.parametrize("kind", _BAD_ANSWERS)
+async def test_an_unusable_answer_stores_nothing_says_why_and_is_given_up_in_the_end(
+    make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str
+) -> None:
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        lookalike.set_fault(kind, endpoint="chat")
+        await rig.append("s", *_SAID)
+        sid = next(iter(await rig.marks(DueKind.EXTRACTION)))
+        for attempt in range(1, 9):
+            await rig.make_due(DueKind.EXTRACTION)
+            calls = lookalike.calls["chat"]
+            await rig.work(DueKind.EXTRACTION)
+            assert await facts(rig) == [], f"attempt {attempt} stored facts of an answer that was {kind}"
+            assert lookalike.calls["chat"] - calls <= 4, "more calls than the ladder has rungs"
+            reason = (await rig.rt.outbox.reasons(DueKind.EXTRACTION))[sid]
+            assert reason.startswith("ModelAnswerInvalid"), reason
+        await rig.make_due(DueKind.EXTRACTION)
+        await rig.work(DueKind.EXTRACTION)
+        assert (await rig.rt.outbox.backlog())[DueKind.EXTRACTION].dead == 1
+        # The verbatim memories never needed the model, and a replay with a healthy one brings every fact once.
+        await finished(rig)
+        assert sorted(one.text for one in await rig.stored()) == sorted(_SAID)
+        lookalike.set_fault(None)
+        await rig.rt[OperationService].replay(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
+        await finished(rig)
+        assert await facts(rig) == _FACTS
+        assert (await rig.rt.outbox.backlog())[DueKind.EXTRACTION].dead == 0
+        assert await rig.rt.outbox.reasons(DueKind.EXTRACTION) == {}
+
+
+@pytest.mark.parametrize("kind", _GOOD_ANYWAY)
+async def test_an_answer_in_bad_form_is_understood(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str) -> None:
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        lookalike.set_fault(kind)
+        await told(rig)
+        await finished(rig)
+        assert await facts(rig) == _FACTS
+
+
+@pytest.mark.parametrize("kind", _AWAY)
+async def test_a_model_that_is_away_uses_up_no_tries(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, kind: str) -> None:
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        lookalike.set_fault(kind)
+        await told(rig)
+        for _ in range(8):
+            await rig.make_due(DueKind.EXTRACTION)
+            await rig.work(DueKind.EXTRACTION)
+        backlog = (await rig.rt.outbox.backlog())[DueKind.EXTRACTION]
+        assert (backlog.pending, backlog.dead) == (1, 0)
+        assert "ModelUnavailable" in next(iter((await rig.rt.outbox.reasons(DueKind.EXTRACTION)).values()))
+        assert await facts(rig) == []
+        assert await rig.contents("s"), "the session is read as ever"
+        lookalike.set_fault(None)
+
+        async def extracted() -> bool:
+            await rig.make_due(DueKind.EXTRACTION)
+            await rig.work(DueKind.EXTRACTION)
+            return bool(await facts(rig))
+
+        await wait_until(extracted, "the breaker closes: it opens for seconds, and each try asks it")
+        assert await facts(rig) == _FACTS
+
+
+@pytest.mark.parametrize("kind", ["timeout", "drip", "reset"])
+async def test_a_model_that_hangs_drips_or_hangs_up_uses_up_no_tries(make_rig: MakeRig, lookalike: Lookalike, kind: str) -> None:
+    """Each call ends by its own deadline, drip or not; requests are answered meanwhile, and the facts come once it is well again."""
+    async with Proxy(lookalike.port).running() as proxy:
+        url = f"http://127.0.0.1:{proxy.port}/v1"
+        chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=0.4))
+        async with make_rig(chat, **_SETTINGS) as rig:
+            if kind == "reset":
+                proxy.lose_replies(1000)
+            else:
+                lookalike.set_fault(kind)
+            await told(rig)
+            for _ in range(4):
+                await rig.make_due(DueKind.EXTRACTION)
+                await rig.work(DueKind.EXTRACTION)
+            backlog = (await rig.rt.outbox.backlog())[DueKind.EXTRACTION]
+            assert (backlog.pending, backlog.dead) == (1, 0)
+            listed = await rig.rt[OperationService].list(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
+            assert [(one.attempts, (one.reason or "").split(":")[0]) for one in listed.operations] == [(0, "ModelUnavailable")]
+            assert await facts(rig) == []
+            assert await rig.contents("s"), "the session is read as ever"
+            lookalike.set_fault(None)
+            proxy.heal()
+
+            async def extracted() -> bool:
+                await rig.make_due(DueKind.EXTRACTION)
+                await rig.work(DueKind.EXTRACTION)
+                return bool(await facts(rig))
+
+            await wait_until(extracted, "the breaker closes: it opens for seconds, and each try asks it")
+            assert await facts(rig) == _FACTS
+
+
+@pytest.mark.parametrize(("said", "least", "most"), [("1", 0, 60), ("3600", 250, 310)])
+async def test_a_model_that_names_its_time_is_left_alone_for_that_long_at_most_minutes(
+    make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, said: str, least: float, most: float
+) -> None:
+    """Nobody sleeps through `Retry-After: 3600` within a task, and nobody believes it for a whole hour."""
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        lookalike.set_fault("429")
+        lookalike.retry_after = said
+        try:
+            await told(rig)
+            await rig.work(DueKind.EXTRACTION)
+        finally:
+            lookalike.retry_after = "7"
+        assert 1 <= lookalike.calls["chat"] <= 4
+        seconds, _ = await rig.rt.client.time()
+        (due,) = (await rig.marks(DueKind.EXTRACTION)).values()
+        assert least <= due / 1000 - seconds <= most
+
+
+async def test_a_summary_survives_what_the_model_says(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:
+    """While the answers are bad, no message goes; in the end sentences are chosen without the model, and exactly those messages go."""
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        lookalike.set_fault("wrong_types")
+        said = [f"In year {number} I bought {number} violins and a very old ladder in Lisbon, near the harbour" for number in range(16)]
+        await rig.append("s", *said)
+        for attempt in range(3):
+            await rig.make_due(DueKind.SESSION)
+            await rig.work(DueKind.SESSION)
+            assert await rig.contents("s") == said, f"attempt {attempt} dropped messages without a summary"
+        await rig.make_due(DueKind.SESSION)
+        await rig.work(DueKind.SESSION)
+        left = await rig.contents("s")
+        assert left == said[len(said) - len(left) :]
+        assert 0 < len(left) < len(said)
+        assert (await rig.rt[SessionService].get(SCOPE, "s")).session.context
+
+
+@pytest.mark.parametrize("kind", ["wrong_dimension", "nan", "zero", "short_batch", "ragged", "html", "429", "500"])
+async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: Lookalike, counter: TokenCounter, kind: str) -> None:
+    settings = load_settings(
+        OPENAI_BASE_URL=lookalike.url,
+        OPENAI_API_KEY="sk-test-0000",
+        EMBEDDING_MODEL="text-embedding-any",
+        EMBEDDING_DIMENSIONS=64,
+        MODEL_TIMEOUT_SECONDS=5,
+    )
+    embedder = await OpenAIEmbedder.open(settings, counter=counter)
+    async with open_rig(redis_url, embedder, counter, None) as rig:
+        lookalike.set_fault(kind, endpoint="embeddings")
+        await rig.rt[MemoryService].store(SCOPE, [record(text) for text in _SAID])
+        for _ in range(3):
+            await rig.make_due(DueKind.MEMORY)
+            await rig.work(DueKind.MEMORY)
+            assert not [key for key in await rig.raw_keys() if key.startswith("v:")]
+        reasons = set((await rig.rt.outbox.reasons(DueKind.MEMORY)).values())
+        expected = ModelUnavailable if kind in ("429", "500") else ModelAnswerInvalid
+        assert reasons
+        assert all(reason.startswith(expected.__name__) for reason in reasons), reasons
+        assert len(await rig.stored()) == len(_SAID), "the memories themselves are there, and found by their words"
+        lookalike.set_fault(None)
+        await rig.rt.outbox.mark(DueKind.MEMORY, [key.removeprefix("m:") for key in await rig.raw_keys() if key.startswith("m:")])
+
+        async def worked_off() -> bool:
+            await rig.make_due(DueKind.MEMORY)
+            await rig.work(DueKind.MEMORY)
+            return not await rig.marks(DueKind.MEMORY)
+
+        await wait_until(worked_off, "the breaker closes and all memories are embedded")
+        await _all_indexed(rig, len(_SAID))
+    await embedder.close()
+
+
+async def _all_indexed(rig: Rig, count: int) -> None:
+    """As many vectors as memories, each finite and of length 1, none refused by the engine."""
+    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+    info = await rig.rt.client.execute_command("FT.INFO", vector_index_name(rig.keys, spec))
+    assert int(info[b"num_docs"]) == count
+    assert int(info[b"hash_indexing_failures"]) == 0
+    names = [key for key in await rig.raw_keys() if key.startswith("v:")]
+    assert len(names) == count
+    for name in names:
+        vector = np.frombuffer(await rig.rt.client.hget(rig.keys.root + name, spec.field), spec.numpy_type)
+        assert vector.shape == (64,)
+        assert abs(float(np.linalg.norm(vector.astype(np.float32))) - 1) < 0.01
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"memories": [{"text": "Ana sails", "topics": ["boats"], "entities": [], "event_date": null, "messages": [1]',
+        '{"memories": [{"text": "Ana sails", "topics": []',
+        '```json\n{"memories": [{"text": "Ana sails", "topics": [], "entities": [',
+        '{"memories": [{"text": "Ana sails", "topics": [], "entities": []}, {"text": "Ana d',
+    ],
+)
+def test_an_answer_that_was_cut_off_is_not_an_empty_one(answer: str) -> None:
+    """Its inner lists must not be taken for "no facts": the cursor would pass over messages that nobody was told of."""
+    with pytest.raises(UnusableAnswer):
+        parse_answer(answer, ExtractionAnswer)

@@ -1,0 +1,68 @@
+"""Requests that meet: edits of one memory, an edit and a deletion, and replacements of one session, many at the same moment."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agent_memory.core.errors import NotFound, VersionMismatch
+from agent_memory.memories.service import MemoryService
+from agent_memory.sessions.service import SessionService
+from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, UpdateWorkingMemory
+from tests.support.rig import SCOPE, Rig, gathered, record
+from tests.system.faults.pictures import finished
+
+pytestmark = pytest.mark.slow
+
+
+async def test_edits_of_different_fields_at_once_are_all_kept(rig: Rig) -> None:
+    for round_ in range(10):
+        name = f"m{round_}"
+        await rig.rt[MemoryService].store(SCOPE, [record("Ana sails", name)])
+        edits: list[dict[str, Any]] = [{"text": f"Ana rows {round_}"}, {"topics": ["boats"]}, {"entities": ["Ana"]}, {"user_id": "ana"}]
+        await gathered(rig.rt[MemoryService].patch(SCOPE, name, EditMemoryRecordRequest(**edit)) for edit in edits)
+        stored = await rig.rt[MemoryService].get(SCOPE, name)
+        assert (stored.text, stored.topics, stored.entities, stored.user_id) == (f"Ana rows {round_}", ["boats"], ["Ana"], "ana")
+
+
+async def test_an_edit_never_brings_back_what_is_deleted_at_the_same_moment(rig: Rig) -> None:
+    async def edit(name: str, number: int) -> None:
+        try:
+            await rig.rt[MemoryService].patch(SCOPE, name, EditMemoryRecordRequest(text=f"edit {number}"))
+        except NotFound:
+            return
+
+    for round_ in range(20):
+        name = f"d{round_}"
+        await rig.rt[MemoryService].store(SCOPE, [record("Ben climbs", name)])
+        work = [edit(name, number) for number in range(4)]
+        work.insert(round_ % 5, rig.rt[MemoryService].delete(SCOPE, [name]))  # type: ignore[arg-type]
+        await gathered(work)
+    await finished(rig)
+    assert await rig.stored() == []
+    assert not [key for key in await rig.raw_keys() if key.startswith(("m:", "v:"))]
+
+
+async def test_of_replacements_with_the_same_version_exactly_one_is_taken(rig: Rig) -> None:
+    await rig.append("s", "first")
+    taken: list[int] = []
+
+    async def replace(number: int) -> None:
+        body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content=f"writer {number}", id=f"w{number}")])
+        try:
+            await rig.rt[SessionService].put(SCOPE, "s", body, if_match="1")
+        except VersionMismatch:
+            return
+        taken.append(number)
+
+    await asyncio.gather(*(replace(number) for number in range(20)))
+    assert len(taken) == 1
+    assert await rig.contents("s") == [f"writer {taken[0]}"]
+
+
+async def test_data_patched_by_many_at_once_loses_no_key(rig: Rig) -> None:
+    await rig.append("s", "first")
+    await gathered(rig.rt[SessionService].patch_data(SCOPE, "s", {f"k{number}": number}) for number in range(30))
+    assert (await rig.rt[SessionService].get(SCOPE, "s")).session.data == {f"k{number}": number for number in range(30)}

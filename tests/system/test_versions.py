@@ -1,0 +1,177 @@
+"""F14: while a deploy mixes versions, what only the newer one knows is left for it: not dropped, not counted as failed, done once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+from docket import Docket
+
+from agent_memory.core.work import DueKind, TaskName
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.service import MemoryService
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.scripts import Claims
+from agent_memory_client.models import OperationKind
+from agent_memory_worker import main
+from agent_memory_worker.main import run_worker
+from agent_memory_worker.tasks import Tasks
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+from tests.support.waiting import wait_until
+from tests.system.faults.pictures import waiting
+
+pytestmark = pytest.mark.slow
+
+_FUTURE = cast("DueKind", "future")
+PARTS = ("member", "lease", "attempt")
+
+
+class OlderTasks(Tasks):
+    """The tasks of a version that had no vectors."""
+
+    def register(self, docket: Docket) -> None:
+        for name in TaskName:
+            if name is not TaskName.INDEX_MEMORIES:
+                docket.register(getattr(self, name.value), names=[name.value])
+
+    async def _embed(self, members: Sequence[str], *, seconds: float | None = None) -> None:
+        """Nothing: their marks stay."""
+
+
+def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, older: bool) -> asyncio.Task[None]:
+    """A worker of this version, or of an older one, which neither claims nor does the newer kind of work."""
+    if older:
+        claim_each = rig.rt.outbox.claim_each
+
+        async def claims(limits: Mapping[DueKind, int], **more: Any) -> dict[DueKind, Claims | Exception]:
+            return await claim_each({kind: limit for kind, limit in limits.items() if kind is not DueKind.MEMORY}, **more)
+
+        monkeypatch.setattr(rig.rt.outbox, "claim_each", claims)
+    monkeypatch.setattr(main, "Tasks", OlderTasks if older else Tasks)
+    return asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
+
+
+async def newer_docket(rig: Rig) -> Docket:
+    """Where a newer version's relay puts its tasks: the same stream, with names of its own."""
+    docket = rig.rt.docket()
+
+    async def stub() -> None: ...
+
+    for name in (TaskName.INDEX_MEMORIES.value, "dream"):
+        docket.register(stub, names=[name])
+    return docket
+
+
+async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    settings = {"WORKER_LEASE_SECONDS": 60, "WORKER_MAX_ATTEMPTS": 3}
+    async with make_rig(**settings) as newer, make_rig(KEY_PREFIX=newer.settings.redis.key_prefix, **settings) as older:
+        stop = asyncio.Event()
+        workers = [started(older, stop, monkeypatch, older=True)]
+        texts = [f"Ana bought house number {number} in Lisbon" for number in range(40)]
+        await newer.append("s", *texts[:20])
+        await newer.rt[MemoryService].store(SCOPE, [record(text) for text in texts[20:]])
+
+        async def promoted() -> bool:
+            return not await newer.marks(DueKind.SESSION)
+
+        await wait_until(promoted, "what both know is done by the older")
+        # More often than a mark may fail: the older worker gets them each time, alone as it is.
+        async with await newer_docket(newer) as docket:
+            for round_ in range(5):
+                await newer.make_due(DueKind.MEMORY)
+                claims = (await newer.rt.outbox.claim(DueKind.MEMORY, limit=100, lease_seconds=60, max_attempts=3)).claims
+                assert len(claims) == 40
+                add = docket.add(TaskName.INDEX_MEMORIES.value, key=f"memory:{claims[0].member}:{claims[0].lease}")
+                await add([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
+
+                async def parked(count: int = round_ + 1) -> bool:
+                    tries = await newer.rt.client.hvals(newer.keys.tries(DueKind.MEMORY))
+                    said = [one for one in caplog.messages if "left for a newer version" in one]
+                    return len(said) >= count and set(tries) == {b"0 0"}
+
+                await wait_until(parked, "forty claims put back without a try")
+        assert (await newer.rt.outbox.backlog())[DueKind.MEMORY].pending == 40
+        workers.append(started(newer, stop, monkeypatch, older=False))
+
+        async def idle() -> bool:
+            return not await waiting(newer)
+
+        await wait_until(idle, "an empty backlog once the newer worker is there")
+        stop.set()
+        await asyncio.gather(*workers)
+        assert sorted(one.text for one in await newer.stored()) == sorted(texts)
+        assert {state.dead for state in (await newer.rt.outbox.backlog()).values()} == {0}
+        assert not await newer.rt.outbox.reasons(DueKind.MEMORY)
+
+
+async def test_what_the_relay_of_the_version_before_handed_over_is_done(make_rig: MakeRig) -> None:
+    """Its keys name the lease, and a task of it may carry several sessions; its workers said less about what they had begun."""
+    async with make_rig() as rig, await newer_docket(rig) as docket:
+        for number in range(4):
+            await rig.append(f"s{number}", f"Ana bought house number {number} in Lisbon")
+        claims = await rig.claim(DueKind.SESSION)
+        # A worker of it was killed in the middle of one.
+        held = claims[3]
+        await rig.rt.client.hset(rig.keys.tries(DueKind.SESSION), held.member, f"0 {held.lease} b")
+        docket.register(Tasks(rig.rt).process_sessions, names=["process_sessions"])
+        key = f"session:{claims[0].member}:{claims[0].lease}"
+        await docket.add("process_sessions", key=key)(*([getattr(claim, part) for claim in claims[:3]] for part in PARTS))
+        stop = asyncio.Event()
+        worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
+
+        async def all_but_one() -> bool:
+            return set(await rig.marks(DueKind.SESSION)) == {held.member}
+
+        await wait_until(all_but_one, "the three sessions")
+        await rig.make_due(DueKind.SESSION)
+
+        async def idle() -> bool:
+            return not await waiting(rig)
+
+        await wait_until(idle, "the session of the worker that was killed")
+        stop.set()
+        await worker
+        assert sorted(memory.text for memory in await rig.stored()) == [f"Ana bought house number {n} in Lisbon" for n in range(4)]
+
+
+async def test_kinds_and_errands_of_a_newer_version_stay_for_it(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with make_rig(WORKER_RETRY_BASE_SECONDS=0.01, WORKER_RETRY_MAX_SECONDS=0.02, WORKER_MAX_ATTEMPTS=2) as rig:
+        keys: Keys = rig.keys
+        client = rig.rt.client
+        await client.set(keys.order_of_work("o"), json.dumps({"do": "paint", "tn": "default", "args": {}, "nss": None, "uss": None}))
+        await client.zadd(keys.due(DueKind.ORDER), {"o": 1})
+        await client.zadd(keys.due(_FUTURE), {"f": 1, "untouched": 1})
+        stop = asyncio.Event()
+        worker = started(rig, stop, monkeypatch, older=False)
+        (claim, _) = (await rig.rt.outbox.claim(_FUTURE, limit=10, lease_seconds=60, max_attempts=8)).claims
+        async with await newer_docket(rig) as docket:
+            await docket.add("dream", key=f"future:{claim.member}:{claim.lease}")(
+                claim.member, claim.lease, claim.attempt, "more", and_more=1
+            )
+
+        async def tried() -> bool:
+            why = [await client.hkeys(keys.why(kind)) for kind in (DueKind.ORDER, _FUTURE)]
+            return all(why)
+
+        await wait_until(tried, "a look at each")
+        listed = await rig.rt[OperationService].list(SCOPE, state=None, kind=OperationKind.ORDER, offset=0, limit=9)
+        assert [one.id for one in listed.operations] == ["order-o"], "an API of the older version lists it, too"
+        again = await client.zscore(keys.due(DueKind.ORDER), "o")
+
+        async def tried_again() -> bool:
+            return await client.zscore(keys.due(DueKind.ORDER), "o") > again + 1000
+
+        await wait_until(tried_again, "many more tries than a failure has")
+        stop.set()
+        await worker
+        for kind, member in ((DueKind.ORDER, "o"), (_FUTURE, "f"), (_FUTURE, "untouched")):
+            assert await client.zscore(keys.due(kind), member) is not None, f"{kind} {member} was dropped"
+            assert await client.zcard(keys.dead(kind)) == 0
+        assert (await client.hget(keys.tries(DueKind.ORDER), "o")).startswith(b"0 ")
