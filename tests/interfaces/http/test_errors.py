@@ -17,7 +17,7 @@ from agent_memory.storage.store_watch import Problem
 from tests.support.api import Recorded, serving
 
 CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
-    (errors.Refused("long-term memory is switched off", field="long_term_memory"), 400, "refused"),
+    (errors.UnsupportedRequest("long-term memory is switched off", field="long_term_memory"), 400, "refused"),
     (errors.NotFound("Session s1 not found"), 404, "not_found"),
     (errors.MethodRefused("not here"), 405, "method_not_allowed"),
     (errors.Conflict("under way"), 409, "conflict"),
@@ -28,8 +28,8 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.IdTaken(["m1"], field="memories.0.id"), 409, "conflict"),
     (errors.RequestUnderWay("it is being carried out", retry_after=4), 409, "request_under_way"),
     (errors.TooMany("slow down", retry_after=3), 429, "too_many"),
-    (errors.Misdirected("somebody else"), 421, "misdirected"),
-    (errors.RequestLate("too slow"), 408, "request_timeout"),
+    (errors.WrongHost("somebody else"), 421, "misdirected"),
+    (errors.RequestTimeout("too slow"), 408, "request_timeout"),
     (errors.BudgetSpent("spent", retry_after=9), 429, "model_tokens_spent"),
     (errors.Unavailable("later"), 503, "unavailable"),
     (errors.Overloaded("full"), 503, "overloaded"),
