@@ -1,5 +1,5 @@
 # The whole workflow. Python 3.11 and make are all that is needed; everything is installed into .venv from a pinned lock.
-# ARGS goes to the command that is run: make serve ARGS="--port 8100", make test ARGS="tests/unit -k settings".
+# ARGS goes to the command that is run: make serve ARGS="--port 8100", make test ARGS="tests/foundation -k settings".
 ARGS ?=
 export PYTHON ?=
 SHELL := /bin/sh
@@ -37,7 +37,7 @@ test: dev
 quick: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
-# Which lines these tests run, those of processes that they start among them; no figure is asked for. make coverage ARGS=tests/services
+# Which lines these tests run, those of processes that they start among them; no figure is asked for. make coverage ARGS=tests/features
 coverage: dev
 	@rm -rf .coverage-data && mkdir .coverage-data
 	-.venv/bin/python -m coverage run -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" -q $(ARGS)

@@ -1,4 +1,7 @@
-"""The prompts word for word: a change of one is seen, and its version with it. `python -m tests.features.extraction.test_prompt_texts` writes them."""
+"""The prompts word for word: a change of one is seen, and its version with it.
+
+`python -m tests.features.extraction.test_prompt_texts` writes them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wire models against the published contract: every schema, field, type, default and bound, from `tests/compat/contract/contract.json`."""
+"""The wire models against the published contract: every schema, field, type, default and bound, from its `contract.json`."""
 
 from __future__ import annotations
 
