@@ -1,6 +1,7 @@
 """The mixed run with some processes of another checkout (F14).
 
-`python -m tests.system.faults.two_versions CHECKOUT api1,worker1 --seconds 45`. The other checkout needs its own `.venv`; the arguments after the names are those of `tests.system.faults`.
+`python -m tests.system.faults.two_versions CHECKOUT api1,worker1 --seconds 45`.
+The other checkout needs its own `.venv`; the arguments after the names are those of `tests.system.faults`.
 """
 
 from __future__ import annotations
