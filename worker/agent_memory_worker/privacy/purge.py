@@ -24,7 +24,7 @@ from agent_memory.privacy.purge import request_of
 from agent_memory.privacy.purge_policy import PurgeVerdict, judge, made_of
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
-from agent_memory_worker.purge_sessions import SourceMessages, strike
+from agent_memory_worker.privacy.purge_sessions import SourceMessages, strike
 
 _MOST_ROUNDS = 20
 _BATCH = 100

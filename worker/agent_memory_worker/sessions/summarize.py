@@ -19,7 +19,7 @@ from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory.text.terms import carries_information
-from agent_memory_worker.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
+from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
 
 log = logging.getLogger(__name__)
 

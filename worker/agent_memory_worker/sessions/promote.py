@@ -18,7 +18,7 @@ from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.text.statements import StatementFilter
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
-from agent_memory_worker.session_memories import store_own
+from agent_memory_worker.sessions.session_memories import store_own
 
 # Memories of one step. Redis serves nobody else meanwhile, and a memory takes it about a fifth of a millisecond.
 _BATCH = 50

@@ -29,9 +29,9 @@ from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.statements import StatementFilter, worth_asking
-from agent_memory_worker.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
-from agent_memory_worker.reconcile import decide
-from agent_memory_worker.thread_strategy import summarize, thread_prompt
+from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
+from agent_memory_worker.extraction.reconcile import decide
+from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
-from agent_memory_worker.batches import LEAST_TOKENS, PromptShares
+from agent_memory_worker.extraction.batches import LEAST_TOKENS, PromptShares
 
 # The contract's names.
 _TOPIC = "thread-summary"
