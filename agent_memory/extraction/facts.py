@@ -64,7 +64,7 @@ def candidates(
     ref: SessionRef,
     rules: Rules,
     facts: Sequence[ExtractedFact],
-    told: Sequence[ExtractionMessage],
+    messages: Sequence[ExtractionMessage],
     *,
     model: str,
     clean: Callable[[str], str],
@@ -73,18 +73,18 @@ def candidates(
 
     A fact that cites nothing usable is a fact of the whole batch; one that only tools or programs say is none.
     """
-    found: dict[object, Candidate] = {}
+    by_words: dict[object, Candidate] = {}
     for fact in facts:
-        cited = [told[n - 1] for n in dict.fromkeys(fact.messages) if 1 <= n <= len(told)] or list(told)
-        cited = [one for one in cited if one.states]
+        cited = [messages[n - 1] for n in dict.fromkeys(fact.messages) if 1 <= n <= len(messages)] or list(messages)
+        cited = [message for message in cited if message.states]
         candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
         if candidate is None:
             continue
         words = normal_text(candidate.record.text), candidate.record.event_date
-        same = found.setdefault(words, candidate)
+        same = by_words.setdefault(words, candidate)
         if same is not candidate:
-            found[words] = _both(same, candidate)
-    return sorted(found.values(), key=lambda one: one.record.created_at)
+            by_words[words] = _both(same, candidate)
+    return sorted(by_words.values(), key=lambda candidate: candidate.record.created_at)
 
 
 def _both(first: Candidate, second: Candidate) -> Candidate:
@@ -94,14 +94,14 @@ def _both(first: Candidate, second: Candidate) -> Candidate:
     old = first.record
     ref = SessionRef(old.session_id or "", old.namespace, old.user_id)
     record = old.model_copy(update={"id": fact_memory_id(ref, old.text, ids), "extracted_from": ids, "evidence": [evidence]})
-    record.trust = min((one.record.trust for one in (first, second) if one.record.trust is not None), default=None)
+    record.trust = min((candidate.record.trust for candidate in (first, second) if candidate.record.trust is not None), default=None)
     return Candidate(record, evidence, first.witnessed or second.witnessed)
 
 
 def _candidate(
     ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[ExtractionMessage], model: str, clean: Callable[[str], str]
 ) -> Candidate | None:
-    said = max(one.said for one in cited)
+    said = max(message.said for message in cited)
     text = clean(cleaned(fact.text))
     tags = [tag for tag in map(cleaned, (*fact.topics, *fact.entities)) if tag]
     if not text or own_words(text) != text or rules.blocklist.holds(text, *tags):
@@ -112,16 +112,16 @@ def _candidate(
     try:
         text = grounded(text, said, zone)
         if kind == "episodic":
-            event = event_day(event, [one.text for one in cited], said, zone, now=datetime.now(UTC))
+            event = event_day(event, [message.text for message in cited], said, zone, now=datetime.now(UTC))
     except OverflowError:
         pass  # A message at the calendar's end: its days have no neighbours.
     begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
     if ends is not None and ends <= (begins or said):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
-    users = [one for one in cited if one.role != "assistant"]
+    users = [message for message in cited if message.role != "assistant"]
     role = cleaned(fact.speaker or "") or (users or cited)[0].role
-    ids = [one.id for one in cited]
-    quote = "\n".join(one.text for one in cited)[:_QUOTE_CHARS]
+    ids = [message.id for message in cited]
+    quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
     evidence = Evidence(
         session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source="user" if users else "assistant", at=said
     )

@@ -17,7 +17,7 @@ from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_
 VERSION = "extract/2"
 """What memories cite as the prompt that they come from: changed whenever what the prompt asks for changes."""
 
-_KEPT = {
+_TO_KEEP = {
     "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
 decisions.
 - Things that happened or will happen at a time.
@@ -29,7 +29,7 @@ reason or condition if one is given.
 _TASK = """You read new messages of a conversation and write down what is worth remembering in later conversations.
 
 What to keep:
-{kept}
+{to_keep}
 
 What never to keep:
 - Jokes, sarcasm, hypotheticals ("if I lived in Rome"), fiction, questions, and what somebody else is only quoted with.
@@ -165,16 +165,16 @@ def extract_messages(
 
 
 def _system(wanted: ExtractionTask, max_facts: int) -> str:
-    kept = _KEPT.get(wanted.strategy, _KEPT["discrete"]) if wanted.custom is None else filled(wanted.custom.strip(), wanted.names)
+    to_keep = _TO_KEEP.get(wanted.strategy, _TO_KEEP["discrete"]) if wanted.custom is None else filled(wanted.custom.strip(), wanted.names)
     if wanted.instructions:
-        kept += "\n" + "\n".join(f"- {instruction}" for instruction in wanted.instructions)
+        to_keep += "\n" + "\n".join(f"- {instruction}" for instruction in wanted.instructions)
     never = f"\n- Anything about these: {json.dumps(list(wanted.phrases), ensure_ascii=False)}." if wanted.phrases else ""
     categories = "null"
     if wanted.categories:
         described = dict(wanted.categories)
         categories = f"the name of the one that fits, else null: {json.dumps(described, ensure_ascii=False)}"
     return _TASK.format(
-        kept=kept,
+        to_keep=to_keep,
         never=never,
         zone=str(wanted.zone),
         categories=categories,
@@ -189,4 +189,4 @@ def filled(template: str, names: Mapping[str, str]) -> str:
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")
-    return pattern.sub(lambda found: names[found[1]], template)
+    return pattern.sub(lambda match: names[match[1]], template)

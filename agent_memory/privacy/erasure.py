@@ -81,7 +81,7 @@ class ErasureStore:
         offset = 0
         while True:
             hits = await search(self._client, index, name_query(clause, offset, _PAGE))
-            meant = [one for one in await self._versions(scope, [hit.mid for hit in hits.hits]) if is_meant(what, one[0])]
+            meant = [row for row in await self._versions(scope, [hit.mid for hit in hits.hits]) if is_meant(what, row[0])]
             offset += _PAGE
             if meant or offset >= hits.total:
                 return meant

@@ -33,8 +33,8 @@ class PurgeService:
         namespace, user_id = list_place_of(scope, namespace, user_id)
         said = what.model_dump_json(exclude_none=True)
         # A dry run is another order, so that it neither replaces a purge nor shares its receipt.
-        given = {"what": said, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
-        order = JobOrder.of(writing(scope), PURGE, **given)
+        arguments = {"what": said, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
+        order = JobOrder.of(writing(scope), PURGE, **arguments)
         await self._orders.place(order)
         return order
 

@@ -26,7 +26,7 @@ Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
 class PurgeVerdict:
     """What is to be done with a memory: it goes, or some of these."""
 
-    kept: LineageMemory
+    memory: LineageMemory
     goes: bool = False
     matched: bool = False
     """It is of the source itself; else it was made of what is."""
@@ -77,45 +77,56 @@ def cites(source: PurgeRequest, piece: Evidence) -> bool:
 
 
 def judge(
-    source: PurgeRequest, kept: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
+    source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
     """What becomes of a memory, when those that are `tainted` (mids) go. One tainted message is enough for a piece of evidence to go."""
 
     def poisoned(about: MemoryRecord, piece: Evidence) -> bool:
         return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
 
-    versions = kept.versions
+    versions = memory.versions
     about = versions[-1].record
-    bad = {name: piece for name, piece in kept.pieces if poisoned(about, piece)}
-    touched, carried = _touched(kept.mid, bad, tainted, changes)
+    bad = {name: piece for name, piece in memory.pieces if poisoned(about, piece)}
+    touched, carried = _touched(memory.mid, bad, tainted, changes)
     # Evidence that came without changing the content: it says the same by itself.
-    alone = [piece for name, piece in kept.pieces if name not in bad and name not in carried]
-    own = {one.version: _own(source, one.record, kept.imported, poisoned) for one in versions}
-    made = [one.version in touched or (not own[one.version] and not _stays_by(source, one.record, kept, alone)) for one in versions]
-    matched = any(matches(source, one.record, kept.imported) for one in versions)
-    if made[0]:
-        return PurgeVerdict(kept, goes=True, matched=matched)
-    first = next((place for place, one in enumerate(made) if one), None)
+    alone = [piece for name, piece in memory.pieces if name not in bad and name not in carried]
+    own = {version.version: _own(source, version.record, memory.imported, poisoned) for version in versions}
+    is_derived = [
+        version.version in touched or (not own[version.version] and not _stays_by(source, version.record, memory, alone))
+        for version in versions
+    ]
+    matched = any(matches(source, version.record, memory.imported) for version in versions)
+    if is_derived[0]:
+        return PurgeVerdict(memory, goes=True, matched=matched)
+    first = next((position for position, derived in enumerate(is_derived) if derived), None)
     clean = versions[:first]
-    texts = {one.record.text for one in clean}
+    texts = {version.record.text for version in clean}
     back: StoredMemory | None = None
-    gone = [one for one, derived in zip(versions, made, strict=True) if derived or (first is not None and one.record.text not in texts)]
-    if kept.now is not None and kept.now in gone:
+    gone = [
+        version
+        for version, derived in zip(versions, is_derived, strict=True)
+        if derived or (first is not None and version.record.text not in texts)
+    ]
+    if memory.now is not None and memory.now in gone:
         back = clean[-1]
-    elif kept.now is None and kept.alias_of in tainted:
-        back = [one for one in versions if one not in gone][-1]
+    elif memory.now is None and memory.alias_of in tainted:
+        back = [version for version in versions if version not in gone][-1]
     # Former versions that quote what goes; what comes back is looked at once more.
-    quoting = [one for one in kept.past if one is not back and any(poisoned(one.record, piece) for piece in one.record.evidence or ())]
-    names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != kept.mid)
-    ids = tuple(sorted({one.version for one in (*gone, *quoting)}))
+    quoting = [
+        version
+        for version in memory.past
+        if version is not back and any(poisoned(version.record, piece) for piece in version.record.evidence or ())
+    ]
+    names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != memory.mid)
+    ids = tuple(sorted({version.version for version in (*gone, *quoting)}))
     record: MemoryRecord | None = None
     fields = tuple(bad)
     lost = len(bad)
-    if back is None and kept.now is not None and kept.now not in gone:
-        record, moved, less = _without(source, kept, alone, poisoned)
-        fields += tuple(name for name, piece in kept.pieces if piece in moved and name not in bad)
+    if back is None and memory.now is not None and memory.now not in gone:
+        record, moved, less = _without(source, memory, alone, poisoned)
+        fields += tuple(name for name, piece in memory.pieces if piece in moved and name not in bad)
         lost += less
-    return PurgeVerdict(kept, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
+    return PurgeVerdict(memory, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
@@ -132,9 +143,9 @@ def _touched(mid: str, bad: Collection[str], tainted: Collection[str], changes: 
     for change in changes:
         if change.state != "applied" or change.kind not in (ChangeKind.UPDATE, ChangeKind.SUPERSEDE, ChangeKind.MERGE):
             continue
-        after = [int(last) for one, _, last in change.memories if one == mid and last]
+        after = [int(last) for changed_mid, _, last in change.memories if changed_mid == mid and last]
         fields = {line[2] for line in change.lines if line[0] == "e" and line[1] == mid}
-        others = {one for one, _, _ in change.memories if one != mid}
+        others = {changed_mid for changed_mid, _, _ in change.memories if changed_mid != mid}
         if after:
             carried |= fields
         if not fields.isdisjoint(bad) or not others.isdisjoint(tainted):
@@ -151,15 +162,15 @@ def _own(
     return [piece for piece in evidence_of(record) if not poisoned(record, piece)]
 
 
-def _stays_by(source: PurgeRequest, record: MemoryRecord, kept: LineageMemory, alone: Sequence[Evidence]) -> bool:
+def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
     """Whether other evidence is enough for a statement to stay. A message is its own evidence: without it there is none."""
-    return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), kept.imported)
+    return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
     """A statement as it is when it rests on these pieces alone: with the source and the trust of the least of them."""
     named = [piece.source for piece in pieces if piece.source is not None]
-    least = min(named, key=lambda one: TRUST[one], default=None)
+    least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
     if least is not None:
         update |= {"source_class": least, "trust": TRUST[least]}
@@ -169,16 +180,16 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
 
 
 def _without(
-    source: PurgeRequest, kept: LineageMemory, alone: Sequence[Evidence], poisoned: Callable[[MemoryRecord, Evidence], bool]
+    source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """The current version without what it loses (None: it loses nothing), the late evidence that it rests on now, and how much it loses.
 
     Its trust is not raised, unless it rests on other evidence than before.
     """
-    assert kept.now is not None
-    record = kept.now.record
+    assert memory.now is not None
+    record = memory.now.record
     written = record.evidence or []
-    left = _own(source, record, kept.imported, poisoned)
+    left = _own(source, record, memory.imported, poisoned)
     if not left and not is_turn(record):
         return _resting_on(source, record, alone), alone, max(len(written), 1)
     lost = len(written) - len(left) if written else 0

@@ -48,8 +48,8 @@ class TraceStore:
         while True:
             hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
-            found = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
-            meant = [(name, one) for name, one in zip(names, found, strict=True) if one is not None and is_meant(what, one)]
+            records = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
+            meant = [(name, record) for name, record in zip(names, records, strict=True) if record is not None and is_meant(what, record)]
             if meant:
                 await self._forget_versions(scope, meant)
                 gone, offset = gone + len(meant), 0
@@ -64,8 +64,10 @@ class TraceStore:
             offset = 0
             while True:
                 hits = await search(self._client, index, name_query(clause, offset, _COUNT))
-                some = [one for one in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if one]
-                done = await self._disown(scope, what, some)
+                memories = [
+                    memory for memory in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if memory
+                ]
+                done = await self._disown(scope, what, memories)
                 gone += done
                 # What was worked on is not found again.
                 offset = 0 if done else offset + _COUNT
@@ -73,17 +75,21 @@ class TraceStore:
                     break
         return gone
 
-    async def _disown(self, scope: Scope, what: Erasure, some: Sequence[StoredMemory]) -> int:
-        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(one.mid)) for one in some]) if some else []
+    async def _disown(self, scope: Scope, what: Erasure, memories: Sequence[StoredMemory]) -> int:
+        rows = (
+            await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
+            if memories
+            else []
+        )
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         gone = 0
-        for one, row in zip(some, rows, strict=True):
-            if (one.record.namespace, one.record.user_id) != (what.namespace, what.user_id):
+        for memory, row in zip(memories, rows, strict=True):
+            if (memory.record.namespace, memory.record.user_id) != (what.namespace, what.user_id):
                 continue
             for name, raw in row.items():
                 piece = Evidence.model_validate_json(raw)
                 if piece.session_id == what.session_id:
-                    steps.group(steps.disown(one, name.decode(), piece))
+                    steps.group(steps.disown(memory, name.decode(), piece))
                     gone += 1
         if gone:
             await steps.run(self._scripts)
@@ -166,6 +172,8 @@ class TraceStore:
 
 def _names(order: Any, user_id: str) -> bool:
     """Whether an order, as it is kept, may tell of a user."""
-    told = json.dumps(user_id)[1:-1]
+    spelled = json.dumps(user_id)[1:-1]
     what = order["args"].get("what") or ""
-    return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or "ids" in order or told in what or user_id in what
+    return (
+        order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or "ids" in order or spelled in what or user_id in what
+    )

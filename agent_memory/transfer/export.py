@@ -82,8 +82,8 @@ class ExportService:
         """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
         if self._audits:
             ids = {"user_id": what.user_id, "namespace": what.namespace, "operation_id": operation_id}
-            given = {name: value for name, value in ids.items() if value is not None}
-            audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=given, request_id=None, counts=counts)
+            named = {name: value for name, value in ids.items() if value is not None}
+            audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=named, request_id=None, counts=counts)
 
     async def _failed(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
         try:
@@ -129,64 +129,64 @@ def _encoded(line: Line) -> bytes:
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _version(one: Version) -> dict[str, Any]:
-    return flat_version(one, vector=None if one.vector is None else base64.b64encode(one.vector).decode())
+def _version(version: Version) -> dict[str, Any]:
+    return flat_version(version, vector=None if version.vector is None else base64.b64encode(version.vector).decode())
 
 
-def memory_line(one: MemoryExport) -> Line:
+def memory_line(memory: MemoryExport) -> Line:
     """A memory with all that is known of it."""
-    line: dict[str, Any] = {"kind": "memory", "id": one.id, "state": one.state}
-    if one.now is not None:
-        line["now"] = _version(one.now)
+    line: dict[str, Any] = {"kind": "memory", "id": memory.id, "state": memory.state}
+    if memory.now is not None:
+        line["now"] = _version(memory.now)
     parts: Iterable[tuple[str, list[Any]]] = (
-        ("versions", [_version(version) for version in one.versions]),
-        ("aliases", [list(alias) for alias in one.aliases]),
-        ("evidence", [piece.model_dump(mode="json", exclude_none=True) for piece in one.evidence]),
+        ("versions", [_version(version) for version in memory.versions]),
+        ("aliases", [list(alias) for alias in memory.aliases]),
+        ("evidence", [piece.model_dump(mode="json", exclude_none=True) for piece in memory.evidence]),
     )
     return line | {name: values for name, values in parts if values}
 
 
-def change_line(one: ChangeExport) -> Line:
+def change_line(export: ChangeExport) -> Line:
     """A change, with the ids of the memories that it names."""
-    change = one.change
+    change = export.change
     line: dict[str, Any] = {"kind": "change", "id": change.id, "what": change.kind.value, "state": change.state, "batch": change.batch}
-    line |= {"at": iso(change.at), "origin": change.origin, "namespace": one.namespace, "memories": list(one.memories)}
-    return line | {"lines": [list(words) for words in one.lines]} | ({} if change.proposal is None else {"proposal": change.proposal})
+    line |= {"at": iso(change.at), "origin": change.origin, "namespace": export.namespace, "memories": list(export.memories)}
+    return line | {"lines": [list(words) for words in export.lines]} | ({} if change.proposal is None else {"proposal": change.proposal})
 
 
-def session_line(one: SessionExport) -> Line:
+def session_line(session: SessionExport) -> Line:
     """A session, or what waits of one that is gone."""
     line: dict[str, Any] = {
-        "kind": "waiting" if one.gone else "session",
-        "session_id": one.ref.session_id,
-        "namespace": one.ref.namespace,
-        "messages": [_message(stored, one) for stored in one.messages],
-        "memories": list(one.memories),
-        "strategy": one.strategy.model_dump(mode="json"),
+        "kind": "waiting" if session.gone else "session",
+        "session_id": session.ref.session_id,
+        "namespace": session.ref.namespace,
+        "messages": [_message(stored, session) for stored in session.messages],
+        "memories": list(session.memories),
+        "strategy": session.strategy.model_dump(mode="json"),
     }
-    state = one.state
+    state = session.state
     if state is not None:
         times = ("created_at", "updated_at", "last_accessed")
         line |= {name: iso(getattr(state, name)) for name in times}
-        line |= {"context": state.context, "data": state.data, "ttl_seconds": state.ttl_seconds, "seconds_left": one.seconds_left}
+        line |= {"context": state.context, "data": state.data, "ttl_seconds": state.ttl_seconds, "seconds_left": session.seconds_left}
         line |= {"tokens": state.client_tokens, "window": state.window}
     return line
 
 
-def _message(stored: StoredMessage, one: SessionExport) -> dict[str, Any]:
+def _message(stored: StoredMessage, session: SessionExport) -> dict[str, Any]:
     message = stored.message
-    promoted = stored.promote and stored.seq <= one.promoted
+    promoted = stored.promote and stored.seq <= session.promoted
     persisted = message.persisted_at
-    if persisted is None and promoted and one.state is not None:
-        persisted = one.state.promoted_at
+    if persisted is None and promoted and session.state is not None:
+        persisted = session.state.promoted_at
     said: dict[str, Any] = {"id": message.id, "role": message.role, "content": message.content, "created_at": iso(message.created_at)}
     if beside_of(message):
         said["chat"] = message.to_chat()
     if persisted is not None:
         said["persisted_at"] = iso(persisted)
     flags = {
-        "extracted": message.discrete_memory_extracted == "t" or stored.seq <= one.extracted,
+        "extracted": message.discrete_memory_extracted == "t" or stored.seq <= session.extracted,
         "promoted": promoted,
-        "waits": stored.promote and stored.seq > min(one.promoted, one.extracted),
+        "waits": stored.promote and stored.seq > min(session.promoted, session.extracted),
     }
     return said | {name: True for name, holds in flags.items() if holds}

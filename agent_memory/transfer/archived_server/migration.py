@@ -112,7 +112,7 @@ class MoveOptions:
     page: int | None = None
 
 
-Told = Callable[[OldKind, int, int], None]
+OnProgress = Callable[[OldKind, int, int], None]
 """Is told the kind, how many of it have been read in this run, and how many there are about."""
 
 
@@ -145,7 +145,7 @@ class MigrationService:
         self._extracts = extracts
         self._foretelling = MigrationPreview(moves, memories)
 
-    async def run(self, scope: Scope, options: MoveOptions, told: Told | None = None) -> Report:
+    async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
         """Reads everything and moves it, or in a dry run says what would become of it. Raises RedisUnavailable; run it again then."""
         progress = await self._begin(options)
         self._foretelling = MigrationPreview(self._moves, self._memories)
@@ -157,8 +157,8 @@ class MigrationService:
             if kind is not progress.kind:
                 progress.kind, progress.cursor = kind, 0
             total, seen = await self._old.count(kind), 0
-            if told:
-                told(kind, 0, total)
+            if on_progress:
+                on_progress(kind, 0, total)
             while True:
                 page = await self._old.page(kind, progress.cursor, options.page or _PAGES[kind])
                 brought = await self._page(scope, kind, page.items, report, options)
@@ -168,8 +168,8 @@ class MigrationService:
                 if page.items and not options.dry_run:
                     await self._moves.save(self._old.source, progress.model_dump_json(), brought)
                 seen += len(page.items)
-                if told:
-                    told(kind, seen, max(total, seen))
+                if on_progress:
+                    on_progress(kind, seen, max(total, seen))
                 if page.cursor == 0:
                     break
         report.tokens = await self._old.count(OldKind.TOKEN)
@@ -205,9 +205,9 @@ class MigrationService:
         if kind is OldKind.MEMORY:
             await self._memory_page(scope, usable, report, options)
             return {}
-        known = await self._moves.brought(self._old.source, [item.digest for item in usable])
+        earlier = await self._moves.brought(self._old.source, [item.digest for item in usable])
         brought: dict[bytes, MovedRecord] = {}
-        for item, before in zip(usable, known, strict=True):
+        for item, before in zip(usable, earlier, strict=True):
             print_ = blake2b(item.document or b"", digest_size=8).hexdigest()
             if before is not None and before.fingerprint == print_:
                 counts.there += 1
@@ -228,63 +228,63 @@ class MigrationService:
     # ------------------------------------------------------------------------------------------------------------ memories
 
     async def _memory_page(self, scope: Scope, items: Sequence[OldItem], report: Report, options: MoveOptions) -> None:
-        found: dict[str, OldMemory] = {}
+        memories: dict[str, OldMemory] = {}
         for item in items:
             try:
-                one = memory_of_hash(item.name, item.fields or {})
+                memory = memory_of_hash(item.name, item.fields or {})
             except UnmovableRecord as error:
                 _skip(report, OldKind.MEMORY, item.name, str(error))
                 continue
-            if one.record.id in found:
-                _skip(report, OldKind.MEMORY, one.record.id, "two keys hold this id; the first one was taken")
+            if memory.record.id in memories:
+                _skip(report, OldKind.MEMORY, memory.record.id, "two keys hold this id; the first one was taken")
                 continue
-            found[one.record.id] = one
-        records = [given(self._settings, one.record) for one in found.values()]
+            memories[memory.record.id] = memory
+        records = [given(self._settings, memory.record) for memory in memories.values()]
         states = await (
             self._foretelling.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
         )
         counts = report.counts[OldKind.MEMORY.value]
         arrived: list[OldMemory] = []
-        for one, state in zip(found.values(), states, strict=True):
+        for memory, state in zip(memories.values(), states, strict=True):
             match state:
                 case "new":
                     counts.written += 1
-                    arrived.append(one)
-                    _changed(report, OldKind.MEMORY, one.record.id, one.notes)
+                    arrived.append(memory)
+                    _changed(report, OldKind.MEMORY, memory.record.id, memory.notes)
                 case "same":
                     counts.there += 1
-                    arrived.append(one)  # A run that was killed may have written it without its vector.
+                    arrived.append(memory)  # A run that was killed may have written it without its vector.
                 case "repeat":
                     counts.merged += 1
                     _list(
-                        report.changed, OldKind.MEMORY, one.record.id, "a memory here says the same: this is its evidence, the id its name"
+                        report.changed, OldKind.MEMORY, memory.record.id, "a memory here says the same: this is its evidence, the id its name"
                     )
                 case "buried":
                     counts.deleted_here += 1
                 case _:
                     counts.other += 1
-                    _list(report.skipped, OldKind.MEMORY, one.record.id, "another content stands here under this id: it was left as it is")
+                    _list(report.skipped, OldKind.MEMORY, memory.record.id, "another content stands here under this id: it was left as it is")
         new = sum(state == "new" for state in states)
         usable = await self._vectors(arrived, options)
-        reused = sum(one.record.id in usable for one, state in zip(found.values(), states, strict=True) if state == "new")
+        reused = sum(memory.record.id in usable for memory, state in zip(memories.values(), states, strict=True) if state == "new")
         if not options.dry_run:
-            await self._moves.give_vectors(scope, [(one.record, usable[one.record.id]) for one in arrived if one.record.id in usable])
+            await self._moves.give_vectors(scope, [(memory.record, usable[memory.record.id]) for memory in arrived if memory.record.id in usable])
         report.vectors_reused += reused
         report.vectors_to_embed += new - reused
 
-    async def _vectors(self, found: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
+    async def _vectors(self, memories: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
         """The vectors that can be kept, by id: those of this model, of memories that are searched by their own text alone."""
         usable: dict[str, NDArray[np.float32]] = {}
-        for one in found if options.vectors != "embed" else ():
-            in_session = one.record.memory_type is MemoryTypeEnum.MESSAGE and one.record.session_id is not None
-            if one.vector is None or in_session or len(one.vector) != 4 * self._embedder.dimensions:
+        for memory in memories if options.vectors != "embed" else ():
+            in_session = memory.record.memory_type is MemoryTypeEnum.MESSAGE and memory.record.session_id is not None
+            if memory.vector is None or in_session or len(memory.vector) != 4 * self._embedder.dimensions:
                 continue
-            vector = np.frombuffer(one.vector, dtype="<f4").astype(np.float32)
+            vector = np.frombuffer(memory.vector, dtype="<f4").astype(np.float32)
             size = float(np.linalg.norm(vector)) if np.isfinite(vector).all() else 0.0
             if size > 1e-6:
-                usable[one.record.id] = vector / np.float32(size)
+                usable[memory.record.id] = vector / np.float32(size)
         if usable and options.vectors == "auto":
-            texts = {one.record.id: one.record.text for one in found}
+            texts = {memory.record.id: memory.record.text for memory in memories}
             probes = list(usable)[:: max(len(usable) // _PROBES, 1)][:_PROBES]
             try:
                 own = await self._embedder.embed([texts[name] for name in probes])
@@ -300,8 +300,8 @@ class MigrationService:
         """Brings a session; returns the version it has here, 0 when it is not what we brought. Raises Unusable."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
-        known = await self._memories.get(scope, [record.id for record in old.body.memories])
-        ids = {record.id for record in known if record is not None}
+        stored = await self._memories.get(scope, [record.id for record in old.body.memories])
+        ids = {record.id for record in stored if record is not None}
         ids |= {record.id for record in old.body.memories if self._foretelling.knows(scope, record.id)}
         change = self._write(old, item, ids, before, options)
         version = 0
@@ -312,7 +312,7 @@ class MigrationService:
                 if change.if_match != known_here or old.ref in self._foretelling.sessions:
                     raise VersionMismatch("it is here", current=state.version if state is not None else 0)
                 await self._foretelling.permit(scope, old.ref, change)
-                self._foretelling.sessions[old.ref] = {message_identity(one.message) for one in change.messages}
+                self._foretelling.sessions[old.ref] = {message_identity(message.message) for message in change.messages}
             else:
                 version = (await self._sessions.write(scope, old.ref, change)).version
         except IdTaken as error:
@@ -321,10 +321,10 @@ class MigrationService:
             here = await self._sessions.get(scope, old.ref)
             said = self._foretelling.sessions.get(old.ref)
             if said is None and here is not None:
-                said = {message_identity(one.message) for one in here.messages}
+                said = {message_identity(message.message) for message in here.messages}
             if said is None:
                 counts.deleted_here += 1
-            elif {message_identity(one.message) for one in change.messages} <= said:
+            elif {message_identity(message.message) for message in change.messages} <= said:
                 counts.there += 1
             else:
                 counts.other += 1
@@ -335,12 +335,12 @@ class MigrationService:
         _changed(report, OldKind.SESSION, item.name, old.notes)
         return version
 
-    def _write(self, old: OldSession, item: OldItem, known: set[str], before: MovedRecord | None, options: MoveOptions) -> SessionWrite:
+    def _write(self, old: OldSession, item: OldItem, present_ids: set[str], before: MovedRecord | None, options: MoveOptions) -> SessionWrite:
         settings, body = self._settings, old.body
         longterm = settings.longterm
         wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
         own = enumerate(body.memories if longterm.enabled else ())
-        waiting = [place for place, record in own if record.persisted_at is None and record.id not in known]
+        waiting = [position for position, record in own if record.persisted_at is None and record.id not in present_ids]
         # Without ttl_seconds its last PUT said "for ever", whatever expiry an earlier one left on the key.
         left = None if body.ttl_seconds is None else item.seconds_left
         debounce = longterm.extraction_debounce_seconds
@@ -349,11 +349,11 @@ class MigrationService:
             messages=[
                 # What was promoted or extracted there is not done a second time here.
                 NewMessage(
-                    one,
-                    self._counter.count_chat(one),
-                    wanted and one.discrete_memory_extracted == "f" and one.persisted_at is None,
+                    message,
+                    self._counter.count_chat(message),
+                    wanted and message.discrete_memory_extracted == "f" and message.persisted_at is None,
                 )
-                for one in body.messages
+                for message in body.messages
             ],
             context=body.context,
             context_tokens=self._counter.count(body.context) if body.context else 0,

@@ -50,7 +50,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     behind it. Raises ModelUnavailable and ModelAnswerInvalid, and TooMany when the tenant keeps as many memories as it may: the cursor
     then stays where it is, nothing is stored.
     """
-    made, failed = 0, None
+    changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
         chat = runtime[TenantModels].chat(journal.tenant)
         assert chat is not None
@@ -79,8 +79,8 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
             continue
         failed = None
         # Fenced: the session moved on; read again.
-        made += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
-    return made
+        changed += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
+    return changed
 
 
 async def _park_batch(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:

@@ -93,15 +93,15 @@ def _record(
     old: MemoryRecord | None,
 ) -> MemoryRecord:
     cited = list(dict.fromkeys([*((old and old.extracted_from) or ()), *(message.id for message in messages)]))[-_MOST_CITED:]
-    known = dict(old.metadata) if old is not None else {}
+    former = dict(old.metadata) if old is not None else {}
     first, last = min(message.said for message in messages), max(message.said for message in messages)
-    count = known.get("message_count", 0)
-    metadata = known | {
+    count = former.get("message_count", 0)
+    metadata = former | {
         "source_session_id": ref.session_id,
         "message_count": (count if isinstance(count, int) else 0) + len(messages),
         "source_message_ids": cited,
-        "source_created_at_min": min(str(known.get("source_created_at_min") or first.isoformat()), first.isoformat()),
-        "source_created_at_max": max(str(known.get("source_created_at_max") or last.isoformat()), last.isoformat()),
+        "source_created_at_min": min(str(former.get("source_created_at_min") or first.isoformat()), first.isoformat()),
+        "source_created_at_max": max(str(former.get("source_created_at_max") or last.isoformat()), last.isoformat()),
         "source_message_fingerprint": sha256("\0".join(cited).encode()).hexdigest(),
         "summary_version": _SUMMARY_VERSION,
     }
