@@ -290,8 +290,8 @@ def explain(
 
     search: dict[str, object] = {"text": text, "search_mode": mode, "limit": limit}
     search |= {"user_id": {"eq": user_id} if user_id else None, "namespace": {"eq": namespace} if namespace else None}
-    given = {name: value for name, value in search.items() if value is not None}
-    raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, Server(url, api_key), form) else 1)
+    query = {name: value for name, value in search.items() if value is not None}
+    raise typer.Exit(0 if explanations.explain(memory_id, query, prompt, max_tokens, Server(url, api_key), form) else 1)
 
 
 @app.command(name="eval")

@@ -42,39 +42,39 @@ _ACCEPTS_PER_TURN = 32
 _EVERY_ADDRESS = {"0.0.0.0", "::", ""}
 
 
-def serve(given: dict[str, str]) -> None:
+def serve(overrides: dict[str, str]) -> None:
     """API, worker and, without REDIS_URL, the embedded Redis; returns when they were stopped in order."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=True))
 
 
-def api(given: dict[str, str], *, with_worker: bool = False) -> None:
+def api(overrides: dict[str, str], *, with_worker: bool = False) -> None:
     """Only the API, or with a worker in the same process."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     _require_redis(settings, "api")
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=with_worker))
 
 
-def worker(given: dict[str, str]) -> None:
+def worker(overrides: dict[str, str]) -> None:
     """Only a worker."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     _require_redis(settings, "worker")
     # Who waits for an answer goes first. Priorities only ever sink: one that was given to us from outside counts as well.
     os.nice(settings.worker.niceness)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True))
 
 
-def mcp(given: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
+def mcp(overrides: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
     """Only MCP, with a worker in the same process or beside it; over stdio until the client closes our stdin."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     if not with_worker:
         _require_redis(settings, "mcp --task-backend docket")
     run_until_stopped(lambda shutdown: _run_mcp(settings, shutdown, mode, with_worker=with_worker))
 
 
-def redis(given: dict[str, str]) -> None:
+def redis(overrides: dict[str, str]) -> None:
     """Only the embedded Redis, in the foreground."""
-    settings = _settings(given)
+    settings = _settings(overrides)
 
     async def run(shutdown: Shutdown) -> None:
         options = settings.redis
@@ -90,12 +90,12 @@ def redis(given: dict[str, str]) -> None:
     run_until_stopped(run)
 
 
-def _settings(given: dict[str, str]) -> Settings:
-    settings = load_settings(**given)
+def _settings(overrides: dict[str, str]) -> Settings:
+    settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
-    for one in unread_variables(Path(".env")):
-        if not one.common:
-            log.warning(one.advice, extra={"setting": one.name})
+    for variable in unread_variables(Path(".env")):
+        if not variable.common:
+            log.warning(variable.advice, extra={"setting": variable.name})
     for variable in ending_settings(Path(".env")):
         log.warning(variable.advice, extra={"setting": variable.name})
     check_redis_url(settings)
@@ -336,8 +336,8 @@ async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
     """Waits for a part that was asked to end; cuts it off after `seconds`."""
     if part is None:
         return
-    _, late = await asyncio.wait({part}, timeout=seconds)
-    if late:
+    _, unfinished = await asyncio.wait({part}, timeout=seconds)
+    if unfinished:
         part.cancel()
         await asyncio.wait({part}, timeout=_MARGIN_SECONDS)
 

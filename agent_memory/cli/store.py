@@ -90,8 +90,8 @@ async def _looked_at(settings: Settings, url: str, shown: str | None, must_be_be
 async def is_begun(settings: Settings, url: str) -> bool:
     """Whether a server has used the store in a Redis. Raises StartupError when that cannot be reached."""
     home, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-    (place,) = await find_places(url, [home], shown=shown_url(url), command_timeout=timeout)
-    client = place.connect(pool_size=1, command_timeout=timeout)
+    (server,) = await find_places(url, [home], shown=shown_url(url), command_timeout=timeout)
+    client = server.connect(pool_size=1, command_timeout=timeout)
     try:
         return await store_begun(client, home)
     finally:

@@ -165,7 +165,9 @@ def extract_messages(
 
 
 def _system(wanted: ExtractionTask, max_facts: int) -> str:
-    to_keep = _TO_KEEP.get(wanted.strategy, _TO_KEEP["discrete"]) if wanted.custom is None else filled(wanted.custom.strip(), wanted.names)
+    to_keep = (
+        _TO_KEEP.get(wanted.strategy, _TO_KEEP["discrete"]) if wanted.custom is None else fill_template(wanted.custom.strip(), wanted.names)
+    )
     if wanted.instructions:
         to_keep += "\n" + "\n".join(f"- {instruction}" for instruction in wanted.instructions)
     never = f"\n- Anything about these: {json.dumps(list(wanted.phrases), ensure_ascii=False)}." if wanted.phrases else ""
@@ -184,7 +186,7 @@ def _system(wanted: ExtractionTask, max_facts: int) -> str:
     )
 
 
-def filled(template: str, names: Mapping[str, str]) -> str:
+def fill_template(template: str, names: Mapping[str, str]) -> str:
     """A template with each "{name}" of `names` replaced, once: what is put in is not looked at again, and other braces stay."""
     if not names:
         return template

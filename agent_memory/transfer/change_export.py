@@ -83,7 +83,9 @@ class ChangeTransfer:
         fields += ["o", compact(change.origin), "at", f"{change.at.timestamp():.6f}", "i", lines, "u", tag(user_id)]
         fields += ["ns", tag(export.namespace)] if export.namespace else []
         fields += ["p", compact(change.proposal)] if change.proposal is not None else []
-        return await self._restorer.restore_change(scope, change.id, fields, [mids[name] for name in export.memories], change.at.timestamp())
+        return await self._restorer.restore_change(
+            scope, change.id, fields, [mids[name] for name in export.memories], change.at.timestamp()
+        )
 
     async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> None:
         what = Erasure(scope.tenant, None, user_id, None)

@@ -100,14 +100,14 @@ class ExportService:
         # What stands beside memories comes before them: rules tell how the messages of sessions that follow are read.
         for exporter in sources.others:
             yield [line async for line in exporter.export_lines(scope, Owner(what.namespace, user))]
-        async for dossiers in sources.memories.pages(scope, what, began):
-            yield [memory_line(one) for one in dossiers]
+        async for memories in sources.memories.pages(scope, what, began):
+            yield [memory_line(memory) for memory in memories]
         async for changes in sources.changes.pages(scope, what, began):
-            yield [change_line(one) for one in changes]
+            yield [change_line(change) for change in changes]
         async for sessions in sources.sessions.pages(scope, what.namespace, user):
-            yield [session_line(one) for one in sessions]
-        async for dossiers in sources.memories.changed(scope, what, began):
-            yield [memory_line(one) for one in dossiers]
+            yield [session_line(session) for session in sessions]
+        async for memories in sources.memories.changed(scope, what, began):
+            yield [memory_line(memory) for memory in memories]
 
     def _header(self, what: Erasure, operation_id: str) -> Line:
         spec = self._from.spec

@@ -208,9 +208,9 @@ class ImportPlacement:
             return name
         return self._ids.of("copy", self._header.user_id, self.user_id, self._namespace, name)
 
-    def namespace(self, given: str | None) -> str | None:
-        """The namespace for what was in `given`."""
-        return self._namespace or given
+    def namespace(self, name: str | None) -> str | None:
+        """The namespace for what was in the namespace `name`."""
+        return self._namespace or name
 
     def moved(self, namespace: str | None) -> bool:
         """Whether what was in `namespace` is a copy, or belongs to another user or namespace from now on."""
@@ -238,7 +238,7 @@ class ImportPlacement:
         if record.superseded_by is not None:
             named["superseded_by"] = self.id(record.superseded_by)
         if record.evidence is not None:
-            named["evidence"] = [self._piece(memory_id) for memory_id in record.evidence]
+            named["evidence"] = [self._piece(piece) for piece in record.evidence]
         return record.model_copy(update=named)
 
     def _piece(self, piece: Evidence) -> Evidence:
@@ -257,7 +257,7 @@ class ImportPlacement:
         digests = [(self.id(name), dig) for name, dig in entry.aliases if dig == "" or _MARKS["h"].match(dig)]
         # What must be looked at first is not to be found, whatever the line says.
         state = "over" if now is not None and now.record.quarantine is not None else entry.state
-        return MemoryExport(state, now, versions, digests, [self._piece(version) for version in entry.evidence])
+        return MemoryExport(state, now, versions, digests, [self._piece(piece) for piece in entry.evidence])
 
     def _version(self, memory_id: str, entry: VersionLine, path: str, *, former: bool) -> Version:
         if entry.record.id != memory_id:
@@ -288,7 +288,9 @@ class ImportPlacement:
             record = self.record(validated(MemoryRecord, _object(entry.proposal.get("record"))))
             old = entry.proposal.get("old")
             pairs = old if isinstance(old, list) else []
-            if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], int) for pair in pairs):
+            if not all(
+                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], int) for pair in pairs
+            ):
                 raise BadInput("must be pairs of an id and a version", field="proposal.old")
             proposal = {"old": [[self.id(name), version] for name, version in pairs], "record": record.model_dump(mode="json")}
         names = ("actor", "reason", "strategy", "model", "prompt_version")
@@ -297,8 +299,8 @@ class ImportPlacement:
         origin["actor"] = origin["actor"] if origin["actor"] is not None else "import"
         name, batch = self.id(entry.id), self.id(entry.batch)
         change = StoredChange(name, entry.what, entry.state, batch, entry.at, origin, [], proposal)
-        lines = [with_names(checked_line(pair), self.id) for pair in entry.lines]
-        return ChangeExport(change, self.namespace(entry.namespace), [self.id(pair) for pair in entry.memories], lines)
+        lines = [with_names(checked_line(words), self.id) for words in entry.lines]
+        return ChangeExport(change, self.namespace(entry.namespace), [self.id(memory_id) for memory_id in entry.memories], lines)
 
 
 def _object(value: object) -> dict[str, Any]:

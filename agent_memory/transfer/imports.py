@@ -213,7 +213,9 @@ class ImportService:
         created, updated = times_of(line, now)
         gone = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
-        waiting = [position for position, entry in enumerate(memories) if entry.persisted_at is None] if self._settings.longterm.enabled else []
+        waiting = (
+            [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
+        )
         debounce = self._settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",
@@ -243,8 +245,10 @@ class ImportService:
             await self._to.sessions.write(run.scope, ref, change)
         except VersionMismatch:
             here = await self._to.sessions.get(run.scope, ref)
-            there = set[str]() if here is None else {message_identity(entry.message) for entry in here.messages}
-            same = here is not None and (here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there)
+            there = set[str]() if here is None else {message_identity(stored.message) for stored in here.messages}
+            same = here is not None and (
+                here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there
+            )
             return "same" if same else "other"
         return "new"
 

@@ -48,10 +48,16 @@ class Restorer:
         Messages that have the words of a statement become its evidence. The vectors are of this store's model; what has none is embedded
         by a worker. `source` is noted with each: see `privacy/lineage.py`.
         """
-        permit_writing(scope, [version.record for memory in dossiers for version in (*memory.versions, *([memory.now] if memory.now else []))])
+        permit_writing(
+            scope, [version.record for memory in dossiers for version in (*memory.versions, *([memory.now] if memory.now else []))]
+        )
         states = await self._write(scope, dossiers, source, dedupe=dedupe)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        new = [memory.now.record for memory, state in zip(dossiers, states, strict=True) if state == "new" and memory.now and memory.state == "current"]
+        new = [
+            memory.now.record
+            for memory, state in zip(dossiers, states, strict=True)
+            if state == "new" and memory.now and memory.state == "current"
+        ]
         takes = [step for record in new if (step := steps.absorb(record)) is not None]
         for step in takes:
             steps.group(step)
@@ -84,7 +90,11 @@ class Restorer:
         assert memory.now is not None
         record = memory.now.record
         retired = Version(
-            record, {**memory.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"}, memory.now.place, memory.now.terms, memory.now.vector
+            record,
+            {**memory.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"},
+            memory.now.position,
+            memory.now.terms,
+            memory.now.vector,
         )
         await self.restore(scope, [MemoryExport("gone", None, [*memory.versions, retired])], source=source)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -116,8 +126,8 @@ class Restorer:
             elif vector is not None:
                 item["vector"] = True
             order = order_of(self._keys, scope.tenant, record)
-            if order is not None and memory.now.place is not None:
-                item |= {"order": order, "score": memory.now.place}
+            if order is not None and memory.now.position is not None:
+                item |= {"order": order, "score": memory.now.position}
         item["versions"] = [
             {"version": old.marks["n"], "bare": old.vector is None, **self._fields(scope, old, values, source, old.vector)}
             for old in sorted(memory.versions, key=lambda version: int(version.marks["n"]))
@@ -139,8 +149,8 @@ class Restorer:
         if "h" not in version.marks:
             flat += ["h", fields.digest]
         order = order_of(self._keys, scope.tenant, record)
-        if "rt" in version.marks and order is not None and version.place is not None:
-            flat += ["ok", order, "os", version.place]
+        if "rt" in version.marks and order is not None and version.position is not None:
+            flat += ["ok", order, "os", version.position]
         if vector is not None:
             flat += [self._spec.field, vector]
         position = len(values)

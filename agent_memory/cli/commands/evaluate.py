@@ -62,25 +62,25 @@ def evaluate(wanted: EvaluationOptions) -> int:
     for target in (wanted.json, wanted.plot):
         if target is not None and not target.absolute().parent.is_dir():
             raise StartupError(f"{target} cannot be written: there is no directory {target.parent}")
-    found = asyncio.run(_measured(wanted, conversations))
-    whole = reports.file_of(found)
+    results = asyncio.run(_measured(wanted, conversations))
+    whole = reports.file_of(results)
     if wanted.json is not None:
         _write(wanted.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
     if wanted.plot is not None:
-        _write(wanted.plot, svg(f"Recall, {wanted.file.name}, unit {wanted.unit}", _series(found, wanted.unit)))
+        _write(wanted.plot, svg(f"Recall, {wanted.file.name}, unit {wanted.unit}", _series(results, wanted.unit)))
     if wanted.format == "json":
         print(json.dumps(whole, ensure_ascii=False))
     else:
-        for report in found:
+        for report in results:
             reports.show(report, wanted.unit, _stdout())
-    judgements = [(report, kept) for report in found for kept in judged(report, wanted.unit, floors)]
-    for report, kept in judgements:
-        print(f"{report['options']['entrance']}: {kept}", file=sys.stderr if wanted.format == "json" else sys.stdout)
-    low = sum(not kept.holds for _, kept in judgements)
+    judgements = [(report, judgement) for report in results for judgement in judged(report, wanted.unit, floors)]
+    for report, judgement in judgements:
+        print(f"{report['options']['entrance']}: {judgement}", file=sys.stderr if wanted.format == "json" else sys.stdout)
+    low = sum(not judgement.holds for _, judgement in judgements)
     if judgements:
         verdict = f"{low} of {len(judgements)} figures are below their floors" if low else f"all {len(judgements)} floors are kept"
         print(verdict, file=sys.stderr if wanted.format == "json" else sys.stdout)
-    return 1 if low or any(report["errors"] for report in found) else 0
+    return 1 if low or any(report["errors"] for report in results) else 0
 
 
 def compare(before: Path, after: Path, unit: reports.Unit, form: Literal["table", "json"]) -> int:
@@ -106,10 +106,12 @@ def _write(path: Path, text: str) -> None:
         raise StartupError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _series(found: list[reports.Report], unit: reports.Unit) -> dict[str, dict[str, float]]:
-    several = len(found) > 1
+def _series(results: list[reports.Report], unit: reports.Unit) -> dict[str, dict[str, float]]:
+    several = len(results) > 1
     return {
-        (f"{report['options']['entrance']}: " if several else "") + name: group for report in found for name, group in report[unit].items()
+        (f"{report['options']['entrance']}: " if several else "") + name: group
+        for report in results
+        for name, group in report[unit].items()
     }
 
 
@@ -117,13 +119,13 @@ async def _measured(wanted: EvaluationOptions, conversations: list[Conversation]
     """One report for each way in."""
     counter = await TokenCounter.open()
     entrances: list[Entrance] = ["memories", "sessions"] if wanted.entrance == "both" else [wanted.entrance]
-    found: list[reports.Report] = []
+    results: list[reports.Report] = []
     for entrance in entrances:
         with _server(wanted.url) as url, _bars() as bars:
             name = f"{wanted.run}-{entrance}" if wanted.run else f"eval-{str(ULID()).lower()}"
             options = Options(url, name, entrance, wanted.mode, wanted.limit, wanted.prompt, wanted.max_tokens)
-            found.append(reports.report_of(await run(options, conversations, counter, _ProgressBars(bars, entrance)), wanted.file.name))
-    return found
+            results.append(reports.report_of(await run(options, conversations, counter, _ProgressBars(bars, entrance)), wanted.file.name))
+    return results
 
 
 # ------------------------------------------------------------------------------------------------------------------- progress

@@ -257,18 +257,25 @@ class MigrationService:
                 case "repeat":
                     counts.merged += 1
                     _list(
-                        report.changed, OldKind.MEMORY, memory.record.id, "a memory here says the same: this is its evidence, the id its name"
+                        report.changed,
+                        OldKind.MEMORY,
+                        memory.record.id,
+                        "a memory here says the same: this is its evidence, the id its name",
                     )
                 case "buried":
                     counts.deleted_here += 1
                 case _:
                     counts.other += 1
-                    _list(report.skipped, OldKind.MEMORY, memory.record.id, "another content stands here under this id: it was left as it is")
+                    _list(
+                        report.skipped, OldKind.MEMORY, memory.record.id, "another content stands here under this id: it was left as it is"
+                    )
         new = sum(state == "new" for state in states)
         usable = await self._vectors(arrived, options)
         reused = sum(memory.record.id in usable for memory, state in zip(memories.values(), states, strict=True) if state == "new")
         if not options.dry_run:
-            await self._moves.give_vectors(scope, [(memory.record, usable[memory.record.id]) for memory in arrived if memory.record.id in usable])
+            await self._moves.give_vectors(
+                scope, [(memory.record, usable[memory.record.id]) for memory in arrived if memory.record.id in usable]
+            )
         report.vectors_reused += reused
         report.vectors_to_embed += new - reused
 
@@ -312,7 +319,7 @@ class MigrationService:
                 if change.if_match != known_here or old.ref in self._foretelling.sessions:
                     raise VersionMismatch("it is here", current=state.version if state is not None else 0)
                 await self._foretelling.permit(scope, old.ref, change)
-                self._foretelling.sessions[old.ref] = {message_identity(message.message) for message in change.messages}
+                self._foretelling.sessions[old.ref] = {message_identity(new.message) for new in change.messages}
             else:
                 version = (await self._sessions.write(scope, old.ref, change)).version
         except IdTaken as error:
@@ -321,10 +328,10 @@ class MigrationService:
             here = await self._sessions.get(scope, old.ref)
             said = self._foretelling.sessions.get(old.ref)
             if said is None and here is not None:
-                said = {message_identity(message.message) for message in here.messages}
+                said = {message_identity(entry.message) for entry in here.messages}
             if said is None:
                 counts.deleted_here += 1
-            elif {message_identity(message.message) for message in change.messages} <= said:
+            elif {message_identity(new.message) for new in change.messages} <= said:
                 counts.there += 1
             else:
                 counts.other += 1
@@ -335,7 +342,9 @@ class MigrationService:
         _changed(report, OldKind.SESSION, item.name, old.notes)
         return version
 
-    def _write(self, old: OldSession, item: OldItem, present_ids: set[str], before: MovedRecord | None, options: MoveOptions) -> SessionWrite:
+    def _write(
+        self, old: OldSession, item: OldItem, present_ids: set[str], before: MovedRecord | None, options: MoveOptions
+    ) -> SessionWrite:
         settings, body = self._settings, old.body
         longterm = settings.longterm
         wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)

@@ -90,7 +90,7 @@ class MigrationPreview:
                 self._records[mid] = stored.record
         for preview in coming:
             for name, mid in preview.here.holders.items():
-                self._by.setdefault((preview.place.scope, name), mid)
+                self._by.setdefault((preview.standing.scope, name), mid)
 
     def _state(self, preview: _PreviewedRecord, *, of_another: bool) -> str:
         """What stands in the way of a record by its id, which may be `of_another` owner; "" when nothing does."""
@@ -105,24 +105,24 @@ class MigrationPreview:
 
     def _held(self, preview: _PreviewedRecord, name: str) -> MemoryRecord | None:
         """The other memory that has the words of a record under a name."""
-        mid = self._by.get((preview.place.scope, name)) if name else None
+        mid = self._by.get((preview.standing.scope, name)) if name else None
         return None if mid is None or mid == preview.mid else self._records.get(mid)
 
     def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
         """The memory beside which a statement is not written; messages of sessions have their own place."""
         record = preview.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
-        if in_session or record.quarantine is not None or not preview.place.kin:
+        if in_session or record.quarantine is not None or not preview.standing.kin:
             return None
-        kin = self._held(preview, preview.place.kin)
-        return kin if kin is not None else self._held(preview, preview.place.words)
+        kin = self._held(preview, preview.standing.kin)
+        return kin if kin is not None else self._held(preview, preview.standing.words)
 
     def _put(self, preview: _PreviewedRecord) -> str:
         """Writes it down, unless it is a message in words that are known already: that becomes their evidence."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"
-        record, stands = preview.record, preview.place
+        record, stands = preview.record, preview.standing
         self._records[preview.mid] = record.model_copy(update={"text": "-"})
         if record.quarantine is not None or place_ended(record):
             return "new"
@@ -138,10 +138,10 @@ class MigrationPreview:
         record = preview.record
         if not is_turn(record) or not is_plain(record) or record.quarantine is not None:
             return False
-        statement = self._held(preview, WORDS + preview.place.words[1:])
+        statement = self._held(preview, WORDS + preview.standing.words[1:])
         if statement is not None and ends_at(statement) is None:
             return True
-        turn = self._held(preview, preview.place.words)
+        turn = self._held(preview, preview.standing.words)
         if turn is None or ends_at(turn) is not None:
             return False
         same_day = int(turn.created_at.timestamp() // 86400) == int(record.created_at.timestamp() // 86400)

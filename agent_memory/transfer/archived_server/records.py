@@ -205,7 +205,9 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
             continue
         moment = instant(fields.get("created_at"), f"message {position}: created_at", notes) or moment
         persisted = instant(fields.get("persisted_at"), f"message {position}: persisted_at", notes)
-        role = cleaned(fields.get("role"), notes, f"message {position}: role").replace("\n", " ").replace("\t", " ").replace("\r", " ").strip()
+        role = (
+            cleaned(fields.get("role"), notes, f"message {position}: role").replace("\n", " ").replace("\t", " ").replace("\r", " ").strip()
+        )
         name = fields.get("id")
         built = {
             # Where an id is missing, what is said and its place make one, so that moving again makes the same.

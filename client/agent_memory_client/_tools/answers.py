@@ -164,9 +164,9 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
     }
 
 
-def error_answer(what: str, error: Exception, **known: Any) -> dict[str, Any]:
+def error_answer(what: str, error: Exception, **fields: Any) -> dict[str, Any]:
     """The answer of a tool that failed at `what`."""
-    return {**known, "error": str(error), "summary": f"Error {what}: {error}"}
+    return {**fields, "error": str(error), "summary": f"Error {what}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:
