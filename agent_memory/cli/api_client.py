@@ -44,7 +44,7 @@ class Api:
         """The JSON of an answer. Parameters that are None are left out. Raises NotFound, and StartupError for every other refusal."""
         sent: dict[str, Any] = {"json": body} if lines is None else {"content": lines, "headers": {"Content-Type": MEDIA_TYPE}}
         try:
-            answer = await self._client.request(method, path, params=_given(query), **sent)
+            answer = await self._client.request(method, path, params=_without_none(query), **sent)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise StartupError(f"no server answers at {self._shown}: {error or type(error).__name__}") from error
         return self._read_body(answer)
@@ -52,11 +52,11 @@ class Api:
     async def stream(self, method: str, path: str, query: Mapping[str, Any] | None = None) -> AsyncGenerator[bytes]:
         """A long answer, piece by piece. Raises as `call`."""
         try:
-            async with self._client.stream(method, path, params=_given(query)) as answer:
+            async with self._client.stream(method, path, params=_without_none(query)) as answer:
                 if answer.status_code != 200:
                     await answer.aread()
                     self._read_body(answer)
-                self._answered()
+                self._say_once()
                 async for piece in answer.aiter_bytes():
                     yield piece
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -68,20 +68,20 @@ class Api:
         except ValueError as error:
             raise StartupError(f"{self._shown} is not a memory server: status {answer.status_code}, no JSON") from error
         if answer.status_code == 404:
-            self._answered()
+            self._say_once()
             raise NotFound(sentence(body))
         if answer.status_code != 200:
             raise StartupError(f"{self._shown} refuses: {sentence(body)}")
-        self._answered()
+        self._say_once()
         return body
 
-    def _answered(self) -> None:
+    def _say_once(self) -> None:
         if self._say is not None:
             self._say()
             self._say = None
 
 
-def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
+def _without_none(query: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (query or {}).items() if value is not None}
 
 

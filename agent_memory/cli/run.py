@@ -126,10 +126,10 @@ def _require_redis(settings: Settings, command: str) -> None:
 async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_worker: bool) -> None:
     """Opens what is asked for in order (port, Redis, runtime, parts), waits for the end, closes in reverse."""
     async with AsyncExitStack() as stack:
-        server = stack.enter_context(_bound(settings.server.host, settings.server.port)) if with_api else None
+        server = stack.enter_context(_bind(settings.server.host, settings.server.port)) if with_api else None
         if server is not None:
             check_exposure(settings, settings.server.host)
-        runtime, redis_description = await stack.enter_async_context(_opened(settings))
+        runtime, redis_description = await stack.enter_async_context(_open_store_and_runtime(settings))
         if server is not None:
             server.mount(create_app(settings, runtime), settings)
             lines = _api_lines(f"http://{server.address}", with_worker=with_worker)
@@ -143,10 +143,10 @@ async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_w
 async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
     """As `_run`, for MCP."""
     async with AsyncExitStack() as stack:
-        server = None if mode == "stdio" else stack.enter_context(_bound(settings.mcp.host, settings.mcp.port))
+        server = None if mode == "stdio" else stack.enter_context(_bind(settings.mcp.host, settings.mcp.port))
         if server is not None:
             check_exposure(settings, settings.mcp.host)
-        runtime, redis_description = await stack.enter_async_context(_opened(settings))
+        runtime, redis_description = await stack.enter_async_context(_open_store_and_runtime(settings))
         engines = _engines(runtime, redis_description)
         if mode == "stdio" or server is None:
             from agent_memory.mcp.stdio import StdioServer
@@ -166,7 +166,7 @@ async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio"
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
+async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
     """The runtime over REDIS_URL or a Redis of our own, and what Redis it is."""
     async with AsyncExitStack() as stack:
         redis_description: str | None = None
@@ -232,7 +232,7 @@ class _HttpServer:
         """Serves until `stop`."""
         assert self._uvicorn is not None
         # uvicorn closes them when it is told to stop, which ends their address: from then on callers are turned away by the kernel.
-        names = [name for one in self._listeners for name in (one, *(one.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
+        names = [name for listener in self._listeners for name in (listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
         await self._uvicorn.serve(sockets=names)
 
     async def started(self) -> None:
@@ -255,7 +255,7 @@ class _HttpServer:
 
 
 @contextmanager
-def _bound(host: str, port: int) -> Generator[_HttpServer, None, None]:
+def _bind(host: str, port: int) -> Generator[_HttpServer, None, None]:
     with listening(host, port) as listeners:
         shown = "127.0.0.1" if host in _EVERY_ADDRESS else host
         yield _HttpServer(listeners, shown_address(listeners, shown))

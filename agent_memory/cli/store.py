@@ -62,12 +62,12 @@ async def existing_store(settings: Settings, *, must_rest: bool = False, begun: 
     folder = options.data_dir.expanduser().absolute()
     if not has_data(folder):
         raise StartupError(f"there is no store in {folder}: name a server (--url, AGENT_MEMORY_URL) or a store (REDIS_URL, DATA_DIR)")
-    async with _started(settings, must_rest) as url:
+    async with _start_embedded(settings, must_rest) as url:
         yield replace(await _looked_at(settings, url, f"in {folder} (embedded Redis)", begun), data_dir=folder)
 
 
 @asynccontextmanager
-async def _started(settings: Settings, must_rest: bool) -> AsyncGenerator[str]:
+async def _start_embedded(settings: Settings, must_rest: bool) -> AsyncGenerator[str]:
     async with AsyncExitStack() as stack:
         try:
             engine = await stack.enter_async_context(embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port))

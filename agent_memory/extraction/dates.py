@@ -72,7 +72,7 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
         return None
 
 
-def grounded(text: str, said: datetime, zone: tzinfo) -> str:
+def with_absolute_days(text: str, said: datetime, zone: tzinfo) -> str:
     """A fact's text without words whose day is only known with its message: "yesterday" becomes "on 4 March 2024".
 
     English words are replaced; behind those of other languages the day is added, as 2024-03-04.
@@ -81,12 +81,12 @@ def grounded(text: str, said: datetime, zone: tzinfo) -> str:
     # Where the text begins; what is put in before it is never blank.
     first = len(text) - len(text.lstrip())
 
-    def dated(match: Match[str]) -> str:
+    def absolute(match: Match[str]) -> str:
         word = " ".join(match[0].lower().split())
         meant = here + timedelta(days=_DAYS[word])
         return _on(meant, match, first) if word in _ENGLISH else f"{match[0]} ({meant.isoformat()})"
 
-    text = _NEAR.sub(dated, text)
+    text = _NEAR.sub(absolute, text)
     text = _COMING.sub(lambda match: _on(_coming(match, here), match, first), text)
     return _AHEAD.sub(lambda match: _on(_ahead(match, here), match, first), text)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.extraction.dates import event_day, grounded, instant
+from agent_memory.extraction.dates import event_day, instant, with_absolute_days
 from agent_memory.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.extraction.rules import Rules
 from agent_memory.memories.service import content_hash, fact_memory_id
@@ -83,11 +83,11 @@ def candidates(
         words = normal_text(candidate.record.text), candidate.record.event_date
         same = by_words.setdefault(words, candidate)
         if same is not candidate:
-            by_words[words] = _both(same, candidate)
+            by_words[words] = _merged_candidate(same, candidate)
     return sorted(by_words.values(), key=lambda candidate: candidate.record.created_at)
 
 
-def _both(first: Candidate, second: Candidate) -> Candidate:
+def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
     """Two entries of the same words are one fact that rests on the messages of both."""
     ids = list(dict.fromkeys([*first.evidence.message_ids, *second.evidence.message_ids]))
     evidence = first.evidence.model_copy(update={"message_ids": ids})
@@ -102,15 +102,15 @@ def _candidate(
     ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[ExtractionMessage], model: str, clean: Callable[[str], str]
 ) -> Candidate | None:
     said = max(message.said for message in cited)
-    text = clean(cleaned(fact.text))
-    tags = [tag for tag in map(cleaned, (*fact.topics, *fact.entities)) if tag]
+    text = clean(clean_text(fact.text))
+    tags = [tag for tag in map(clean_text, (*fact.topics, *fact.entities)) if tag]
     if not text or own_words(text) != text or rules.blocklist.holds(text, *tags):
         return None
     zone = rules.zone
     kind = "semantic" if rules.strategy == "preferences" else fact.type
     event = instant(fact.event_date, zone)
     try:
-        text = grounded(text, said, zone)
+        text = with_absolute_days(text, said, zone)
         if kind == "episodic":
             event = event_day(event, [message.text for message in cited], said, zone, now=datetime.now(UTC))
     except OverflowError:
@@ -119,7 +119,7 @@ def _candidate(
     if ends is not None and ends <= (begins or said):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
     users = [message for message in cited if message.role != "assistant"]
-    role = cleaned(fact.speaker or "") or (users or cited)[0].role
+    role = clean_text(fact.speaker or "") or (users or cited)[0].role
     ids = [message.id for message in cited]
     quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
     evidence = Evidence(
@@ -133,8 +133,8 @@ def _candidate(
             "user_id": ref.user_id,
             "session_id": ref.session_id,
             "memory_type": kind,
-            "topics": [tag for tag in map(cleaned, fact.topics) if tag],
-            "entities": [tag for tag in map(cleaned, fact.entities) if tag],
+            "topics": [tag for tag in map(clean_text, fact.topics) if tag],
+            "entities": [tag for tag in map(clean_text, fact.entities) if tag],
             "slot": _slot(fact.slot) if kind == "semantic" else None,
             "category": fact.category if fact.category in {category.name for category in rules.categories} else None,
             "event_date": event,
@@ -163,10 +163,10 @@ def _candidate(
 
 def _slot(slot: str | None) -> str | None:
     """A slot as all models should have written it."""
-    return _NO_SLOT.sub("_", cleaned(slot or "").casefold()).strip("_.")[:128] or None
+    return _NO_SLOT.sub("_", clean_text(slot or "").casefold()).strip("_.")[:128] or None
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """A model's text as ours: NFC, without control characters and lone surrogates."""
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())

@@ -65,7 +65,7 @@ class ErasureStore:
         """
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
-    async def finished(self, order: ErasureOrder, counts: Mapping[str, int]) -> None:
+    async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int]) -> None:
         """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)})
         name = self._keys.erasure(order.name)

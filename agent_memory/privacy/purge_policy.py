@@ -81,16 +81,16 @@ def judge(
 ) -> PurgeVerdict:
     """What becomes of a memory, when those that are `tainted` (mids) go. One tainted message is enough for a piece of evidence to go."""
 
-    def poisoned(about: MemoryRecord, piece: Evidence) -> bool:
+    def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
         return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
 
     versions = memory.versions
     about = versions[-1].record
-    bad = {name: piece for name, piece in memory.pieces if poisoned(about, piece)}
-    touched, carried = _touched(memory.mid, bad, tainted, changes)
+    bad = {name: piece for name, piece in memory.pieces if is_poisoned(about, piece)}
+    touched, carried = _touched_versions(memory.mid, bad, tainted, changes)
     # Evidence that came without changing the content: it says the same by itself.
     alone = [piece for name, piece in memory.pieces if name not in bad and name not in carried]
-    own = {version.version: _own(source, version.record, memory.imported, poisoned) for version in versions}
+    own = {version.version: _own_evidence(source, version.record, memory.imported, is_poisoned) for version in versions}
     is_derived = [
         version.version in touched or (not own[version.version] and not _stays_by(source, version.record, memory, alone))
         for version in versions
@@ -115,7 +115,7 @@ def judge(
     quoting = [
         version
         for version in memory.past
-        if version is not back and any(poisoned(version.record, piece) for piece in version.record.evidence or ())
+        if version is not back and any(is_poisoned(version.record, piece) for piece in version.record.evidence or ())
     ]
     names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != memory.mid)
     ids = tuple(sorted({version.version for version in (*gone, *quoting)}))
@@ -123,7 +123,7 @@ def judge(
     fields = tuple(bad)
     lost = len(bad)
     if back is None and memory.now is not None and memory.now not in gone:
-        record, moved, less = _without(source, memory, alone, poisoned)
+        record, moved, less = _without_source(source, memory, alone, is_poisoned)
         fields += tuple(name for name, piece in memory.pieces if piece in moved and name not in bad)
         lost += less
     return PurgeVerdict(memory, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
@@ -136,7 +136,9 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
     return matches(source, record, None) or all(cited)
 
 
-def _touched(mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]) -> tuple[set[int], set[str]]:
+def _touched_versions(
+    mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
+) -> tuple[set[int], set[str]]:
     """The versions of a memory that were made by something of the source, and the late evidence that came with a change of content."""
     touched: set[int] = set()
     carried: set[str] = set()
@@ -153,13 +155,13 @@ def _touched(mid: str, bad: Collection[str], tainted: Collection[str], changes: 
     return touched, carried
 
 
-def _own(
-    source: PurgeRequest, record: MemoryRecord, imported: str | None, poisoned: Callable[[MemoryRecord, Evidence], bool]
+def _own_evidence(
+    source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
     """What a version rests on by itself and that is not of the source; nothing when the version is."""
     if matches(source, record, imported):
         return []
-    return [piece for piece in evidence_of(record) if not poisoned(record, piece)]
+    return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
 
 
 def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
@@ -179,8 +181,8 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
     return record.model_copy(update=update)
 
 
-def _without(
-    source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], poisoned: Callable[[MemoryRecord, Evidence], bool]
+def _without_source(
+    source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """The current version without what it loses (None: it loses nothing), the late evidence that it rests on now, and how much it loses.
 
@@ -189,7 +191,7 @@ def _without(
     assert memory.now is not None
     record = memory.now.record
     written = record.evidence or []
-    left = _own(source, record, memory.imported, poisoned)
+    left = _own_evidence(source, record, memory.imported, is_poisoned)
     if not left and not is_turn(record):
         return _resting_on(source, record, alone), alone, max(len(written), 1)
     lost = len(written) - len(left) if written else 0

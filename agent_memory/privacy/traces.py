@@ -132,7 +132,7 @@ class TraceStore:
             with redis_errors():
                 raw: Any = await self._client.get(key)
             body = {} if raw is None else json.loads(raw)
-            if body.get("tn") != scope.tenant or not _names(body, user_id):
+            if body.get("tn") != scope.tenant or not _may_name(body, user_id):
                 continue
             name = key.decode().rpartition(":")[2]
             with redis_errors():
@@ -170,7 +170,7 @@ class TraceStore:
             return int(await self._client.delete(*keys))
 
 
-def _names(order: Any, user_id: str) -> bool:
+def _may_name(order: Any, user_id: str) -> bool:
     """Whether an order, as it is kept, may tell of a user."""
     spelled = json.dumps(user_id)[1:-1]
     what = order["args"].get("what") or ""

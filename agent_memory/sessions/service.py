@@ -339,7 +339,7 @@ class SessionService:
             session_id=state.ref.session_id,
             namespace=state.ref.namespace,
             user_id=state.ref.user_id,
-            messages=[_seen(stored, state, self._extracts) for stored in messages],
+            messages=[_with_progress(stored, state, self._extracts) for stored in messages],
             memories=records,
             refused_memories=state.refused or None,
             data=state.data or {},
@@ -387,7 +387,7 @@ def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
     return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
 
 
-def _seen(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
+def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
     """A message with what background work has done to it since."""
     message = stored.message
     if message.persisted_at is None and stored.promote and stored.seq <= state.promoted_to:

@@ -55,17 +55,17 @@ class ChangeTransfer:
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
-        there = [(change, *row) for change, row in zip(loaded, rows, strict=True) if change is not None]
+        present = [(change, *row) for change, row in zip(loaded, rows, strict=True) if change is not None]
         wanted: set[str] = set()
-        for change, memories, _ in there:
+        for change, memories, _ in present:
             wanted.update((memories or b"").decode().split())
             for line in change.lines:
                 wanted.update(line[at] for at in _NAMES.get(line[0], ()) if at < len(line))
         names = await self._reader.ids(scope, sorted(wanted))
         exports: list[ChangeExport] = []
-        for change, memories, namespace in there:
+        for change, memories, namespace in present:
             about = [names[mid] for mid in (memories or b"").decode().split() if mid in names]
-            lines = [named for line in change.lines if (named := _renamed(line, names)) is not None]
+            lines = [named for line in change.lines if (named := _with_ids(line, names)) is not None]
             exports.append(ChangeExport(change, None if namespace is None else bytes.fromhex(namespace.decode()).decode(), about, lines))
         return exports
 
@@ -103,7 +103,7 @@ class ChangeTransfer:
             raise BadInput("it names a memory that is not here, or not this user's", field="memories")
 
 
-def _renamed(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
+def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
     """A line with ids in the place of names; None when one of them is not known."""
     line = [word for word in line if word]
     positions = _NAMES.get(line[0], ())

@@ -59,9 +59,9 @@ class ExportService:
         """
         namespace, _ = list_place_of(scope, namespace, user_id)
         operation_id = await self._exports.begin(scope)
-        return operation_id, self._written(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
+        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
 
-    async def _written(self, scope: Scope, what: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
+    async def _encoded_lines(self, scope: Scope, what: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
         counts: Counter[str] = Counter()
         ended = False
         try:
@@ -69,23 +69,23 @@ class ExportService:
                 if not lines:
                     continue
                 counts.update(line["kind"] for line in lines)
-                yield b"".join(map(_encoded, lines))
-            yield _encoded({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
+                yield b"".join(map(_encode_line, lines))
+            yield _encode_line({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
             ended = True
             await self._exports.note(scope, operation_id, OperationState.DONE, counts)
-            self._tell(scope, what, operation_id, counts)
+            self._audit(scope, what, operation_id, counts)
         finally:
             if not ended:
-                await self._failed(scope, operation_id, counts)
+                await self._note_failure(scope, operation_id, counts)
 
-    def _tell(self, scope: Scope, what: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
+    def _audit(self, scope: Scope, what: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
         """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
         if self._audits:
             ids = {"user_id": what.user_id, "namespace": what.namespace, "operation_id": operation_id}
             named = {name: value for name, value in ids.items() if value is not None}
             audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=named, request_id=None, counts=counts)
 
-    async def _failed(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
+    async def _note_failure(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
         try:
             await self._exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not come to its end: export again")
         except RedisUnavailable as error:
@@ -106,7 +106,7 @@ class ExportService:
             yield [change_line(change) for change in changes]
         async for sessions in sources.sessions.pages(scope, what.namespace, user):
             yield [session_line(session) for session in sessions]
-        async for memories in sources.memories.changed(scope, what, began):
+        async for memories in sources.memories.changed_since(scope, what, began):
             yield [memory_line(memory) for memory in memories]
 
     def _header(self, what: Erasure, operation_id: str) -> Line:
@@ -125,7 +125,7 @@ class ExportService:
         }
 
 
-def _encoded(line: Line) -> bytes:
+def _encode_line(line: Line) -> bytes:
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

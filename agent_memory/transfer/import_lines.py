@@ -153,7 +153,7 @@ class EndLine(BaseModel):
     lines: int
 
 
-def parsed(raw: bytes) -> dict[str, Any]:
+def parse_line(raw: bytes) -> dict[str, Any]:
     """A line's object. Raises BadInput."""
     try:
         value = from_json(raw, allow_inf_nan=False)
@@ -219,7 +219,7 @@ class ImportPlacement:
     def record(self, exported: MemoryRecord) -> MemoryRecord:
         """A record at its place."""
         moved = self.moved(exported.namespace) or exported.user_id != self.user_id
-        record = self._named(exported).model_copy(update={"user_id": self.user_id, "namespace": self.namespace(exported.namespace)})
+        record = self._under_new_ids(exported).model_copy(update={"user_id": self.user_id, "namespace": self.namespace(exported.namespace)})
         if moved and exported.memory_hash == content_hash(exported):
             record.memory_hash = content_hash(record)
         text = self._clean(record.text)
@@ -228,7 +228,7 @@ class ImportPlacement:
             record.memory_hash = content_hash(record)
         return self._screen(record)
 
-    def _named(self, record: MemoryRecord) -> MemoryRecord:
+    def _under_new_ids(self, record: MemoryRecord) -> MemoryRecord:
         """A record under its id here, which names others by theirs."""
         if not self._copies:
             return record
@@ -278,7 +278,7 @@ class ImportPlacement:
                 vector = self._vector(base64.b64decode(entry.vector, validate=True), self._header.embedding)
             except (binascii.Error, ValueError):
                 raise BadInput("must be base64", field=f"{path}.vector") from None
-        return Version(record, marks, _finite(entry.place), terms, vector)
+        return Version(record, marks, _finite_number(entry.place), terms, vector)
 
     def change(self, line: Mapping[str, Any]) -> ChangeExport:
         """A change. Raises BadInput."""
@@ -312,7 +312,7 @@ def _plain(terms: str | None) -> bool:
     return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
 
 
-def _finite(position: str | None) -> str | None:
+def _finite_number(position: str | None) -> str | None:
     try:
         return None if position is None or not math.isfinite(float(position)) else repr(float(position))
     except ValueError:

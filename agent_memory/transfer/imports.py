@@ -34,7 +34,7 @@ from agent_memory.transfer.import_lines import (
     ImportPlacement,
     SessionLine,
     header_of,
-    parsed,
+    parse_line,
     times_of,
 )
 from agent_memory.transfer.memory_export import MemoryExport, MemoryExportReader
@@ -102,7 +102,7 @@ class ImportService:
         head = next(rows, None)
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
-        header = header_of(parsed(head))
+        header = header_of(parse_line(head))
         run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.dossiers.now()), source)
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
@@ -126,7 +126,7 @@ class ImportService:
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}
         try:
-            line = parsed(raw)
+            line = parse_line(raw)
             kind = line.get("kind")
             if kind == "memory":
                 await self._memory(run, number, run.placing.dossier(line))

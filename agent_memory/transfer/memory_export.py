@@ -109,7 +109,7 @@ class MemoryExportReader:
                     leads[mid] = memory
             yield list(leads.values())
 
-    async def changed(self, scope: Scope, what: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
+    async def changed_since(self, scope: Scope, what: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
         """Those that became current or changed from `since` (µs) until now."""
         until = await self.now()
         async for names in walk(self._client, self._words, filters.where(scope, selection_of(what)), "n", low=since, high=until):

@@ -113,7 +113,7 @@ async def _context(settings: Settings) -> str:
     try:
         context = chat.context
         await chat.ask_context()
-        await _learned(settings, context)
+        await _add_learned(settings, context)
         limit = context.limit
         summary = f"{context.model} at {context.where} takes {limit.tokens} tokens ({_SOURCES[limit.source]})"
         few = chat.room(extract_messages([]), ExtractionAnswer) < _LEAST_ROOM
@@ -122,7 +122,7 @@ async def _context(settings: Settings) -> str:
         await chat.close()
 
 
-async def _learned(settings: Settings, context: ModelContext) -> None:
+async def _add_learned(settings: Settings, context: ModelContext) -> None:
     """Adds what workers learned, as far as Redis answers: whether it does is another finding."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)

@@ -62,7 +62,7 @@ def evaluate(wanted: EvaluationOptions) -> int:
     for target in (wanted.json, wanted.plot):
         if target is not None and not target.absolute().parent.is_dir():
             raise StartupError(f"{target} cannot be written: there is no directory {target.parent}")
-    results = asyncio.run(_measured(wanted, conversations))
+    results = asyncio.run(_measure(wanted, conversations))
     whole = reports.file_of(results)
     if wanted.json is not None:
         _write(wanted.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
@@ -115,7 +115,7 @@ def _series(results: list[reports.Report], unit: reports.Unit) -> dict[str, dict
     }
 
 
-async def _measured(wanted: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
+async def _measure(wanted: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
     """One report for each way in."""
     counter = await TokenCounter.open()
     entrances: list[Entrance] = ["memories", "sessions"] if wanted.entrance == "both" else [wanted.entrance]
@@ -183,7 +183,7 @@ def _server(url: str | None) -> Generator[str, None, None]:
             command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
         try:
-            own = _announced(process)
+            own = _announced_url(process)
             say_server(own)
             yield own
         except StartupError as error:
@@ -204,7 +204,7 @@ def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
     return {**environment, "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)}
 
 
-def _announced(process: subprocess.Popen[str]) -> str:
+def _announced_url(process: subprocess.Popen[str]) -> str:
     """The URL that a server says it listens on. Raises StartupError when it ends instead."""
     assert process.stdout is not None
     for line in process.stdout:

@@ -27,7 +27,7 @@ class Server:
 def jobs(action: str, operation: str | None, server: Server, state: str | None, limit: int, form: str) -> None:
     """Does what `agent-memory jobs ACTION` says. Raises StartupError in one line, NotFound for an operation that is not there."""
     if action == "list":
-        operations = _listed(server, state, limit)
+        operations = _list(server, state, limit)
         say_server(base_of(server.url))
         _print(operations, form)
         return
@@ -44,7 +44,7 @@ def jobs(action: str, operation: str | None, server: Server, state: str | None, 
     typer.echo(said)
 
 
-def _listed(server: Server, state: str | None, limit: int) -> list[dict[str, Any]]:
+def _list(server: Server, state: str | None, limit: int) -> list[dict[str, Any]]:
     operations: list[dict[str, Any]] = []
     offset: int | None = 0
     while offset is not None and len(operations) < limit:

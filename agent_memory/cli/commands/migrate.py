@@ -85,7 +85,7 @@ async def _move(settings: Settings, source: str, wanted: MigrationOptions, on_pr
     shown = shown_url(source) + (parts.path if parts.hostname else "")
     async with (
         open_old(source, shown, wanted.prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
-        _opened(settings, begin=not wanted.options.dry_run) as home,
+        _open_target(settings, begin=not wanted.options.dry_run) as home,
     ):
         runtime = home.of(wanted.tenant)
         service = MigrationService(
@@ -104,7 +104,7 @@ async def _move(settings: Settings, source: str, wanted: MigrationOptions, on_pr
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
+async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
     """The store that gets the data, which no server may be using when it is an embedded one. Without `begin` none is made.
 
     A look at what would be moved into a store that is not there is a look at an empty one.

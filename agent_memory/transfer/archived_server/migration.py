@@ -143,12 +143,12 @@ class MigrationService:
         self._embedder = embedder
         self._counter = counter
         self._extracts = extracts
-        self._foretelling = MigrationPreview(moves, memories)
+        self._preview = MigrationPreview(moves, memories)
 
     async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
         """Reads everything and moves it, or in a dry run says what would become of it. Raises RedisUnavailable; run it again then."""
         progress = await self._begin(options)
-        self._foretelling = MigrationPreview(self._moves, self._memories)
+        self._preview = MigrationPreview(self._moves, self._memories)
         report = progress.report
         kinds = [kind for kind in OldKind if kind is not OldKind.TOKEN]
         for kind in kinds:
@@ -161,7 +161,7 @@ class MigrationService:
                 on_progress(kind, 0, total)
             while True:
                 page = await self._old.page(kind, progress.cursor, options.page or _PAGES[kind])
-                brought = await self._page(scope, kind, page.items, report, options)
+                brought = await self._move_page(scope, kind, page.items, report, options)
                 progress.cursor = page.cursor
                 if page.cursor == 0:  # Said in the same write as the counts: a kind that was read whole is not counted again.
                     progress.done.append(kind)
@@ -191,7 +191,7 @@ class MigrationService:
                 return progress
         return _Progress(run_id=run_id, report=Report(dry_run=options.dry_run))
 
-    async def _page(
+    async def _move_page(
         self, scope: Scope, kind: OldKind, items: Sequence[OldItem], report: Report, options: MoveOptions
     ) -> dict[bytes, MovedRecord]:
         counts = report.counts[kind.value]
@@ -203,7 +203,7 @@ class MigrationService:
             else:
                 _skip(report, kind, item.name, item.problem)
         if kind is OldKind.MEMORY:
-            await self._memory_page(scope, usable, report, options)
+            await self._move_memories(scope, usable, report, options)
             return {}
         earlier = await self._moves.brought(self._old.source, [item.digest for item in usable])
         brought: dict[bytes, MovedRecord] = {}
@@ -214,11 +214,11 @@ class MigrationService:
                 continue
             try:
                 if kind is OldKind.SESSION:
-                    version = await self._session(scope, item, before, report, options)
+                    version = await self._move_session(scope, item, before, report, options)
                 elif kind is OldKind.VIEW:
-                    version = await self._view(scope, item, report, options)
+                    version = await self._move_view(scope, item, report, options)
                 else:
-                    version = await self._partition(scope, item, report, options)
+                    version = await self._move_partition(scope, item, report, options)
             except UnmovableRecord as error:
                 _skip(report, kind, item.name, str(error))
                 continue
@@ -227,7 +227,7 @@ class MigrationService:
 
     # ------------------------------------------------------------------------------------------------------------ memories
 
-    async def _memory_page(self, scope: Scope, items: Sequence[OldItem], report: Report, options: MoveOptions) -> None:
+    async def _move_memories(self, scope: Scope, items: Sequence[OldItem], report: Report, options: MoveOptions) -> None:
         memories: dict[str, OldMemory] = {}
         for item in items:
             try:
@@ -241,7 +241,7 @@ class MigrationService:
             memories[memory.record.id] = memory
         records = [given(self._settings, memory.record) for memory in memories.values()]
         states = await (
-            self._foretelling.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
+            self._preview.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
         )
         counts = report.counts[OldKind.MEMORY.value]
         arrived: list[OldMemory] = []
@@ -250,13 +250,13 @@ class MigrationService:
                 case "new":
                     counts.written += 1
                     arrived.append(memory)
-                    _changed(report, OldKind.MEMORY, memory.record.id, memory.notes)
+                    _note_changes(report, OldKind.MEMORY, memory.record.id, memory.notes)
                 case "same":
                     counts.there += 1
                     arrived.append(memory)  # A run that was killed may have written it without its vector.
                 case "repeat":
                     counts.merged += 1
-                    _list(
+                    _note_remark(
                         report.changed,
                         OldKind.MEMORY,
                         memory.record.id,
@@ -266,7 +266,7 @@ class MigrationService:
                     counts.deleted_here += 1
                 case _:
                     counts.other += 1
-                    _list(
+                    _note_remark(
                         report.skipped, OldKind.MEMORY, memory.record.id, "another content stands here under this id: it was left as it is"
                     )
         new = sum(state == "new" for state in states)
@@ -303,30 +303,30 @@ class MigrationService:
 
     # ------------------------------------------------------------------------------------------------------------ sessions
 
-    async def _session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
+    async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
         """Brings a session; returns the version it has here, 0 when it is not what we brought. Raises Unusable."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
         stored = await self._memories.get(scope, [record.id for record in old.body.memories])
         ids = {record.id for record in stored if record is not None}
-        ids |= {record.id for record in old.body.memories if self._foretelling.knows(scope, record.id)}
-        change = self._write(old, item, ids, before, options)
+        ids |= {record.id for record in old.body.memories if self._preview.knows(scope, record.id)}
+        change = self._session_write(old, item, ids, before, options)
         version = 0
         try:
             if options.dry_run:
                 state = await self._sessions.get(scope, old.ref, 1)
                 known_here = "absent" if state is None else str(state.version)
-                if change.if_match != known_here or old.ref in self._foretelling.sessions:
+                if change.if_match != known_here or old.ref in self._preview.sessions:
                     raise VersionMismatch("it is here", current=state.version if state is not None else 0)
-                await self._foretelling.permit(scope, old.ref, change)
-                self._foretelling.sessions[old.ref] = {message_identity(new.message) for new in change.messages}
+                await self._preview.permit(scope, old.ref, change)
+                self._preview.sessions[old.ref] = {message_identity(new.message) for new in change.messages}
             else:
                 version = (await self._sessions.write(scope, old.ref, change)).version
         except IdTaken as error:
             raise UnmovableRecord(f"{error.data['field']} belongs to another owner here") from error
         except VersionMismatch:
             here = await self._sessions.get(scope, old.ref)
-            said = self._foretelling.sessions.get(old.ref)
+            said = self._preview.sessions.get(old.ref)
             if said is None and here is not None:
                 said = {message_identity(entry.message) for entry in here.messages}
             if said is None:
@@ -336,13 +336,13 @@ class MigrationService:
             else:
                 counts.other += 1
                 reason = "it changed there and here since it was brought" if before else "another session of this identity stands here"
-                _list(report.skipped, OldKind.SESSION, item.name, f"{reason}: it was left as it is here")
+                _note_remark(report.skipped, OldKind.SESSION, item.name, f"{reason}: it was left as it is here")
             return before.version if before else 0
         counts.written += 1
-        _changed(report, OldKind.SESSION, item.name, old.notes)
+        _note_changes(report, OldKind.SESSION, item.name, old.notes)
         return version
 
-    def _write(
+    def _session_write(
         self, old: OldSession, item: OldItem, present_ids: set[str], before: MovedRecord | None, options: MoveOptions
     ) -> SessionWrite:
         settings, body = self._settings, old.body
@@ -383,7 +383,7 @@ class MigrationService:
 
     # --------------------------------------------------------------------------------------------------------------- views
 
-    async def _view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
+    async def _move_view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
         values = view_of(item.document or b"")
         counts = report.counts[OldKind.VIEW.value]
         for summaries in self._summaries:
@@ -395,7 +395,7 @@ class MigrationService:
             counts.there += not fresh
         return 0
 
-    async def _partition(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
+    async def _move_partition(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
         notes: list[str] = []
         values = partition_of(item.document or b"", notes)
         counts = report.counts[OldKind.PARTITION.value]
@@ -408,22 +408,22 @@ class MigrationService:
                 raise UnmovableRecord("its view is not there any more")
             counts.written += added
             counts.there += not added
-        _changed(report, OldKind.PARTITION, item.name, notes)
+        _note_changes(report, OldKind.PARTITION, item.name, notes)
         return 0
 
 
 def _skip(report: Report, kind: OldKind, name: str, reason: str) -> None:
     report.counts[kind.value].skipped += 1
-    _list(report.skipped, kind, name, reason)
+    _note_remark(report.skipped, kind, name, reason)
 
 
-def _changed(report: Report, kind: OldKind, name: str, notes: Sequence[str]) -> None:
+def _note_changes(report: Report, kind: OldKind, name: str, notes: Sequence[str]) -> None:
     if notes:
         report.counts[kind.value].changed += 1
-        _list(report.changed, kind, name, "; ".join(dict.fromkeys(notes))[:500])
+        _note_remark(report.changed, kind, name, "; ".join(dict.fromkeys(notes))[:500])
 
 
-def _list(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
+def _note_remark(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
     """Names it in the report, which stays bounded: the counts are always whole."""
     if len(remarks) < _LISTED:
         remarks.append(MigrationRemark(kind=kind.value, id=name[:512], reason=reason))

@@ -59,14 +59,14 @@ class MigrationPreview:
             if not states[position] and (twin := self._twin(preview)) is not None:
                 twins.append((position, twin))
             elif not states[position]:
-                states[position] = self._put(preview)
+                states[position] = self._settle_new(preview)
         for position, twin in sorted(twins, key=lambda pair: pair[0]):
             preview = coming[position]
             if repeats(preview.record, twin):
                 self._digests[preview.mid] = preview.digest
                 states[position] = "repeat"
             else:
-                states[position] = self._put(preview)
+                states[position] = self._settle_new(preview)
         return states
 
     def knows(self, scope: Scope, memory_id: str) -> bool:
@@ -103,7 +103,7 @@ class MigrationPreview:
             return "same" if digest == preview.digest else "other"
         return "same" if preview.here.alias == preview.digest else ""
 
-    def _held(self, preview: _PreviewedRecord, name: str) -> MemoryRecord | None:
+    def _holder_of(self, preview: _PreviewedRecord, name: str) -> MemoryRecord | None:
         """The other memory that has the words of a record under a name."""
         mid = self._by.get((preview.standing.scope, name)) if name else None
         return None if mid is None or mid == preview.mid else self._records.get(mid)
@@ -114,10 +114,10 @@ class MigrationPreview:
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         if in_session or record.quarantine is not None or not preview.standing.kin:
             return None
-        kin = self._held(preview, preview.standing.kin)
-        return kin if kin is not None else self._held(preview, preview.standing.words)
+        kin = self._holder_of(preview, preview.standing.kin)
+        return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
-    def _put(self, preview: _PreviewedRecord) -> str:
+    def _settle_new(self, preview: _PreviewedRecord) -> str:
         """Writes it down, unless it is a message in words that are known already: that becomes their evidence."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
@@ -138,10 +138,10 @@ class MigrationPreview:
         record = preview.record
         if not is_turn(record) or not is_plain(record) or record.quarantine is not None:
             return False
-        statement = self._held(preview, WORDS + preview.standing.words[1:])
+        statement = self._holder_of(preview, WORDS + preview.standing.words[1:])
         if statement is not None and ends_at(statement) is None:
             return True
-        turn = self._held(preview, preview.standing.words)
+        turn = self._holder_of(preview, preview.standing.words)
         if turn is None or ends_at(turn) is not None:
             return False
         same_day = int(turn.created_at.timestamp() // 86400) == int(record.created_at.timestamp() // 86400)

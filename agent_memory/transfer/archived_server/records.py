@@ -15,11 +15,10 @@ from pydantic import ValidationError
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.transfer.archived_server.values import (
-    cleaned,
+    clean_text,
     cleaned_json,
-    counted,
-    decoded,
-    dumped,
+    count_of,
+    decode_text,
     first_problem,
     instant,
     json_object,
@@ -28,6 +27,7 @@ from agent_memory.transfer.archived_server.values import (
     number_or_text,
     split_tags,
     tags_of,
+    to_json,
     ulid_time,
 )
 from agent_memory_client.models import (
@@ -72,7 +72,7 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
     values: dict[str, Any] = {}
     for raw_name, raw in fields.items():
         if raw_name not in _VECTORS:
-            values[decoded(raw_name, [], "")] = decoded(raw, notes, decoded(raw_name, [], ""))
+            values[decode_text(raw_name, [], "")] = decode_text(raw, notes, decode_text(raw_name, [], ""))
     values["id"] = values.get("id_") or values.get("id") or name
     for tags in ("topics", "entities", "extracted_from"):
         values[tags] = split_tags(values.get(tags))
@@ -90,7 +90,7 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
     """A memory from its fields. `flag` is what it counts as when it does not say whether facts were taken from it. Raises Unusable."""
-    text = cleaned(values.get("text"), notes, "text")
+    text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")
     fields: dict[str, Any] = {"id": values.get("id"), "text": text}
@@ -102,10 +102,10 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
     fields["extracted_from"] = references or None
     fields["memory_hash"] = values.get("memory_hash") or None
     fields["pinned"] = bool(values.get("pinned"))
-    fields["access_count"] = counted(values.get("access_count"), notes)
+    fields["access_count"] = count_of(values.get("access_count"), notes)
     fields["discrete_memory_extracted"] = mark if (mark := values.get("discrete_memory_extracted")) in ("t", "f") else flag
     fields["memory_type"] = memory_type_of(values.get("memory_type"), notes)
-    fields["extraction_strategy"] = cleaned(values.get("extraction_strategy"), notes, "extraction_strategy").strip() or "discrete"
+    fields["extraction_strategy"] = clean_text(values.get("extraction_strategy"), notes, "extraction_strategy").strip() or "discrete"
     for name in ("metadata", "extraction_strategy_config"):
         fields[name] = values.get(name) or {}
     for name in _TIMES:
@@ -137,8 +137,8 @@ def session_of(raw: bytes) -> OldSession:
         "session_id": values.get("session_id"),
         "namespace": values.get("namespace") or None,
         "user_id": values.get("user_id") or None,
-        "context": cleaned(values.get("context"), notes, "context") or None,
-        "tokens": counted(values.get("tokens"), notes),
+        "context": clean_text(values.get("context"), notes, "context") or None,
+        "tokens": count_of(values.get("tokens"), notes),
         "created_at": first,
         "last_accessed": times["last_accessed"] or times["updated_at"] or first,
         "updated_at": times["updated_at"] or times["last_accessed"] or first,
@@ -163,7 +163,7 @@ def view_of(raw: bytes) -> dict[str, Any]:
 def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
     """What the JSON of a computed partition says. Raises Unusable."""
     values = _document(raw, notes)
-    values["summary"] = cleaned(values.get("summary"), notes, "summary")
+    values["summary"] = clean_text(values.get("summary"), notes, "summary")
     return values
 
 
@@ -176,7 +176,7 @@ def problem_of(error: ValueError) -> str:
 
 
 def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
-    text = decoded(raw, notes, "the document")
+    text = decode_text(raw, notes, "the document")
     try:
         values: Any = json.loads(text)
         # An early release wrote JSON as a string of JSON.
@@ -199,14 +199,20 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
             continue
         fields = cast("dict[str, Any]", value)
         content = fields.get("content")
-        said = cleaned(content if isinstance(content, str) else None if content is None else dumped(content), notes, f"message {position}")
+        said = clean_text(
+            content if isinstance(content, str) else None if content is None else to_json(content), notes, f"message {position}"
+        )
         if not said.strip():
             notes.append(f"message {position} has no text and was left out")
             continue
         moment = instant(fields.get("created_at"), f"message {position}: created_at", notes) or moment
         persisted = instant(fields.get("persisted_at"), f"message {position}: persisted_at", notes)
         role = (
-            cleaned(fields.get("role"), notes, f"message {position}: role").replace("\n", " ").replace("\t", " ").replace("\r", " ").strip()
+            clean_text(fields.get("role"), notes, f"message {position}: role")
+            .replace("\n", " ")
+            .replace("\t", " ")
+            .replace("\r", " ")
+            .strip()
         )
         name = fields.get("id")
         built = {

@@ -21,7 +21,7 @@ _END_OF_TIME = 253_402_300_800
 _DATETIME = TypeAdapter(datetime)
 
 
-def decoded(raw: bytes, notes: list[str], name: str) -> str:
+def decode_text(raw: bytes, notes: list[str], name: str) -> str:
     """Bytes as text."""
     try:
         return raw.decode()
@@ -30,7 +30,7 @@ def decoded(raw: bytes, notes: list[str], name: str) -> str:
         return raw.decode("utf-8", "replace")
 
 
-def cleaned(value: Any, notes: list[str], name: str) -> str:
+def clean_text(value: Any, notes: list[str], name: str) -> str:
     """A text without control characters and lone surrogates."""
     if value is None:
         return ""
@@ -61,7 +61,7 @@ def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
             return None
         if isinstance(node, dict | list) and depth >= _MAX_DEPTH:
             changed = True
-            return dumped(node).encode("utf-8", "replace").decode()
+            return to_json(node).encode("utf-8", "replace").decode()
         if isinstance(node, dict):
             return {walk(key, depth): walk(entry, depth + 1) for key, entry in cast("dict[str, Any]", node).items()}
         if isinstance(node, list):
@@ -100,14 +100,14 @@ def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] 
     """Topics or entities, as many and as long as there may be."""
     if values is None:
         return None
-    clean = [" ".join(cleaned(value, notes, name).split()).replace(",", " ") for value in values]
+    clean = [" ".join(clean_text(value, notes, name).split()).replace(",", " ") for value in values]
     tags = [value[:_MAX_TAG_CHARS] for value in dict.fromkeys(clean) if value][:_MAX_TAGS]
     if len(tags) < len({value for value in clean if value}) or any(len(value) > _MAX_TAG_CHARS for value in clean):
         notes.append(f"{name}: at most {_MAX_TAGS} of {_MAX_TAG_CHARS} characters are kept")
     return tags or None
 
 
-def counted(value: Any, notes: list[str]) -> int:
+def count_of(value: Any, notes: list[str]) -> int:
     """A number of times, not negative."""
     try:
         return min(max(int(float(value or 0)), 0), 2**53 - 1)
@@ -162,7 +162,7 @@ def made_id(*parts: Any) -> str:
     return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
 
 
-def dumped(value: Any) -> str:
+def to_json(value: Any) -> str:
     """A value as JSON."""
     return json.dumps(value, ensure_ascii=False)
 

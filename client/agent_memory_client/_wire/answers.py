@@ -65,7 +65,7 @@ def parse(model: type[Model], response: httpx.Response) -> Model:
     return cast("Model", _read_or_refuse(lambda: model.model_validate_json(response.content, context=ANSWER), model.__name__))
 
 
-def acknowledged(response: httpx.Response) -> Acknowledgement:
+def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
     """The answer and its headers. Raises MemoryProtocolError when it is something else."""
     answer = parse(Acknowledgement, response)
     headers = response.headers

@@ -37,8 +37,8 @@ INCOMING = [
 ]
 PROMPTS: dict[str, tuple[str, list[ChatMessage]]] = {
     "extract-discrete": (prompts.VERSION, extract_messages(NEW, context=BEFORE)),
-    "extract-preferences": (prompts.VERSION, extract_messages(NEW, wanted=RULES, max_facts=5)),
-    "extract-custom": (prompts.VERSION, extract_messages(NEW, wanted=CUSTOM)),
+    "extract-preferences": (prompts.VERSION, extract_messages(NEW, task=RULES, max_facts=5)),
+    "extract-custom": (prompts.VERSION, extract_messages(NEW, task=CUSTOM)),
     "reconcile": (reconcile_prompts.VERSION, reconcile_notes([KEPT], INCOMING)),
     "thread": (
         thread_prompts.VERSION,

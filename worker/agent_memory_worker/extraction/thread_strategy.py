@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.facts import ExtractionMessage, cleaned
+from agent_memory.extraction.facts import ExtractionMessage, clean_text
 from agent_memory.extraction.rules import Rules
 from agent_memory.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage, ChatModel
@@ -59,7 +59,7 @@ async def summarize(
     former = None if summary is None else runtime.counter.shorten(summary.record.text, max(shares.before, LEAST_TOKENS))
     answer = await chat.structured(thread_prompt(former, shown, rules, words), ThreadSummary)
     text = runtime.counter.truncate(clean(answer.summary.strip()), words * 3)
-    if not cleaned(text) or rules.blocklist.holds(text):
+    if not clean_text(text) or rules.blocklist.holds(text):
         return []
     record = _record(ref, memory_id, rules, text, answer.topics, messages, chat.model, None if summary is None else summary.record)
     record = screened(runtime.settings, record)
@@ -111,7 +111,7 @@ def _record(
     )
     fields = {
         "text": text,
-        "topics": list(dict.fromkeys([*rules.topics, *map(cleaned, topics), _TOPIC])),
+        "topics": list(dict.fromkeys([*rules.topics, *map(clean_text, topics), _TOPIC])),
         "extracted_from": cited,
         "metadata": metadata,
         "updated_at": now,

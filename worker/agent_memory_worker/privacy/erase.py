@@ -48,7 +48,7 @@ async def erase(runtime: Runtime, name: str) -> int:
         if order.what.namespace is None:
             await _forget_traces(runtime, scope, order.what.user_id, counts)
         await runtime[TraceStore].rewrite_log()
-    await runtime[ErasureStore].finished(order, +counts)
+    await runtime[ErasureStore].leave_receipt(order, +counts)
     return counts.total()
 
 

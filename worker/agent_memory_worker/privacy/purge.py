@@ -119,10 +119,10 @@ class _Run:
 
     async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[PurgeVerdict]:
         async for page in self._runtime[LineageStore].pages(self._scope, self._selection):
-            for verdict in await self._judged(page, tainted):
+            for verdict in await self._judge_page(page, tainted):
                 yield verdict
 
-    async def _judged(self, page: list[LineageMemory], tainted: Collection[str]) -> list[PurgeVerdict]:
+    async def _judge_page(self, page: list[LineageMemory], tainted: Collection[str]) -> list[PurgeVerdict]:
         names = list(dict.fromkeys(name for memory in page for name in memory.changes))
         loaded = dict(zip(names, await self._runtime[ChangeStore].load(self._scope, names), strict=True))
         changes = {memory.mid: [change for name in memory.changes if (change := loaded[name]) is not None] for memory in page}
@@ -171,7 +171,7 @@ class _Run:
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
         """Deletes those of the memories that still are what they were found to be."""
-        judged = await self._judged(await self._runtime[LineageStore].read(self._scope, mids), tainted)
+        judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids), tainted)
         verdicts = [verdict for verdict in judged if verdict.goes]
         for verdict in verdicts:
             self._note(verdict)
