@@ -324,10 +324,10 @@ def evaluate(
         raise typer.Exit(evaluation.compare(*compare, unit, form))
     if file is None:
         raise typer.BadParameter("eval needs a FILE of conversations, or --compare A B")
-    wanted = evaluation.EvaluationOptions(
+    options = evaluation.EvaluationOptions(
         file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
     )
-    raise typer.Exit(evaluation.evaluate(wanted))
+    raise typer.Exit(evaluation.evaluate(options))
 
 
 @app.command()

@@ -90,13 +90,13 @@ class LineageStore:
         ledgers = {mid: [member.decode() for member in rows[_PER_MEMORY * position + 2]] for position, mid in enumerate(mids)}
         names = [(mid, member) for mid, ledger in ledgers.items() for member in ledger if member.isdigit()]
 
-        def more(pipe: Pipe) -> None:
+        def queue_versions(pipe: Pipe) -> None:
             for mid, version in names:
                 pipe.hmget(k.history(f"{mid}.{version}"), [*READ_FIELDS, "im"])
 
         past: dict[str, list[StoredMemory]] = {}
         imported: dict[str, str] = {}
-        for (mid, _), row in zip(names, await read(self._client, more) if names else [], strict=True):
+        for (mid, _), row in zip(names, await read(self._client, queue_versions) if names else [], strict=True):
             if (stored := read_row(scope.tenant, mid, row[:-1])) is not None:
                 past.setdefault(mid, []).append(stored)
             if row[-1] is not None:

@@ -59,12 +59,12 @@ def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) ->
         return False
     if source.import_source is not None and imported != source.import_source:
         return False
-    wanted = (source.metadata or {}).items()
-    return all(name in record.metadata and _equal(record.metadata[name], value) for name, value in wanted)
+    conditions = (source.metadata or {}).items()
+    return all(name in record.metadata and _equal(record.metadata[name], value) for name, value in conditions)
 
 
-def _equal(mine: object, wanted: object) -> bool:
-    return mine == wanted and isinstance(mine, bool) is isinstance(wanted, bool)
+def _equal(value: object, condition: object) -> bool:
+    return value == condition and isinstance(value, bool) is isinstance(condition, bool)
 
 
 def cites(source: PurgeRequest, piece: Evidence) -> bool:

@@ -41,24 +41,26 @@ class TraceStore:
         self._memories = memories
         self._history = history_index_name(keys, spec)
 
-    async def forget_past(self, scope: Scope, what: Erasure) -> int:
+    async def forget_past(self, scope: Scope, erasure: Erasure) -> int:
         """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since."""
-        clause = filters.where(scope, selection_of(what))
+        clause = filters.where(scope, selection_of(erasure))
         gone, offset = 0, 0
         while True:
             hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
             records = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
-            meant = [(name, record) for name, record in zip(names, records, strict=True) if record is not None and is_meant(what, record)]
+            meant = [
+                (name, record) for name, record in zip(names, records, strict=True) if record is not None and is_meant(erasure, record)
+            ]
             if meant:
                 await self._forget_versions(scope, meant)
                 gone, offset = gone + len(meant), 0
             elif (offset := offset + _COUNT) >= hits.total:
                 return gone
 
-    async def forget_evidence(self, scope: Scope, what: Erasure) -> int:
+    async def forget_evidence(self, scope: Scope, erasure: Erasure) -> int:
         """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went."""
-        clause = filters.where(scope, selection_of(what))
+        clause = filters.where(scope, selection_of(erasure))
         gone = 0
         for index in (self._words, self._history):
             offset = 0
@@ -67,7 +69,7 @@ class TraceStore:
                 memories = [
                     memory for memory in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if memory
                 ]
-                done = await self._disown(scope, what, memories)
+                done = await self._disown(scope, erasure, memories)
                 gone += done
                 # What was worked on is not found again.
                 offset = 0 if done else offset + _COUNT
@@ -75,7 +77,7 @@ class TraceStore:
                     break
         return gone
 
-    async def _disown(self, scope: Scope, what: Erasure, memories: Sequence[StoredMemory]) -> int:
+    async def _disown(self, scope: Scope, erasure: Erasure, memories: Sequence[StoredMemory]) -> int:
         rows = (
             await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
             if memories
@@ -84,11 +86,11 @@ class TraceStore:
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         gone = 0
         for memory, row in zip(memories, rows, strict=True):
-            if (memory.record.namespace, memory.record.user_id) != (what.namespace, what.user_id):
+            if (memory.record.namespace, memory.record.user_id) != (erasure.namespace, erasure.user_id):
                 continue
             for name, raw in row.items():
                 piece = Evidence.model_validate_json(raw)
-                if piece.session_id == what.session_id:
+                if piece.session_id == erasure.session_id:
                     steps.group(steps.disown(memory, name.decode(), piece))
                     gone += 1
         if gone:

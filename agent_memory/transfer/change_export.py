@@ -45,9 +45,9 @@ class ChangeTransfer:
         self._reader = reader
         self._restorer = restorer
 
-    async def pages(self, scope: Scope, what: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
+    async def pages(self, scope: Scope, erasure: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
         """All changes of the user's memories up to a time (µs), the oldest first."""
-        clause = filters.session_where(scope, namespace=what.namespace, user_id=what.user_id or "")
+        clause = filters.session_where(scope, namespace=erasure.namespace, user_id=erasure.user_id or "")
         index = change_index_name(self._keys)
         async for ids in walk(self._client, index, clause, "at", high=until / 1e6):
             yield await self._read(scope, ids)
@@ -88,8 +88,8 @@ class ChangeTransfer:
         )
 
     async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> None:
-        what = Erasure(scope.tenant, None, user_id, None)
-        own = await self._reader.read(scope, what, mids)
+        erasure = Erasure(scope.tenant, None, user_id, None)
+        own = await self._reader.read(scope, erasure, mids)
         left = [mid for mid in mids if mid not in own]
 
         def build(pipe: Pipe) -> None:
@@ -98,7 +98,7 @@ class ChangeTransfer:
 
         aliases = await read(self._client, build) if left else []
         targets = [None if raw is None else raw.decode().partition(" ")[0] for raw in aliases]
-        owned = await self._reader.read(scope, what, [mid for mid in targets if mid is not None])
+        owned = await self._reader.read(scope, erasure, [mid for mid in targets if mid is not None])
         if any(mid is None or mid not in owned for mid in targets):
             raise BadInput("it names a memory that is not here, or not this user's", field="memories")
 

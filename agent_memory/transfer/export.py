@@ -61,11 +61,11 @@ class ExportService:
         operation_id = await self._exports.begin(scope)
         return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
 
-    async def _encoded_lines(self, scope: Scope, what: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
+    async def _encoded_lines(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
         counts: Counter[str] = Counter()
         ended = False
         try:
-            async for lines in self._pages(scope, what, operation_id):
+            async for lines in self._pages(scope, erasure, operation_id):
                 if not lines:
                     continue
                 counts.update(line["kind"] for line in lines)
@@ -73,15 +73,15 @@ class ExportService:
             yield _encode_line({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
             ended = True
             await self._exports.note(scope, operation_id, OperationState.DONE, counts)
-            self._audit(scope, what, operation_id, counts)
+            self._audit(scope, erasure, operation_id, counts)
         finally:
             if not ended:
                 await self._note_failure(scope, operation_id, counts)
 
-    def _audit(self, scope: Scope, what: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
+    def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
         """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
         if self._audits:
-            ids = {"user_id": what.user_id, "namespace": what.namespace, "operation_id": operation_id}
+            ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             named = {name: value for name, value in ids.items() if value is not None}
             audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=named, request_id=None, counts=counts)
 
@@ -91,25 +91,25 @@ class ExportService:
         except RedisUnavailable as error:
             log.warning("cannot note that an export failed: %s", error)
 
-    async def _pages(self, scope: Scope, what: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
+    async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
         """All lines. Memories come before sessions, which is the order for bringing them in, and those that were made of a session's
         messages meanwhile once more after them."""
-        sources, user = self._from, what.user_id or ""
+        sources, user = self._from, erasure.user_id or ""
         began = await sources.memories.now()
-        yield [self._header(what, operation_id)]
+        yield [self._header(erasure, operation_id)]
         # What stands beside memories comes before them: rules tell how the messages of sessions that follow are read.
         for exporter in sources.others:
-            yield [line async for line in exporter.export_lines(scope, Owner(what.namespace, user))]
-        async for memories in sources.memories.pages(scope, what, began):
+            yield [line async for line in exporter.export_lines(scope, Owner(erasure.namespace, user))]
+        async for memories in sources.memories.pages(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
-        async for changes in sources.changes.pages(scope, what, began):
+        async for changes in sources.changes.pages(scope, erasure, began):
             yield [change_line(change) for change in changes]
-        async for sessions in sources.sessions.pages(scope, what.namespace, user):
+        async for sessions in sources.sessions.pages(scope, erasure.namespace, user):
             yield [session_line(session) for session in sessions]
-        async for memories in sources.memories.changed_since(scope, what, began):
+        async for memories in sources.memories.changed_since(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
 
-    def _header(self, what: Erasure, operation_id: str) -> Line:
+    def _header(self, erasure: Erasure, operation_id: str) -> Line:
         spec = self._from.spec
         return {
             "kind": "header",
@@ -118,8 +118,8 @@ class ExportService:
             "server": __version__,
             "terms": SCHEMA_VERSION,
             "at": iso(datetime.now(UTC)),
-            "user_id": what.user_id,
-            "namespace": what.namespace,
+            "user_id": erasure.user_id,
+            "namespace": erasure.namespace,
             "operation_id": operation_id,
             "embedding": {"model": spec.model, "dimensions": spec.dimensions, "datatype": spec.datatype},
         }

@@ -244,7 +244,7 @@ class ImportPlacement:
     def _piece(self, piece: Evidence) -> Evidence:
         return piece if piece.memory_id is None else piece.model_copy(update={"memory_id": self.id(piece.memory_id)})
 
-    def dossier(self, line: Mapping[str, Any]) -> MemoryExport:
+    def memory(self, line: Mapping[str, Any]) -> MemoryExport:
         """A memory. Raises BadInput."""
         entry = validated(MemoryLine, line)
         if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):

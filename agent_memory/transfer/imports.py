@@ -57,7 +57,7 @@ class ImportTargets:
     restorer: Restorer
     decisions: MemoryCommits
     memories: MemoryStore
-    dossiers: MemoryExportReader
+    reader: MemoryExportReader
     changes: ChangeTransfer
     sessions: SessionStore
     others: Sequence[Exporter]
@@ -103,7 +103,7 @@ class ImportService:
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
         header = header_of(parse_line(head))
-        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.dossiers.now()), source)
+        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.reader.now()), source)
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -129,7 +129,7 @@ class ImportService:
             line = parse_line(raw)
             kind = line.get("kind")
             if kind == "memory":
-                await self._memory(run, number, run.placing.dossier(line))
+                await self._memory(run, number, run.placing.memory(line))
                 return
             await self._memories(run)  # What follows them may name them.
             match kind:

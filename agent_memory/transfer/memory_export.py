@@ -91,17 +91,17 @@ class MemoryExportReader:
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
-    async def pages(self, scope: Scope, what: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
+    async def pages(self, scope: Scope, erasure: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
         """All memories of a user that stood at `began` (µs), in whatever state, page by page; what changes meanwhile may come twice.
 
         Memories move from the current ones to the history, so these are walked in that order. One that an undo brings back in between
         has its former versions there.
         """
-        clause = filters.where(scope, selection_of(what))
+        clause = filters.where(scope, selection_of(erasure))
         async for names in walk(self._client, self._words, clause, "c"):
-            yield list((await self.read(scope, what, names)).values())
+            yield list((await self.read(scope, erasure, names)).values())
         async for names in walk(self._client, self._history, clause, "c"):
-            exports = await self.read(scope, what, [name.removeprefix(PAST).partition(".")[0] for name in names])
+            exports = await self.read(scope, erasure, [name.removeprefix(PAST).partition(".")[0] for name in names])
             leads: dict[str, MemoryExport] = {}
             for name in names:
                 mid, _, version = name.removeprefix(PAST).partition(".")
@@ -109,13 +109,13 @@ class MemoryExportReader:
                     leads[mid] = memory
             yield list(leads.values())
 
-    async def changed_since(self, scope: Scope, what: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
+    async def changed_since(self, scope: Scope, erasure: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
         """Those that became current or changed from `since` (µs) until now."""
         until = await self.now()
-        async for names in walk(self._client, self._words, filters.where(scope, selection_of(what)), "n", low=since, high=until):
-            yield list((await self.read(scope, what, names)).values())
+        async for names in walk(self._client, self._words, filters.where(scope, selection_of(erasure)), "n", low=since, high=until):
+            yield list((await self.read(scope, erasure, names)).values())
 
-    async def read(self, scope: Scope, what: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
+    async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
         """These memories as a whole by name, of what is the user's and within reach."""
         mids = list(dict.fromkeys(mids))
         if not mids:
@@ -124,10 +124,10 @@ class MemoryExportReader:
         former, aliases = await self._named_in_ledgers(memories)
         past: dict[str, list[Version]] = {}
         for mid, row in former:
-            version = self._version(scope, what, row, row.get(self._spec.field.encode()))
+            version = self._version(scope, erasure, row, row.get(self._spec.field.encode()))
             if version is not None:
                 past.setdefault(mid, []).append(version)
-        current = self._current_versions(scope, what, memories)
+        current = self._current_versions(scope, erasure, memories)
         latest = {mid: versions[-1] for mid, versions in past.items()} | {mid: version for mid, (_, version) in current.items()}
         names = await self._aliases(scope, memories, latest, aliases)
         await self._add_positions(scope, current)
@@ -179,11 +179,11 @@ class MemoryExportReader:
         rows = [(mid, row) for (mid, _), row in zip(versions, replies, strict=False)]
         return rows, [(mid, other, raw) for (mid, other), raw in zip(others, replies[len(versions) :], strict=True)]
 
-    def _current_versions(self, scope: Scope, what: Erasure, memories: Mapping[str, _StoredParts]) -> dict[str, tuple[State, Version]]:
+    def _current_versions(self, scope: Scope, erasure: Erasure, memories: Mapping[str, _StoredParts]) -> dict[str, tuple[State, Version]]:
         """The versions that are current, or whose time is over, by name."""
         current: dict[str, tuple[State, Version]] = {}
         for mid, memory in memories.items():
-            version = self._version(scope, what, memory.row, memory.vector)
+            version = self._version(scope, erasure, memory.row, memory.vector)
             if version is not None:
                 with_usage(version.record, memory.usage)
                 current[mid] = memory.state, version
@@ -218,11 +218,11 @@ class MemoryExportReader:
             if score is not None:
                 current[mid] = state, replace(version, position=repr(float(score)))
 
-    def _version(self, scope: Scope, what: Erasure, row: Mapping[bytes, bytes], vector: bytes | None) -> Version | None:
+    def _version(self, scope: Scope, erasure: Erasure, row: Mapping[bytes, bytes], vector: bytes | None) -> Version | None:
         if row.get(b"t") != tag(scope.tenant).encode() or b"j" not in row or b"n" not in row:
             return None
         record = decode_memory(row[b"j"])
-        if not (is_meant(what, record) and within(scope, record)):
+        if not (is_meant(erasure, record) and within(scope, record)):
             return None
         marks = {name: row[name.encode()].decode() for name in MARKS if name.encode() in row}
         position = row[b"os"].decode() if b"os" in row else None

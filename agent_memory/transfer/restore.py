@@ -28,7 +28,7 @@ _LENGTH = 0.05
 
 
 class Restorer:
-    """Writes dossiers and changes."""
+    """Writes memories and changes back."""
 
     def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec, *, fsync: bool = False) -> None:
         self._scripts = scripts
@@ -41,7 +41,7 @@ class Restorer:
         """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
-    async def restore(self, scope: Scope, dossiers: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
+    async def restore(self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
         """Brings memories back in one step: "new", "same", "other" or "slot" (what is here stays), and with `dedupe` "twin <mid>" for what
         has the words of a memory that is here. Raises Forbidden for what is out of reach.
 
@@ -49,13 +49,13 @@ class Restorer:
         by a worker. `source` is noted with each: see `privacy/lineage.py`.
         """
         permit_writing(
-            scope, [version.record for memory in dossiers for version in (*memory.versions, *([memory.now] if memory.now else []))]
+            scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
         )
-        states = await self._write(scope, dossiers, source, dedupe=dedupe)
+        states = await self._write(scope, memories, source, dedupe=dedupe)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         new = [
             memory.now.record
-            for memory, state in zip(dossiers, states, strict=True)
+            for memory, state in zip(memories, states, strict=True)
             if state == "new" and memory.now and memory.state == "current"
         ]
         takes = [step for record in new if (step := steps.absorb(record)) is not None]
@@ -65,12 +65,12 @@ class Restorer:
             await steps.run(self._scripts)
         return states
 
-    async def _write(self, scope: Scope, dossiers: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
+    async def _write(self, scope: Scope, memories: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
         """The states of `memory_restore.lua`."""
-        if not dossiers:
+        if not memories:
             return []
         values: list[Arg] = []
-        items = [self._item(scope, memory, values, tag(source), dedupe=dedupe) for memory in dossiers]
+        items = [self._item(scope, memory, values, tag(source), dedupe=dedupe) for memory in memories]
         reply = await self._memories(
             **outbox_keys(self._keys, DueKind.MEMORY),
             wake=self._keys.wake,

@@ -52,34 +52,34 @@ class EvaluationOptions:
     floors: str | None = None
 
 
-def evaluate(wanted: EvaluationOptions) -> int:
+def evaluate(options: EvaluationOptions) -> int:
     """Runs and prints; returns the exit code: 0, or 1 when questions failed or a figure is below its floor. Raises StartupError for
     anything that prevents a run."""
-    floors = floors_of(wanted.floors)
-    conversations = load(wanted.file)[: wanted.conversations]
+    floors = floors_of(options.floors)
+    conversations = load(options.file)[: options.conversations]
     if not any(conversation.questions for conversation in conversations):
-        raise StartupError(f"{wanted.file} has no question whose evidence is known")
-    for target in (wanted.json, wanted.plot):
+        raise StartupError(f"{options.file} has no question whose evidence is known")
+    for target in (options.json, options.plot):
         if target is not None and not target.absolute().parent.is_dir():
             raise StartupError(f"{target} cannot be written: there is no directory {target.parent}")
-    results = asyncio.run(_measure(wanted, conversations))
+    results = asyncio.run(_measure(options, conversations))
     whole = reports.file_of(results)
-    if wanted.json is not None:
-        _write(wanted.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    if wanted.plot is not None:
-        _write(wanted.plot, svg(f"Recall, {wanted.file.name}, unit {wanted.unit}", _series(results, wanted.unit)))
-    if wanted.format == "json":
+    if options.json is not None:
+        _write(options.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    if options.plot is not None:
+        _write(options.plot, svg(f"Recall, {options.file.name}, unit {options.unit}", _series(results, options.unit)))
+    if options.format == "json":
         print(json.dumps(whole, ensure_ascii=False))
     else:
         for report in results:
-            reports.show(report, wanted.unit, _stdout())
-    judgements = [(report, judgement) for report in results for judgement in judged(report, wanted.unit, floors)]
+            reports.show(report, options.unit, _stdout())
+    judgements = [(report, judgement) for report in results for judgement in judged(report, options.unit, floors)]
     for report, judgement in judgements:
-        print(f"{report['options']['entrance']}: {judgement}", file=sys.stderr if wanted.format == "json" else sys.stdout)
+        print(f"{report['options']['entrance']}: {judgement}", file=sys.stderr if options.format == "json" else sys.stdout)
     low = sum(not judgement.holds for _, judgement in judgements)
     if judgements:
         verdict = f"{low} of {len(judgements)} figures are below their floors" if low else f"all {len(judgements)} floors are kept"
-        print(verdict, file=sys.stderr if wanted.format == "json" else sys.stdout)
+        print(verdict, file=sys.stderr if options.format == "json" else sys.stdout)
     return 1 if low or any(report["errors"] for report in results) else 0
 
 
@@ -115,16 +115,18 @@ def _series(results: list[reports.Report], unit: reports.Unit) -> dict[str, dict
     }
 
 
-async def _measure(wanted: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
+async def _measure(options: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
     """One report for each way in."""
     counter = await TokenCounter.open()
-    entrances: list[Entrance] = ["memories", "sessions"] if wanted.entrance == "both" else [wanted.entrance]
+    entrances: list[Entrance] = ["memories", "sessions"] if options.entrance == "both" else [options.entrance]
     results: list[reports.Report] = []
     for entrance in entrances:
-        with _server(wanted.url) as url, _bars() as bars:
-            name = f"{wanted.run}-{entrance}" if wanted.run else f"eval-{str(ULID()).lower()}"
-            options = Options(url, name, entrance, wanted.mode, wanted.limit, wanted.prompt, wanted.max_tokens)
-            results.append(reports.report_of(await run(options, conversations, counter, _ProgressBars(bars, entrance)), wanted.file.name))
+        with _server(options.url) as url, _bars() as bars:
+            name = f"{options.run}-{entrance}" if options.run else f"eval-{str(ULID()).lower()}"
+            run_options = Options(url, name, entrance, options.mode, options.limit, options.prompt, options.max_tokens)
+            results.append(
+                reports.report_of(await run(run_options, conversations, counter, _ProgressBars(bars, entrance)), options.file.name)
+            )
     return results
 
 

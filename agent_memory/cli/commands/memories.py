@@ -50,23 +50,23 @@ class DeletionSelection:
     user_id: str | None
 
 
-def delete_memories(target: MemoryTarget, wanted: DeletionSelection, *, dry_run: bool, force: bool) -> int:
+def delete_memories(target: MemoryTarget, selection: DeletionSelection, *, dry_run: bool, force: bool) -> int:
     """Deletes memories after asking; returns the exit code: 3 when one that was named is not there."""
-    return asyncio.run(_delete_memories(target, wanted, dry_run=dry_run, force=force))
+    return asyncio.run(_delete_memories(target, selection, dry_run=dry_run, force=force))
 
 
-async def _delete_memories(target: MemoryTarget, wanted: DeletionSelection, *, dry_run: bool, force: bool) -> int:
+async def _delete_memories(target: MemoryTarget, selection: DeletionSelection, *, dry_run: bool, force: bool) -> int:
     async with reach(target) as api:
         texts: dict[str, str] = {}
         missing: list[str] = []
-        for name in dict.fromkeys(wanted.ids):
-            memory = await _memory(api, name, wanted)
+        for name in dict.fromkeys(selection.ids):
+            memory = await _memory(api, name, selection)
             if memory is None:
                 missing.append(name)
             else:
                 texts[name] = memory["text"]
-        if wanted.blank:
-            async for memory in _all(api, wanted):
+        if selection.blank:
+            async for memory in _all(api, selection):
                 if not memory["text"].strip():
                     texts[memory["id"]] = ""
         for name, text in texts.items():
@@ -88,18 +88,18 @@ async def _delete_memories(target: MemoryTarget, wanted: DeletionSelection, *, d
         return NOT_FOUND if missing else OK
 
 
-async def _memory(api: Api, name: str, wanted: DeletionSelection) -> dict[str, Any] | None:
+async def _memory(api: Api, name: str, selection: DeletionSelection) -> dict[str, Any] | None:
     try:
         memory = await api.call("GET", f"/v1/long-term-memory/{quote(name, safe='')}")
     except NotFound:
         return None
-    mine = wanted.namespace in (None, memory["namespace"]) and wanted.user_id in (None, memory["user_id"])
+    mine = selection.namespace in (None, memory["namespace"]) and selection.user_id in (None, memory["user_id"])
     return memory if mine else None
 
 
-async def _all(api: Api, wanted: DeletionSelection) -> AsyncGenerator[dict[str, Any]]:
+async def _all(api: Api, selection: DeletionSelection) -> AsyncGenerator[dict[str, Any]]:
     body: dict[str, Any] = {"text": "", "limit": _PAGE, "offset": 0, "recency_boost": False}
-    for field, value in (("namespace", wanted.namespace), ("user_id", wanted.user_id)):
+    for field, value in (("namespace", selection.namespace), ("user_id", selection.user_id)):
         if value is not None:
             body[field] = {"eq": value}
     while body["offset"] is not None:

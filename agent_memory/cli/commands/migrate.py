@@ -50,24 +50,24 @@ class MigrationOptions:
     form: Literal["text", "json"]
 
 
-def migrate(data_dir: str | None, wanted: MigrationOptions) -> None:
+def migrate(data_dir: str | None, options: MigrationOptions) -> None:
     """Moves, or says what would be moved. Raises StartupError in one line."""
-    check_store_meant("migrate", "--to or --data-dir", bool(wanted.target or data_dir))
-    settings = settings_with(wanted.target, data_dir)
+    check_store_meant("migrate", "--to or --data-dir", bool(options.target or data_dir))
+    settings = settings_with(options.target, data_dir)
     # The report is what is asked for here: what a start has to say goes without the chatter.
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     check_redis_url(settings)
-    source = wanted.source or _own_url(load_settings())
+    source = options.source or _own_url(load_settings())
     if urlsplit(source).scheme not in ("redis", "rediss", "unix"):
         raise StartupError(
             "--from: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://); of a cluster, move each node"
         )
     try:
-        with _progress(visible=wanted.form == "text" and sys.stderr.isatty()) as on_progress:
-            report = asyncio.run(_move(settings, source, wanted, on_progress))
+        with _progress(visible=options.form == "text" and sys.stderr.isatty()) as on_progress:
+            report = asyncio.run(_move(settings, source, options, on_progress))
     except RedisUnavailable as error:
         raise StartupError(f"{error.message}: run it again, it goes on where it stood") from error
-    if wanted.form == "json":
+    if options.form == "json":
         typer.echo(report.model_dump_json())
     else:
         _print(report)
@@ -79,15 +79,15 @@ def _own_url(settings: Settings) -> str:
     return settings.redis.url.get_secret_value()
 
 
-async def _move(settings: Settings, source: str, wanted: MigrationOptions, on_progress: OnProgress) -> Report:
+async def _move(settings: Settings, source: str, options: MigrationOptions, on_progress: OnProgress) -> Report:
     ours = Keys(settings.redis.key_prefix).root.removesuffix("0}:")
     parts = urlsplit(source)
     shown = shown_url(source) + (parts.path if parts.hostname else "")
     async with (
-        open_old(source, shown, wanted.prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
-        _open_target(settings, begin=not wanted.options.dry_run) as home,
+        open_old(source, shown, options.prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
+        _open_target(settings, begin=not options.options.dry_run) as home,
     ):
-        runtime = home.of(wanted.tenant)
+        runtime = home.of(options.tenant)
         service = MigrationService(
             settings,
             old,
@@ -100,7 +100,7 @@ async def _move(settings: Settings, source: str, wanted: MigrationOptions, on_pr
             runtime.counter,
             extracts=runtime.extracts,
         )
-        return await service.run(scope_of_work(wanted.tenant), wanted.options, on_progress)
+        return await service.run(scope_of_work(options.tenant), options.options, on_progress)
 
 
 @asynccontextmanager

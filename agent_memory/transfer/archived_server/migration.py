@@ -326,12 +326,12 @@ class MigrationService:
             raise UnmovableRecord(f"{error.data['field']} belongs to another owner here") from error
         except VersionMismatch:
             here = await self._sessions.get(scope, old.ref)
-            said = self._preview.sessions.get(old.ref)
-            if said is None and here is not None:
-                said = {message_identity(entry.message) for entry in here.messages}
-            if said is None:
+            identities = self._preview.sessions.get(old.ref)
+            if identities is None and here is not None:
+                identities = {message_identity(entry.message) for entry in here.messages}
+            if identities is None:
                 counts.deleted_here += 1
-            elif {message_identity(new.message) for new in change.messages} <= said:
+            elif {message_identity(new.message) for new in change.messages} <= identities:
                 counts.there += 1
             else:
                 counts.other += 1

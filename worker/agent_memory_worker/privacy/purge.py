@@ -36,15 +36,15 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 async def purge(runtime: Runtime, order: JobOrder) -> None:
     """Carries out an order to purge, or only counts, and leaves a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    wanted = request_of(order)
+    request = request_of(order)
     selection = Selection.of(order.arguments["namespace"], order.arguments["user_id"])
     counts: Counter[str] = Counter()
     named: list[str] = []
     touched: set[Group] = set()
-    said = SourceMessages(wanted)
+    said = SourceMessages(request)
     dry = order.arguments.get("dry_run") is not None
     for _ in range(_MOST_ROUNDS):
-        run = _Run(runtime, scope, wanted, selection, dry, said)
+        run = _Run(runtime, scope, request, selection, dry, said)
         done = await run.carry_out()
         counts += run.counts
         touched |= run.touched
@@ -54,7 +54,7 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
     owner = (order.arguments["namespace"], order.arguments["user_id"])
-    counts += await strike(runtime, scope, wanted, owner, said, dry=dry)
+    counts += await strike(runtime, scope, request, owner, said, dry=dry)
     receipt = {name: counts[name] for name in _COUNTED}
     await runtime[JobStore].finished(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
