@@ -17,7 +17,8 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import cluster, document, goals, plot, report, versions
+from benchmarks import cluster, versions
+from benchmarks.reports import document, goals, plot, report
 from benchmarks.runner import PARTS, Plan, run
 
 _USUAL = Plan()

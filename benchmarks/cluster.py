@@ -21,8 +21,8 @@ import httpx
 from redis.crc import key_slot
 
 from agent_memory.storage.keyspace import Keys, bucket_of
-from benchmarks import corpus
-from benchmarks.stack import Process, child_environment, free_port, settings_of
+from benchmarks.setup import corpus
+from benchmarks.setup.stack import Process, child_environment, free_port, settings_of
 from tests.support.cli import COMMAND
 from tests.support.cluster import SLOTS, Cluster, redis_cluster
 
@@ -153,7 +153,7 @@ async def _servers(folder: Path, cluster: Cluster, plan: Plan) -> AsyncGenerator
             return process
 
         port = free_port()
-        start("model", [sys.executable, "-m", "benchmarks.model", str(port)], child_environment())
+        start("model", [sys.executable, "-m", "benchmarks.setup.model", str(port)], child_environment())
         environment = child_environment(
             REDIS_URL=cluster.urls[-1],
             REDIS_BUCKETS=str(plan.buckets),

@@ -30,12 +30,12 @@ from typing import Any
 import uvloop
 
 from agent_memory.core import garbage_collection
-from benchmarks import corpus
-from benchmarks.http import connect, request
 from benchmarks.load import REFUSED, Driver, Tally
-from benchmarks.meter import Meter, percentile
-from benchmarks.stack import child_environment, running
-from benchmarks.verdict import Verdict
+from benchmarks.measurement.meter import Meter, percentile
+from benchmarks.reports.verdict import Verdict
+from benchmarks.setup import corpus
+from benchmarks.setup.http import connect, request
+from benchmarks.setup.stack import child_environment, running
 
 _MEMORIES = 1_000
 _RATES = {"append": 20.0, "search": 10.0}

@@ -25,12 +25,12 @@ from urllib.parse import urlsplit
 import uvloop
 
 from agent_memory.core import garbage_collection
-from benchmarks import corpus
-from benchmarks.http import Connection, request
-from benchmarks.meter import Meter, children_seconds, percentile, rss_bytes
-from benchmarks.preload import PER_USER, preload
-from benchmarks.stack import Stack, running
-from benchmarks.verdict import of_overload, of_sustained
+from benchmarks.measurement.meter import Meter, children_seconds, percentile, rss_bytes
+from benchmarks.reports.verdict import of_overload, of_sustained
+from benchmarks.setup import corpus
+from benchmarks.setup.http import Connection, request
+from benchmarks.setup.preload import PER_USER, preload
+from benchmarks.setup.stack import Stack, running
 
 _QUERIES = 500
 # A conversation of this many messages ends and another one begins.

@@ -13,11 +13,11 @@ from typing import Any
 
 import redis.asyncio
 
-from benchmarks import corpus
-from benchmarks.attempts import Attempts
-from benchmarks.http import connect, request
-from benchmarks.meter import percentile
-from benchmarks.stack import Stack, running
+from benchmarks.measurement.attempts import Attempts
+from benchmarks.measurement.meter import percentile
+from benchmarks.setup import corpus
+from benchmarks.setup.http import connect, request
+from benchmarks.setup.stack import Stack, running
 
 RATE = 50
 _SECONDS = 10

@@ -18,15 +18,15 @@ from typing import Any
 import redis.asyncio
 
 from benchmarks import pipeline, sizes, two
-from benchmarks.attempts import Attempts
-from benchmarks.http import connect, request
-from benchmarks.limits import Bare, Raw, bare, raw
-from benchmarks.meter import Meter, figures
-from benchmarks.preload import preload
-from benchmarks.rounds import count, joined
+from benchmarks.limits.processes import Bare, Raw, bare, raw
+from benchmarks.measurement.attempts import Attempts
+from benchmarks.measurement.meter import Meter, figures
+from benchmarks.measurement.rounds import count, joined
+from benchmarks.measurement.series import measure
 from benchmarks.scenarios import Operation, Scenarios
-from benchmarks.series import measure
-from benchmarks.stack import Stack, running
+from benchmarks.setup.http import connect, request
+from benchmarks.setup.preload import preload
+from benchmarks.setup.stack import Stack, running
 
 Say = Callable[[str], None]
 # Requests of an operation before each later round of it.

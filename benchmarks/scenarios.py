@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import corpus
-from benchmarks.http import connect, request
-from benchmarks.preload import PER_USER
+from benchmarks.setup import corpus
+from benchmarks.setup.http import connect, request
+from benchmarks.setup.preload import PER_USER
 
 LENGTHS = (10, 100, 1000)
 _SESSIONS = 40

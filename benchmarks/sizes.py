@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from benchmarks.stack import Process, child_environment
+from benchmarks.setup.stack import Process, child_environment
 from tests.support.cli import COMMAND
 
 # Counted apart: the embedded engine and the local model with what runs it.

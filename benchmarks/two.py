@@ -19,14 +19,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.attempts import Attempts
-from benchmarks.http import connect
-from benchmarks.meter import Meter, figures
-from benchmarks.preload import preload
-from benchmarks.quota import limited
-from benchmarks.rounds import joined
+from benchmarks.measurement.attempts import Attempts
+from benchmarks.measurement.meter import Meter, figures
+from benchmarks.measurement.quota import limited
+from benchmarks.measurement.rounds import joined
 from benchmarks.scenarios import Scenarios
-from benchmarks.stack import running
+from benchmarks.setup.http import connect
+from benchmarks.setup.preload import preload
+from benchmarks.setup.stack import running
 
 _MEMORIES = 2000
 _ROUNDS = 8

@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.http import connect, request
-from benchmarks.meter import Meter
-from benchmarks.preload import memory
-from benchmarks.report import table
+from benchmarks.measurement.meter import Meter
+from benchmarks.measurement.series import measure
+from benchmarks.reports.report import table
 from benchmarks.scenarios import Operation, Scenarios
-from benchmarks.series import measure
-from benchmarks.stack import Stack, running
+from benchmarks.setup.http import connect, request
+from benchmarks.setup.preload import memory
+from benchmarks.setup.stack import Stack, running
 
 Say = Callable[[str], None]
 

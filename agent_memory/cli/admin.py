@@ -129,8 +129,13 @@ def search(
         if wanted := [value.strip() for value in (values or "").split(",") if value.strip()]:
             body[name] = {"any": wanted}
     body |= {"text": query, "limit": limit, "offset": offset}
-    given = {"search_mode": search_mode, "hybrid_alpha": hybrid_alpha, "text_scorer": text_scorer, "distance_threshold": distance_threshold}
-    body |= {name: value for name, value in given.items() if value is not None}
+    options = {
+        "search_mode": search_mode,
+        "hybrid_alpha": hybrid_alpha,
+        "text_scorer": text_scorer,
+        "distance_threshold": distance_threshold,
+    }
+    body |= {name: value for name, value in options.items() if value is not None}
     memories.search(memories.MemoryTarget(url, api_key), body, form)
 
 
@@ -222,12 +227,12 @@ def purge(
     """Delete all memories of a source, and what was made of nothing else; there is no undo. Several conditions must all hold."""
     from agent_memory.cli.commands import memories
 
-    given = {"session_id": session_id, "agent_id": agent_id, "import_source": import_source}
-    source: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+    conditions = {"session_id": session_id, "agent_id": agent_id, "import_source": import_source}
+    source: dict[str, object] = {name: value for name, value in conditions.items() if value is not None}
     if source_class is not None:
-        source["source_class"] = [one.strip() for one in source_class.split(",") if one.strip()]
-    place, where = memories.MemoryTarget(url, api_key), {"namespace": namespace, "user_id": user_id}
-    memories.purge(place, source, metadata or (), where, dry_run=not yes, wait=wait, form=form)
+        source["source_class"] = [name.strip() for name in source_class.split(",") if name.strip()]
+    target, where = memories.MemoryTarget(url, api_key), {"namespace": namespace, "user_id": user_id}
+    memories.purge(target, source, metadata or (), where, dry_run=not yes, wait=wait, form=form)
 
 
 def rebuild_index(
@@ -263,8 +268,8 @@ def task_worker(
     """The archived server's name for `worker`."""
     from agent_memory.cli import run
 
-    given = {"WORKER_CONCURRENCY": concurrency, "WORKER_REDELIVERY_TIMEOUT_SECONDS": redelivery_timeout}
-    run.worker({name: str(value) for name, value in given.items() if value is not None})
+    variables = {"WORKER_CONCURRENCY": concurrency, "WORKER_REDELIVERY_TIMEOUT_SECONDS": redelivery_timeout}
+    run.worker({name: str(value) for name, value in variables.items() if value is not None})
 
 
 def accept_store(
@@ -274,5 +279,5 @@ def accept_store(
     """Say that the store that Redis holds now is the right one, though it is empty or another than before: servers go on with it."""
     from agent_memory.cli.commands import accept_store as accepting
 
-    given = {"REDIS_URL": redis_url, "DATA_DIR": data_dir}
-    accepting.accept({name: value for name, value in given.items() if value})
+    variables = {"REDIS_URL": redis_url, "DATA_DIR": data_dir}
+    accepting.accept({name: value for name, value in variables.items() if value})

@@ -44,53 +44,53 @@ class Api:
         """The JSON of an answer. Parameters that are None are left out. Raises NotFound, and StartupError for every other refusal."""
         sent: dict[str, Any] = {"json": body} if lines is None else {"content": lines, "headers": {"Content-Type": MEDIA_TYPE}}
         try:
-            answer = await self._client.request(method, path, params=_given(query), **sent)
+            answer = await self._client.request(method, path, params=_without_none(query), **sent)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise StartupError(f"no server answers at {self._shown}: {error or type(error).__name__}") from error
-        return self._understood(answer)
+        return self._read_body(answer)
 
     async def stream(self, method: str, path: str, query: Mapping[str, Any] | None = None) -> AsyncGenerator[bytes]:
         """A long answer, piece by piece. Raises as `call`."""
         try:
-            async with self._client.stream(method, path, params=_given(query)) as answer:
+            async with self._client.stream(method, path, params=_without_none(query)) as answer:
                 if answer.status_code != 200:
                     await answer.aread()
-                    self._understood(answer)
-                self._answered()
+                    self._read_body(answer)
+                self._say_once()
                 async for piece in answer.aiter_bytes():
                     yield piece
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise StartupError(f"{self._shown} broke off: {error or type(error).__name__}") from error
 
-    def _understood(self, answer: httpx.Response) -> Any:
+    def _read_body(self, answer: httpx.Response) -> Any:
         try:
-            found = answer.json()
+            body = answer.json()
         except ValueError as error:
             raise StartupError(f"{self._shown} is not a memory server: status {answer.status_code}, no JSON") from error
         if answer.status_code == 404:
-            self._answered()
-            raise NotFound(sentence(found))
+            self._say_once()
+            raise NotFound(sentence(body))
         if answer.status_code != 200:
-            raise StartupError(f"{self._shown} refuses: {sentence(found)}")
-        self._answered()
-        return found
+            raise StartupError(f"{self._shown} refuses: {sentence(body)}")
+        self._say_once()
+        return body
 
-    def _answered(self) -> None:
+    def _say_once(self) -> None:
         if self._say is not None:
             self._say()
             self._say = None
 
 
-def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
+def _without_none(query: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (query or {}).items() if value is not None}
 
 
 @asynccontextmanager
-async def reach(place: MemoryTarget) -> AsyncGenerator[Api]:
+async def reach(target: MemoryTarget) -> AsyncGenerator[Api]:
     """The API of a place. Who can read the settings and reach Redis needs no key: that is the operator. Raises StartupError."""
-    if place.url is not None:
-        headers = {"X-API-Key": place.api_key, **_TYPES} if place.api_key else _TYPES
-        base, shown = place.url.rstrip("/"), shown_server(place.url)
+    if target.url is not None:
+        headers = {"X-API-Key": target.api_key, **_TYPES} if target.api_key else _TYPES
+        base, shown = target.url.rstrip("/"), shown_server(target.url)
         try:
             async with httpx.AsyncClient(base_url=base, headers=headers, timeout=_SECONDS, trust_env=False) as client:
                 yield Api(client, shown, lambda: say_server(shown))

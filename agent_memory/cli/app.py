@@ -81,7 +81,7 @@ def serve(
     from agent_memory.cli import run
 
     run.serve(
-        _given(
+        _overrides(
             HOST=host,
             PORT=port,
             DATA_DIR=data_dir,
@@ -125,7 +125,7 @@ def api(
     from agent_memory.cli import run
 
     run.api(
-        _given(
+        _overrides(
             HOST=host,
             PORT=port,
             REDIS_URL=redis_url,
@@ -161,7 +161,7 @@ def worker(
     from agent_memory.cli import run
 
     run.worker(
-        _given(
+        _overrides(
             REDIS_URL=redis_url,
             KEY_PREFIX=key_prefix,
             MODEL_PROVIDER=model_provider,
@@ -203,7 +203,7 @@ def mcp(
     from agent_memory.cli import run
 
     run.mcp(
-        _given(
+        _overrides(
             MCP_HOST=host,
             MCP_PORT=port,
             DEFAULT_MCP_NAMESPACE=namespace,
@@ -234,7 +234,7 @@ def redis(
     """Run only the embedded Redis and print its URL, which holds its password. Listens on 127.0.0.1."""
     from agent_memory.cli import run
 
-    run.redis(_given(DATA_DIR=data_dir, EMBEDDED_REDIS_PORT=port, LOG_LEVEL=log_level, LOG_FORMAT=log_format))
+    run.redis(_overrides(DATA_DIR=data_dir, EMBEDDED_REDIS_PORT=port, LOG_LEVEL=log_level, LOG_FORMAT=log_format))
 
 
 @app.command()
@@ -242,7 +242,7 @@ def doctor(host: Host = None, port: Port = None, data_dir: DataDir = None, redis
     """Say what was found and which settings are in force; exit code 1 if something would stop `serve`."""
     from agent_memory.cli.commands import doctor as examination
 
-    problems = examination.doctor(_given(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url))
+    problems = examination.doctor(_overrides(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url))
     raise typer.Exit(1 if problems else 0)
 
 
@@ -290,8 +290,8 @@ def explain(
 
     search: dict[str, object] = {"text": text, "search_mode": mode, "limit": limit}
     search |= {"user_id": {"eq": user_id} if user_id else None, "namespace": {"eq": namespace} if namespace else None}
-    given = {name: value for name, value in search.items() if value is not None}
-    raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, Server(url, api_key), form) else 1)
+    query = {name: value for name, value in search.items() if value is not None}
+    raise typer.Exit(0 if explanations.explain(memory_id, query, prompt, max_tokens, Server(url, api_key), form) else 1)
 
 
 @app.command(name="eval")
@@ -324,10 +324,10 @@ def evaluate(
         raise typer.Exit(evaluation.compare(*compare, unit, form))
     if file is None:
         raise typer.BadParameter("eval needs a FILE of conversations, or --compare A B")
-    wanted = evaluation.EvaluationOptions(
+    options = evaluation.EvaluationOptions(
         file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
     )
-    raise typer.Exit(evaluation.evaluate(wanted))
+    raise typer.Exit(evaluation.evaluate(options))
 
 
 @app.command()
@@ -340,7 +340,7 @@ admin.register(app)
 token_commands.register(app)
 
 
-def _given(**values: str | None) -> dict[str, str]:
+def _overrides(**values: str | None) -> dict[str, str]:
     """The overrides that were given; a blank one counts as absent, as it does in the environment."""
     return {name: value for name, value in values.items() if value is not None and value != ""}
 

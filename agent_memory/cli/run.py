@@ -42,39 +42,39 @@ _ACCEPTS_PER_TURN = 32
 _EVERY_ADDRESS = {"0.0.0.0", "::", ""}
 
 
-def serve(given: dict[str, str]) -> None:
+def serve(overrides: dict[str, str]) -> None:
     """API, worker and, without REDIS_URL, the embedded Redis; returns when they were stopped in order."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=True))
 
 
-def api(given: dict[str, str], *, with_worker: bool = False) -> None:
+def api(overrides: dict[str, str], *, with_worker: bool = False) -> None:
     """Only the API, or with a worker in the same process."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     _require_redis(settings, "api")
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=True, with_worker=with_worker))
 
 
-def worker(given: dict[str, str]) -> None:
+def worker(overrides: dict[str, str]) -> None:
     """Only a worker."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     _require_redis(settings, "worker")
     # Who waits for an answer goes first. Priorities only ever sink: one that was given to us from outside counts as well.
     os.nice(settings.worker.niceness)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, with_api=False, with_worker=True))
 
 
-def mcp(given: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
+def mcp(overrides: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
     """Only MCP, with a worker in the same process or beside it; over stdio until the client closes our stdin."""
-    settings = _settings(given)
+    settings = _settings(overrides)
     if not with_worker:
         _require_redis(settings, "mcp --task-backend docket")
     run_until_stopped(lambda shutdown: _run_mcp(settings, shutdown, mode, with_worker=with_worker))
 
 
-def redis(given: dict[str, str]) -> None:
+def redis(overrides: dict[str, str]) -> None:
     """Only the embedded Redis, in the foreground."""
-    settings = _settings(given)
+    settings = _settings(overrides)
 
     async def run(shutdown: Shutdown) -> None:
         options = settings.redis
@@ -90,12 +90,12 @@ def redis(given: dict[str, str]) -> None:
     run_until_stopped(run)
 
 
-def _settings(given: dict[str, str]) -> Settings:
-    settings = load_settings(**given)
+def _settings(overrides: dict[str, str]) -> Settings:
+    settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
-    for one in unread_variables(Path(".env")):
-        if not one.common:
-            log.warning(one.advice, extra={"setting": one.name})
+    for variable in unread_variables(Path(".env")):
+        if not variable.common:
+            log.warning(variable.advice, extra={"setting": variable.name})
     for variable in ending_settings(Path(".env")):
         log.warning(variable.advice, extra={"setting": variable.name})
     check_redis_url(settings)
@@ -126,10 +126,10 @@ def _require_redis(settings: Settings, command: str) -> None:
 async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_worker: bool) -> None:
     """Opens what is asked for in order (port, Redis, runtime, parts), waits for the end, closes in reverse."""
     async with AsyncExitStack() as stack:
-        server = stack.enter_context(_bound(settings.server.host, settings.server.port)) if with_api else None
+        server = stack.enter_context(_bind(settings.server.host, settings.server.port)) if with_api else None
         if server is not None:
             check_exposure(settings, settings.server.host)
-        runtime, redis_description = await stack.enter_async_context(_opened(settings))
+        runtime, redis_description = await stack.enter_async_context(_open_store_and_runtime(settings))
         if server is not None:
             server.mount(create_app(settings, runtime), settings)
             lines = _api_lines(f"http://{server.address}", with_worker=with_worker)
@@ -143,10 +143,10 @@ async def _run(settings: Settings, shutdown: Shutdown, *, with_api: bool, with_w
 async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
     """As `_run`, for MCP."""
     async with AsyncExitStack() as stack:
-        server = None if mode == "stdio" else stack.enter_context(_bound(settings.mcp.host, settings.mcp.port))
+        server = None if mode == "stdio" else stack.enter_context(_bind(settings.mcp.host, settings.mcp.port))
         if server is not None:
             check_exposure(settings, settings.mcp.host)
-        runtime, redis_description = await stack.enter_async_context(_opened(settings))
+        runtime, redis_description = await stack.enter_async_context(_open_store_and_runtime(settings))
         engines = _engines(runtime, redis_description)
         if mode == "stdio" or server is None:
             from agent_memory.mcp.stdio import StdioServer
@@ -166,7 +166,7 @@ async def _run_mcp(settings: Settings, shutdown: Shutdown, mode: Literal["stdio"
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
+async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, str]]:
     """The runtime over REDIS_URL or a Redis of our own, and what Redis it is."""
     async with AsyncExitStack() as stack:
         redis_description: str | None = None
@@ -232,7 +232,7 @@ class _HttpServer:
         """Serves until `stop`."""
         assert self._uvicorn is not None
         # uvicorn closes them when it is told to stop, which ends their address: from then on callers are turned away by the kernel.
-        names = [name for one in self._listeners for name in (one, *(one.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
+        names = [name for listener in self._listeners for name in (listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
         await self._uvicorn.serve(sockets=names)
 
     async def started(self) -> None:
@@ -255,7 +255,7 @@ class _HttpServer:
 
 
 @contextmanager
-def _bound(host: str, port: int) -> Generator[_HttpServer, None, None]:
+def _bind(host: str, port: int) -> Generator[_HttpServer, None, None]:
     with listening(host, port) as listeners:
         shown = "127.0.0.1" if host in _EVERY_ADDRESS else host
         yield _HttpServer(listeners, shown_address(listeners, shown))
@@ -336,8 +336,8 @@ async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
     """Waits for a part that was asked to end; cuts it off after `seconds`."""
     if part is None:
         return
-    _, late = await asyncio.wait({part}, timeout=seconds)
-    if late:
+    _, unfinished = await asyncio.wait({part}, timeout=seconds)
+    if unfinished:
         part.cancel()
         await asyncio.wait({part}, timeout=_MARGIN_SECONDS)
 

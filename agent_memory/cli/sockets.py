@@ -19,10 +19,10 @@ def listening(host: str, port: int) -> Generator[list[socket.socket], None, None
     Callers that come before the server is ready wait for it. Raises StartupError when an address cannot be had.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise StartupError(f"{host!r} is not an address to listen on; choose another with --host or HOST") from error
-    addresses = list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+    addresses = list(dict.fromkeys((family, address) for family, _, _, _, address in infos))
     with ExitStack() as stack:
         # A free port is only free on one address.
         yield [stack.enter_context(_listen(family, host, address)) for family, address in (addresses if port else addresses[:1])]

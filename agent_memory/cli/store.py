@@ -62,12 +62,12 @@ async def existing_store(settings: Settings, *, must_rest: bool = False, begun: 
     folder = options.data_dir.expanduser().absolute()
     if not has_data(folder):
         raise StartupError(f"there is no store in {folder}: name a server (--url, AGENT_MEMORY_URL) or a store (REDIS_URL, DATA_DIR)")
-    async with _started(settings, must_rest) as url:
+    async with _start_embedded(settings, must_rest) as url:
         yield replace(await _looked_at(settings, url, f"in {folder} (embedded Redis)", begun), data_dir=folder)
 
 
 @asynccontextmanager
-async def _started(settings: Settings, must_rest: bool) -> AsyncGenerator[str]:
+async def _start_embedded(settings: Settings, must_rest: bool) -> AsyncGenerator[str]:
     async with AsyncExitStack() as stack:
         try:
             engine = await stack.enter_async_context(embedded_redis(settings.redis.data_dir, port=settings.redis.embedded_port))
@@ -90,8 +90,8 @@ async def _looked_at(settings: Settings, url: str, shown: str | None, must_be_be
 async def is_begun(settings: Settings, url: str) -> bool:
     """Whether a server has used the store in a Redis. Raises StartupError when that cannot be reached."""
     home, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-    (place,) = await find_places(url, [home], shown=shown_url(url), command_timeout=timeout)
-    client = place.connect(pool_size=1, command_timeout=timeout)
+    (server,) = await find_places(url, [home], shown=shown_url(url), command_timeout=timeout)
+    client = server.connect(pool_size=1, command_timeout=timeout)
     try:
         return await store_begun(client, home)
     finally:

@@ -72,7 +72,7 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
         return None
 
 
-def grounded(text: str, said: datetime, zone: tzinfo) -> str:
+def with_absolute_days(text: str, said: datetime, zone: tzinfo) -> str:
     """A fact's text without words whose day is only known with its message: "yesterday" becomes "on 4 March 2024".
 
     English words are replaced; behind those of other languages the day is added, as 2024-03-04.
@@ -81,32 +81,32 @@ def grounded(text: str, said: datetime, zone: tzinfo) -> str:
     # Where the text begins; what is put in before it is never blank.
     first = len(text) - len(text.lstrip())
 
-    def told(found: Match[str]) -> str:
-        word = " ".join(found[0].lower().split())
+    def absolute(match: Match[str]) -> str:
+        word = " ".join(match[0].lower().split())
         meant = here + timedelta(days=_DAYS[word])
-        return _on(meant, found, first) if word in _ENGLISH else f"{found[0]} ({meant.isoformat()})"
+        return _on(meant, match, first) if word in _ENGLISH else f"{match[0]} ({meant.isoformat()})"
 
-    text = _NEAR.sub(told, text)
-    text = _COMING.sub(lambda found: _on(_coming(found, here), found, first), text)
-    return _AHEAD.sub(lambda found: _on(_ahead(found, here), found, first), text)
+    text = _NEAR.sub(absolute, text)
+    text = _COMING.sub(lambda match: _on(_coming(match, here), match, first), text)
+    return _AHEAD.sub(lambda match: _on(_ahead(match, here), match, first), text)
 
 
-def event_day(given: datetime | None, texts: Sequence[str], said: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
+def event_day(answered: datetime | None, texts: Sequence[str], said: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
     """The day of an event: the model's, or that of the only time that the cited messages (`texts`) name.
 
     The model's is put right when it is off by a day or two, which a zone makes, or was reckoned from `now` instead of the message's time.
     """
     spans = {(span.start, span.end): span for text in texts if (span := _meant(text, said, zone)) is not None}
     if len(spans) != 1:
-        return given
+        return answered
     span = next(iter(spans.values()))
     exact = span.end - span.start <= timedelta(hours=26)
-    if given is None:
+    if answered is None:
         return span.start if exact else None
-    if span.start <= given < span.end:
-        return given
-    off = any(abs(given - other) <= _SLIP for other in (span.start, now + (span.start - said)))
-    return span.start if off and exact else given
+    if span.start <= answered < span.end:
+        return answered
+    off = any(abs(answered - other) <= _SLIP for other in (span.start, now + (span.start - said)))
+    return span.start if off and exact else answered
 
 
 def _meant(text: str, said: datetime, zone: tzinfo) -> Span | None:
@@ -122,7 +122,7 @@ def _meant(text: str, said: datetime, zone: tzinfo) -> Span | None:
     if len(days) > 1 or named_time(rest, said, zone) is not None:
         return None
     meant = days.pop()
-    start, end = (datetime.combine(one, time(), zone).astimezone(UTC) for one in (meant, meant + timedelta(days=1)))
+    start, end = (datetime.combine(boundary, time(), zone).astimezone(UTC) for boundary in (meant, meant + timedelta(days=1)))
     return Span(start, end, text)
 
 
@@ -130,20 +130,20 @@ def _local(said: datetime, zone: tzinfo) -> date:
     return said.astimezone(zone).date()
 
 
-def _coming(found: Match[str], here: date) -> date:
+def _coming(match: Match[str], here: date) -> date:
     """The first such weekday after today."""
-    return here + timedelta(days=(_WEEKDAYS.index(found["weekday"].lower()) - here.weekday() - 1) % 7 + 1)
+    return here + timedelta(days=(_WEEKDAYS.index(match["weekday"].lower()) - here.weekday() - 1) % 7 + 1)
 
 
-def _ahead(found: Match[str], here: date) -> date:
-    count = _COUNTS.get(found["count"].lower()) or int(found["count"])
-    return here + timedelta(days=count * (7 if found["unit"].lower() == "week" else 1))
+def _ahead(match: Match[str], here: date) -> date:
+    count = _COUNTS.get(match["count"].lower()) or int(match["count"])
+    return here + timedelta(days=count * (7 if match["unit"].lower() == "week" else 1))
 
 
-def _on(meant: date, found: Match[str], first: int) -> str:
+def _on(meant: date, match: Match[str], first: int) -> str:
     """The day in the words of a text that begins at `first`."""
-    said, text, start = day(datetime.combine(meant, time(), UTC)), found.string, found.start()
+    said, text, start = day(datetime.combine(meant, time(), UTC)), match.string, match.start()
     before = text[max(first, start - _PREPOSITION_CHARS) : start].rstrip().lower()
-    bare = before.endswith(_PREPOSITIONS) or text[found.end() : found.end() + 2] == "'s"
+    bare = before.endswith(_PREPOSITIONS) or text[match.end() : match.end() + 2] == "'s"
     word = said if bare else f"on {said}"
     return word if start > first else word[0].upper() + word[1:]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.extraction.dates import event_day, grounded, instant
+from agent_memory.extraction.dates import event_day, instant, with_absolute_days
 from agent_memory.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.extraction.rules import Rules
 from agent_memory.memories.service import content_hash, fact_memory_id
@@ -64,7 +64,7 @@ def candidates(
     ref: SessionRef,
     rules: Rules,
     facts: Sequence[ExtractedFact],
-    told: Sequence[ExtractionMessage],
+    messages: Sequence[ExtractionMessage],
     *,
     model: str,
     clean: Callable[[str], str],
@@ -73,55 +73,55 @@ def candidates(
 
     A fact that cites nothing usable is a fact of the whole batch; one that only tools or programs say is none.
     """
-    found: dict[object, Candidate] = {}
+    by_words: dict[object, Candidate] = {}
     for fact in facts:
-        cited = [told[n - 1] for n in dict.fromkeys(fact.messages) if 1 <= n <= len(told)] or list(told)
-        cited = [one for one in cited if one.states]
+        cited = [messages[n - 1] for n in dict.fromkeys(fact.messages) if 1 <= n <= len(messages)] or list(messages)
+        cited = [message for message in cited if message.states]
         candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
         if candidate is None:
             continue
         words = normal_text(candidate.record.text), candidate.record.event_date
-        same = found.setdefault(words, candidate)
+        same = by_words.setdefault(words, candidate)
         if same is not candidate:
-            found[words] = _both(same, candidate)
-    return sorted(found.values(), key=lambda one: one.record.created_at)
+            by_words[words] = _merged_candidate(same, candidate)
+    return sorted(by_words.values(), key=lambda candidate: candidate.record.created_at)
 
 
-def _both(first: Candidate, second: Candidate) -> Candidate:
+def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
     """Two entries of the same words are one fact that rests on the messages of both."""
     ids = list(dict.fromkeys([*first.evidence.message_ids, *second.evidence.message_ids]))
     evidence = first.evidence.model_copy(update={"message_ids": ids})
     old = first.record
     ref = SessionRef(old.session_id or "", old.namespace, old.user_id)
     record = old.model_copy(update={"id": fact_memory_id(ref, old.text, ids), "extracted_from": ids, "evidence": [evidence]})
-    record.trust = min((one.record.trust for one in (first, second) if one.record.trust is not None), default=None)
+    record.trust = min((candidate.record.trust for candidate in (first, second) if candidate.record.trust is not None), default=None)
     return Candidate(record, evidence, first.witnessed or second.witnessed)
 
 
 def _candidate(
     ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[ExtractionMessage], model: str, clean: Callable[[str], str]
 ) -> Candidate | None:
-    said = max(one.said for one in cited)
-    text = clean(cleaned(fact.text))
-    tags = [tag for tag in map(cleaned, (*fact.topics, *fact.entities)) if tag]
+    said = max(message.said for message in cited)
+    text = clean(clean_text(fact.text))
+    tags = [tag for tag in map(clean_text, (*fact.topics, *fact.entities)) if tag]
     if not text or own_words(text) != text or rules.blocklist.holds(text, *tags):
         return None
     zone = rules.zone
     kind = "semantic" if rules.strategy == "preferences" else fact.type
     event = instant(fact.event_date, zone)
     try:
-        text = grounded(text, said, zone)
+        text = with_absolute_days(text, said, zone)
         if kind == "episodic":
-            event = event_day(event, [one.text for one in cited], said, zone, now=datetime.now(UTC))
+            event = event_day(event, [message.text for message in cited], said, zone, now=datetime.now(UTC))
     except OverflowError:
         pass  # A message at the calendar's end: its days have no neighbours.
     begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
     if ends is not None and ends <= (begins or said):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
-    users = [one for one in cited if one.role != "assistant"]
-    role = cleaned(fact.speaker or "") or (users or cited)[0].role
-    ids = [one.id for one in cited]
-    quote = "\n".join(one.text for one in cited)[:_QUOTE_CHARS]
+    users = [message for message in cited if message.role != "assistant"]
+    role = clean_text(fact.speaker or "") or (users or cited)[0].role
+    ids = [message.id for message in cited]
+    quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
     evidence = Evidence(
         session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source="user" if users else "assistant", at=said
     )
@@ -133,8 +133,8 @@ def _candidate(
             "user_id": ref.user_id,
             "session_id": ref.session_id,
             "memory_type": kind,
-            "topics": [tag for tag in map(cleaned, fact.topics) if tag],
-            "entities": [tag for tag in map(cleaned, fact.entities) if tag],
+            "topics": [tag for tag in map(clean_text, fact.topics) if tag],
+            "entities": [tag for tag in map(clean_text, fact.entities) if tag],
             "slot": _slot(fact.slot) if kind == "semantic" else None,
             "category": fact.category if fact.category in {category.name for category in rules.categories} else None,
             "event_date": event,
@@ -163,10 +163,10 @@ def _candidate(
 
 def _slot(slot: str | None) -> str | None:
     """A slot as all models should have written it."""
-    return _NO_SLOT.sub("_", cleaned(slot or "").casefold()).strip("_.")[:128] or None
+    return _NO_SLOT.sub("_", clean_text(slot or "").casefold()).strip("_.")[:128] or None
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """A model's text as ours: NFC, without control characters and lone surrogates."""
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())

@@ -17,7 +17,7 @@ from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_
 VERSION = "extract/2"
 """What memories cite as the prompt that they come from: changed whenever what the prompt asks for changes."""
 
-_KEPT = {
+_TO_KEEP = {
     "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
 decisions.
 - Things that happened or will happen at a time.
@@ -29,7 +29,7 @@ reason or condition if one is given.
 _TASK = """You read new messages of a conversation and write down what is worth remembering in later conversations.
 
 What to keep:
-{kept}
+{to_keep}
 
 What never to keep:
 - Jokes, sarcasm, hypotheticals ("if I lived in Rome"), fiction, questions, and what somebody else is only quoted with.
@@ -151,42 +151,42 @@ class ExtractionAnswer(BaseModel):
 
 
 def extract_messages(
-    new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), wanted: ExtractionTask | None = None, max_facts: int = 50
+    new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), task: ExtractionTask | None = None, max_facts: int = 50
 ) -> list[ChatMessage]:
     """The messages of one call: facts from `new`, understood with `context` (the messages just before; the caller bounds them)."""
-    wanted = wanted or ExtractionTask()
+    task = task or ExtractionTask()
     parts: list[str] = []
     if context:
-        lines = fence(message_lines(context, wanted.zone), "context")
+        lines = fence(message_lines(context, task.zone), "context")
         parts.append(f"Context messages (understand only, one JSON object per line):\n{lines}")
-    parts.append(f"New messages (one JSON object per line):\n{fence(message_lines(new, wanted.zone), 'messages')}")
+    parts.append(f"New messages (one JSON object per line):\n{fence(message_lines(new, task.zone), 'messages')}")
     parts.append('Now answer with the facts of the new messages under "memories".')
-    return [ChatMessage("system", _system(wanted, max_facts)), ChatMessage("user", "\n\n".join(parts))]
+    return [ChatMessage("system", _system(task, max_facts)), ChatMessage("user", "\n\n".join(parts))]
 
 
-def _system(wanted: ExtractionTask, max_facts: int) -> str:
-    kept = _KEPT.get(wanted.strategy, _KEPT["discrete"]) if wanted.custom is None else filled(wanted.custom.strip(), wanted.names)
-    if wanted.instructions:
-        kept += "\n" + "\n".join(f"- {instruction}" for instruction in wanted.instructions)
-    never = f"\n- Anything about these: {json.dumps(list(wanted.phrases), ensure_ascii=False)}." if wanted.phrases else ""
+def _system(task: ExtractionTask, max_facts: int) -> str:
+    to_keep = _TO_KEEP.get(task.strategy, _TO_KEEP["discrete"]) if task.custom is None else fill_template(task.custom.strip(), task.names)
+    if task.instructions:
+        to_keep += "\n" + "\n".join(f"- {instruction}" for instruction in task.instructions)
+    never = f"\n- Anything about these: {json.dumps(list(task.phrases), ensure_ascii=False)}." if task.phrases else ""
     categories = "null"
-    if wanted.categories:
-        described = dict(wanted.categories)
+    if task.categories:
+        described = dict(task.categories)
         categories = f"the name of the one that fits, else null: {json.dumps(described, ensure_ascii=False)}"
     return _TASK.format(
-        kept=kept,
+        to_keep=to_keep,
         never=never,
-        zone=str(wanted.zone),
+        zone=str(task.zone),
         categories=categories,
-        language=wanted.language or "the language of the messages",
+        language=task.language or "the language of the messages",
         max_facts=max_facts,
         data_rule=DATA_RULE,
     )
 
 
-def filled(template: str, names: Mapping[str, str]) -> str:
+def fill_template(template: str, names: Mapping[str, str]) -> str:
     """A template with each "{name}" of `names` replaced, once: what is put in is not looked at again, and other braces stay."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")
-    return pattern.sub(lambda found: names[found[1]], template)
+    return pattern.sub(lambda match: names[match[1]], template)

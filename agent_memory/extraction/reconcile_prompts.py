@@ -68,20 +68,23 @@ class ReconcileAnswer(BaseModel):
     decisions: list[DecisionAnswer] = Field(max_length=1000)
 
 
-def reconcile_notes(kept: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
+def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
     """The messages of one call; notes are cited by their places, from 1."""
 
     def line(values: dict[str, Any]) -> str:
         return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)
 
-    known = [line({"k": k, "type": one.type, "when": one.when, "slot": one.slot, "text": one.text}) for k, one in enumerate(kept, start=1)]
-    new = [
-        line({"n": n, "type": one.type, "when": one.when, "slot": one.slot, "near": list(one.near), "text": one.text})
-        for n, one in enumerate(incoming, start=1)
+    existing_lines = [
+        line({"k": k, "type": note.type, "when": note.when, "slot": note.slot, "text": note.text})
+        for k, note in enumerate(existing, start=1)
+    ]
+    new_lines = [
+        line({"n": n, "type": note.type, "when": note.when, "slot": note.slot, "near": list(note.near), "text": note.text})
+        for n, note in enumerate(incoming, start=1)
     ]
     parts = [
-        f"Kept notes, one JSON object per line:\n{fence(chr(10).join(known), 'kept')}",
-        f"New notes, one JSON object per line:\n{fence(chr(10).join(new), 'notes')}",
+        f"Kept notes, one JSON object per line:\n{fence(chr(10).join(existing_lines), 'kept')}",
+        f"New notes, one JSON object per line:\n{fence(chr(10).join(new_lines), 'notes')}",
         'Now answer with one decision per new note under "decisions".',
     ]
     return [ChatMessage("system", _TASK.format(data_rule=DATA_RULE)), ChatMessage("user", "\n\n".join(parts))]

@@ -12,24 +12,24 @@ from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory_client.models import ExtractionRules
 
-Place = tuple[str | None, str | None]
+RuleOwner = tuple[str | None, str | None]
 
 
 class RuleStore:
-    """Reads and writes rules by their place: (namespace or None, user or None)."""
+    """Reads and writes rules by their owner: (namespace or None, user or None)."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
-    async def load(self, scope: Scope, places: Sequence[Place]) -> list[ExtractionRules | None]:
-        """The rules of these places, None where there are none; one round trip."""
-        fields = [_field(*place) for place in places]
+    async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
+        """The rules of these owners, None where there are none; one round trip."""
+        fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
 
     async def save(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None) -> None:
-        """Stores the rules of a place, or with None removes them."""
+        """Stores the rules of an owner, or with None removes them."""
         key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
         with redis_errors():
             if rules is None:
@@ -40,8 +40,8 @@ class RuleStore:
     async def of_user(self, scope: Scope, user_id: str) -> list[tuple[str | None, ExtractionRules]]:
         """The rules of a user, by namespace."""
         stored = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.rules(scope.tenant))))[0]
-        places = [(json.loads(name), raw) for name, raw in stored.items()]
-        return [(place[0], ExtractionRules.model_validate_json(raw)) for place, raw in places if place[1] == user_id]
+        owners = [(json.loads(name), raw) for name, raw in stored.items()]
+        return [(owner[0], ExtractionRules.model_validate_json(raw)) for owner, raw in owners if owner[1] == user_id]
 
     async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
         """Removes the rules of a user, in one namespace or (None) everywhere."""

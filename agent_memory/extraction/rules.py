@@ -84,6 +84,6 @@ class ExtractionRulesService:
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
         """All rules that hold for a session's messages, in one round trip."""
-        places = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
-        wider = await self._store.load(scope, list(places))
+        owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
+        wider = await self._store.load(scope, list(owners))
         return together(strategy, [rules for rules in wider if rules is not None])

@@ -111,10 +111,10 @@ MEMORIES = Feature(
         "agent_memory.memories.duplicates.routes:router",
         "agent_memory.memories.quarantine.routes:router",
     ),
-    jobs={COMPACT: "agent_memory_worker.duplicates:run_compaction"},
+    jobs={COMPACT: "agent_memory_worker.memories.duplicates:run_compaction"},
     schedule={
-        "compact": PeriodicJob("agent_memory_worker.duplicates:compact_changed", _minutes_of_compaction),
-        "forget": PeriodicJob("agent_memory_worker.retention:forget_by_settings", _minutes_of_retention),
-        "usage": PeriodicJob("agent_memory_worker.sweep:keep_up", _minutes_of_upkeep),
+        "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", _minutes_of_compaction),
+        "forget": PeriodicJob("agent_memory_worker.memories.retention:forget_by_settings", _minutes_of_retention),
+        "usage": PeriodicJob("agent_memory_worker.memories.sweep:keep_up", _minutes_of_upkeep),
     },
 )

@@ -65,23 +65,23 @@ class ErasureStore:
         """
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
-    async def finished(self, order: ErasureOrder, counts: Mapping[str, int]) -> None:
+    async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int]) -> None:
         """Puts a receipt in the place of an order that was carried out, unless it was given anew: what went, and no longer whose it was."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)})
         name = self._keys.erasure(order.name)
         await self._finish(order=name, carried_out=order.raw, receipt=receipt, ttl_seconds=_RECEIPT_SECONDS)
 
-    async def page(self, scope: Scope, what: Erasure) -> Sequence[tuple[MemoryRecord, int | None]]:
+    async def page(self, scope: Scope, erasure: Erasure) -> Sequence[tuple[MemoryRecord, int | None]]:
         """Some memories that an order names, with their versions; none when all are gone.
 
         Exactly those: a session of this id of another user is not meant.
         """
-        clause = filters.where(scope, selection_of(what))
+        clause = filters.where(scope, selection_of(erasure))
         index = memory_index_name(self._keys)
         offset = 0
         while True:
             hits = await search(self._client, index, name_query(clause, offset, _PAGE))
-            meant = [one for one in await self._versions(scope, [hit.mid for hit in hits.hits]) if is_meant(what, one[0])]
+            meant = [row for row in await self._versions(scope, [hit.mid for hit in hits.hits]) if is_meant(erasure, row[0])]
             offset += _PAGE
             if meant or offset >= hits.total:
                 return meant
@@ -95,22 +95,22 @@ class ErasureStore:
         rows = await read(self._client, build) if mids else []
         return [(decode_memory(raw), int(version)) for owner, raw, version in rows if owner == mine and raw and version]
 
-    def session(self, what: Erasure) -> SessionRef | None:
+    def session(self, erasure: Erasure) -> SessionRef | None:
         """The session that an order names."""
-        return None if what.session_id is None else SessionRef(what.session_id, what.namespace, what.user_id)
+        return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
 
 
-def selection_of(what: Erasure) -> Any:
+def selection_of(erasure: Erasure) -> Any:
     """What a search filter looks at, for all that an order names."""
     return _Selection(
-        None if what.namespace is None else Namespace(eq=what.namespace),
-        None if what.user_id is None else UserId(eq=what.user_id),
-        None if what.session_id is None else SessionId(eq=what.session_id),
+        None if erasure.namespace is None else Namespace(eq=erasure.namespace),
+        None if erasure.user_id is None else UserId(eq=erasure.user_id),
+        None if erasure.session_id is None else SessionId(eq=erasure.session_id),
     )
 
 
-def is_meant(what: Erasure, record: MemoryRecord) -> bool:
+def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
     """Whether a memory is what an order names: a session of this id of another user is not."""
-    if what.session_id is None:
-        return record.user_id == what.user_id and what.namespace in (None, record.namespace)
-    return (record.session_id, record.namespace, record.user_id) == (what.session_id, what.namespace, what.user_id)
+    if erasure.session_id is None:
+        return record.user_id == erasure.user_id and erasure.namespace in (None, record.namespace)
+    return (record.session_id, record.namespace, record.user_id) == (erasure.session_id, erasure.namespace, erasure.user_id)

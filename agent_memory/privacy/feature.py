@@ -29,5 +29,5 @@ PRIVACY = Feature(
     name="privacy",
     open=open_privacy,
     routes=("agent_memory.privacy.routes:router", "agent_memory.privacy.routes:persons"),
-    jobs={PURGE: "agent_memory_worker.purge:purge"},
+    jobs={PURGE: "agent_memory_worker.privacy.purge:purge"},
 )

@@ -62,7 +62,7 @@ class LineageStore:
         """The memories (mids) that a piece of a memory's evidence is made of: another memory, messages."""
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
-        return [self.mid(scope, one) for one in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
+        return [self.mid(scope, memory_id) for memory_id in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
 
     async def pages(self, scope: Scope, selection: Selection) -> AsyncIterator[list[LineageMemory]]:
         """All memories with a version in the selection, in whatever state, page by page; one may come more than once."""
@@ -87,72 +87,72 @@ class LineageStore:
                 pipe.get(k.alias(mid))
 
         rows = await read(self._client, build)
-        ledgers = {mid: [one.decode() for one in rows[_PER_MEMORY * place + 2]] for place, mid in enumerate(mids)}
-        names = [(mid, one) for mid, ledger in ledgers.items() for one in ledger if one.isdigit()]
+        ledgers = {mid: [member.decode() for member in rows[_PER_MEMORY * position + 2]] for position, mid in enumerate(mids)}
+        names = [(mid, member) for mid, ledger in ledgers.items() for member in ledger if member.isdigit()]
 
-        def more(pipe: Pipe) -> None:
+        def queue_versions(pipe: Pipe) -> None:
             for mid, version in names:
                 pipe.hmget(k.history(f"{mid}.{version}"), [*READ_FIELDS, "im"])
 
         past: dict[str, list[StoredMemory]] = {}
         imported: dict[str, str] = {}
-        for (mid, _), row in zip(names, await read(self._client, more) if names else [], strict=True):
-            if (one := read_row(scope.tenant, mid, row[:-1])) is not None:
-                past.setdefault(mid, []).append(one)
+        for (mid, _), row in zip(names, await read(self._client, queue_versions) if names else [], strict=True):
+            if (stored := read_row(scope.tenant, mid, row[:-1])) is not None:
+                past.setdefault(mid, []).append(stored)
             if row[-1] is not None:
                 imported[mid] = untag(row[-1].decode())
-        found: list[LineageMemory] = []
-        for place, mid in enumerate(mids):
-            current, over, _, evidence, alias = rows[_PER_MEMORY * place : _PER_MEMORY * (place + 1)]
+        memories: list[LineageMemory] = []
+        for position, mid in enumerate(mids):
+            current, over, _, evidence, alias = rows[_PER_MEMORY * position : _PER_MEMORY * (position + 1)]
             now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])
             if (mark := current[-1] or over[-1]) is not None:
                 imported[mid] = untag(mark.decode())
             versions = [*past.get(mid, ()), *([] if now is None else [now])]
-            if not versions or not all(within(scope, one.record) for one in versions):
+            if not versions or not all(within(scope, version.record) for version in versions):
                 continue
             pieces = [(name.decode(), Evidence.model_validate_json(raw)) for name, raw in evidence.items()]
-            changes = [one[1:] for one in ledgers[mid] if one.startswith("c")]
+            changes = [member[1:] for member in ledgers[mid] if member.startswith("c")]
             other = None if alias is None else alias.decode().partition(" ")[0]
-            found.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
-        return found
+            memories.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
+        return memories
 
-    async def take_back(self, scope: Scope, kept: LineageMemory, version: StoredMemory) -> bool:
+    async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
         """Makes a former version of a memory the current one again; False when the memory was changed meanwhile.
 
         What was merged away is a memory of its own again.
         """
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
-        to = "" if kept.now is None else str(kept.now.version)
-        step: Step = {"op": "restore", "mid": kept.mid, "from": str(version.version), "to": to, **({"order": order} if order else {})}
+        to = "" if memory.now is None else str(memory.now.version)
+        step: Step = {"op": "restore", "mid": memory.mid, "from": str(version.version), "to": to, **({"order": order} if order else {})}
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.group(step, *([{"op": "unalias", "alias": kept.mid}] if kept.alias_of else []))
+        steps.group(step, *([{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []))
         return (await steps.run(self._scripts))[0] == "ok"
 
-    async def forget_versions(self, kept: LineageMemory, versions: Sequence[int]) -> None:
+    async def forget_versions(self, memory: LineageMemory, versions: Sequence[int]) -> None:
         """Deletes former versions of a memory."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for version in versions:
-                    pipe.delete(self._keys.history(f"{kept.mid}.{version}"))
-                    pipe.zrem(self._keys.ledger(kept.mid), str(version))
-                    pipe.srem(self._keys.bare, f"{kept.mid}.{version}")
+                    pipe.delete(self._keys.history(f"{memory.mid}.{version}"))
+                    pipe.zrem(self._keys.ledger(memory.mid), str(version))
+                    pipe.srem(self._keys.bare, f"{memory.mid}.{version}")
                 await pipe.execute()
 
-    async def forget_names(self, scope: Scope, kept: Sequence[LineageMemory]) -> None:
+    async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
         """The ids of these memories are no longer other names of what they were merged into."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        for one in kept:
-            if one.alias_of is not None:
-                steps.group({"op": "unalias", "alias": one.mid})
-        if any(one.alias_of is not None for one in kept):
+        for memory in memories:
+            if memory.alias_of is not None:
+                steps.group({"op": "unalias", "alias": memory.mid})
+        if any(memory.alias_of is not None for memory in memories):
             await steps.run(self._scripts)
 
-    async def forget_evidence(self, scope: Scope, kept: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
+    async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Takes pieces of evidence away that came later, and other names (mids) under which they came."""
-        group: list[Step] = [{"op": "forget_evidence", "mid": kept.mid, "field": one} for one in fields]
+        group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         taken = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(name)) for name in names]) if names else []
-        mine = [name for name, raw in zip(names, taken, strict=True) if raw is not None and raw.decode().partition(" ")[0] == kept.mid]
+        mine = [name for name, raw in zip(names, taken, strict=True) if raw is not None and raw.decode().partition(" ")[0] == memory.mid]
         group += [{"op": "unalias", "alias": name} for name in mine]
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.group(*group)

@@ -25,16 +25,16 @@ class PurgeService:
     def __init__(self, orders: JobStore) -> None:
         self._orders = orders
 
-    async def order(self, scope: Scope, what: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
+    async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
         """Orders that what comes from a source goes, of a namespace, a user, or all that the caller reaches.
 
         Raises Forbidden for what is out of reach, and for callers limited to some agents.
         """
         namespace, user_id = list_place_of(scope, namespace, user_id)
-        said = what.model_dump_json(exclude_none=True)
+        said = request.model_dump_json(exclude_none=True)
         # A dry run is another order, so that it neither replaces a purge nor shares its receipt.
-        given = {"what": said, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
-        order = JobOrder.of(writing(scope), PURGE, **given)
+        arguments = {"what": said, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
+        order = JobOrder.of(writing(scope), PURGE, **arguments)
         await self._orders.place(order)
         return order
 

@@ -26,7 +26,7 @@ Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
 class PurgeVerdict:
     """What is to be done with a memory: it goes, or some of these."""
 
-    kept: LineageMemory
+    memory: LineageMemory
     goes: bool = False
     matched: bool = False
     """It is of the source itself; else it was made of what is."""
@@ -59,12 +59,12 @@ def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) ->
         return False
     if source.import_source is not None and imported != source.import_source:
         return False
-    wanted = (source.metadata or {}).items()
-    return all(name in record.metadata and _equal(record.metadata[name], value) for name, value in wanted)
+    conditions = (source.metadata or {}).items()
+    return all(name in record.metadata and _equal(record.metadata[name], value) for name, value in conditions)
 
 
-def _equal(mine: object, wanted: object) -> bool:
-    return mine == wanted and isinstance(mine, bool) is isinstance(wanted, bool)
+def _equal(value: object, condition: object) -> bool:
+    return value == condition and isinstance(value, bool) is isinstance(condition, bool)
 
 
 def cites(source: PurgeRequest, piece: Evidence) -> bool:
@@ -77,45 +77,56 @@ def cites(source: PurgeRequest, piece: Evidence) -> bool:
 
 
 def judge(
-    source: PurgeRequest, kept: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
+    source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
     """What becomes of a memory, when those that are `tainted` (mids) go. One tainted message is enough for a piece of evidence to go."""
 
-    def poisoned(about: MemoryRecord, piece: Evidence) -> bool:
+    def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
         return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
 
-    versions = kept.versions
+    versions = memory.versions
     about = versions[-1].record
-    bad = {name: piece for name, piece in kept.pieces if poisoned(about, piece)}
-    touched, carried = _touched(kept.mid, bad, tainted, changes)
+    bad = {name: piece for name, piece in memory.pieces if is_poisoned(about, piece)}
+    touched, carried = _touched_versions(memory.mid, bad, tainted, changes)
     # Evidence that came without changing the content: it says the same by itself.
-    alone = [piece for name, piece in kept.pieces if name not in bad and name not in carried]
-    own = {one.version: _own(source, one.record, kept.imported, poisoned) for one in versions}
-    made = [one.version in touched or (not own[one.version] and not _stays_by(source, one.record, kept, alone)) for one in versions]
-    matched = any(matches(source, one.record, kept.imported) for one in versions)
-    if made[0]:
-        return PurgeVerdict(kept, goes=True, matched=matched)
-    first = next((place for place, one in enumerate(made) if one), None)
+    alone = [piece for name, piece in memory.pieces if name not in bad and name not in carried]
+    own = {version.version: _own_evidence(source, version.record, memory.imported, is_poisoned) for version in versions}
+    is_derived = [
+        version.version in touched or (not own[version.version] and not _stays_by(source, version.record, memory, alone))
+        for version in versions
+    ]
+    matched = any(matches(source, version.record, memory.imported) for version in versions)
+    if is_derived[0]:
+        return PurgeVerdict(memory, goes=True, matched=matched)
+    first = next((position for position, derived in enumerate(is_derived) if derived), None)
     clean = versions[:first]
-    texts = {one.record.text for one in clean}
+    texts = {version.record.text for version in clean}
     back: StoredMemory | None = None
-    gone = [one for one, derived in zip(versions, made, strict=True) if derived or (first is not None and one.record.text not in texts)]
-    if kept.now is not None and kept.now in gone:
+    gone = [
+        version
+        for version, derived in zip(versions, is_derived, strict=True)
+        if derived or (first is not None and version.record.text not in texts)
+    ]
+    if memory.now is not None and memory.now in gone:
         back = clean[-1]
-    elif kept.now is None and kept.alias_of in tainted:
-        back = [one for one in versions if one not in gone][-1]
+    elif memory.now is None and memory.alias_of in tainted:
+        back = [version for version in versions if version not in gone][-1]
     # Former versions that quote what goes; what comes back is looked at once more.
-    quoting = [one for one in kept.past if one is not back and any(poisoned(one.record, piece) for piece in one.record.evidence or ())]
-    names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != kept.mid)
-    ids = tuple(sorted({one.version for one in (*gone, *quoting)}))
+    quoting = [
+        version
+        for version in memory.past
+        if version is not back and any(is_poisoned(version.record, piece) for piece in version.record.evidence or ())
+    ]
+    names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != memory.mid)
+    ids = tuple(sorted({version.version for version in (*gone, *quoting)}))
     record: MemoryRecord | None = None
     fields = tuple(bad)
     lost = len(bad)
-    if back is None and kept.now is not None and kept.now not in gone:
-        record, moved, less = _without(source, kept, alone, poisoned)
-        fields += tuple(name for name, piece in kept.pieces if piece in moved and name not in bad)
+    if back is None and memory.now is not None and memory.now not in gone:
+        record, moved, less = _without_source(source, memory, alone, is_poisoned)
+        fields += tuple(name for name, piece in memory.pieces if piece in moved and name not in bad)
         lost += less
-    return PurgeVerdict(kept, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
+    return PurgeVerdict(memory, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
@@ -125,16 +136,18 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
     return matches(source, record, None) or all(cited)
 
 
-def _touched(mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]) -> tuple[set[int], set[str]]:
+def _touched_versions(
+    mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
+) -> tuple[set[int], set[str]]:
     """The versions of a memory that were made by something of the source, and the late evidence that came with a change of content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:
         if change.state != "applied" or change.kind not in (ChangeKind.UPDATE, ChangeKind.SUPERSEDE, ChangeKind.MERGE):
             continue
-        after = [int(last) for one, _, last in change.memories if one == mid and last]
+        after = [int(last) for changed_mid, _, last in change.memories if changed_mid == mid and last]
         fields = {line[2] for line in change.lines if line[0] == "e" and line[1] == mid}
-        others = {one for one, _, _ in change.memories if one != mid}
+        others = {changed_mid for changed_mid, _, _ in change.memories if changed_mid != mid}
         if after:
             carried |= fields
         if not fields.isdisjoint(bad) or not others.isdisjoint(tainted):
@@ -142,24 +155,24 @@ def _touched(mid: str, bad: Collection[str], tainted: Collection[str], changes: 
     return touched, carried
 
 
-def _own(
-    source: PurgeRequest, record: MemoryRecord, imported: str | None, poisoned: Callable[[MemoryRecord, Evidence], bool]
+def _own_evidence(
+    source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
     """What a version rests on by itself and that is not of the source; nothing when the version is."""
     if matches(source, record, imported):
         return []
-    return [piece for piece in evidence_of(record) if not poisoned(record, piece)]
+    return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
 
 
-def _stays_by(source: PurgeRequest, record: MemoryRecord, kept: LineageMemory, alone: Sequence[Evidence]) -> bool:
+def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
     """Whether other evidence is enough for a statement to stay. A message is its own evidence: without it there is none."""
-    return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), kept.imported)
+    return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
     """A statement as it is when it rests on these pieces alone: with the source and the trust of the least of them."""
     named = [piece.source for piece in pieces if piece.source is not None]
-    least = min(named, key=lambda one: TRUST[one], default=None)
+    least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
     if least is not None:
         update |= {"source_class": least, "trust": TRUST[least]}
@@ -168,17 +181,17 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
     return record.model_copy(update=update)
 
 
-def _without(
-    source: PurgeRequest, kept: LineageMemory, alone: Sequence[Evidence], poisoned: Callable[[MemoryRecord, Evidence], bool]
+def _without_source(
+    source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """The current version without what it loses (None: it loses nothing), the late evidence that it rests on now, and how much it loses.
 
     Its trust is not raised, unless it rests on other evidence than before.
     """
-    assert kept.now is not None
-    record = kept.now.record
+    assert memory.now is not None
+    record = memory.now.record
     written = record.evidence or []
-    left = _own(source, record, kept.imported, poisoned)
+    left = _own_evidence(source, record, memory.imported, is_poisoned)
     if not left and not is_turn(record):
         return _resting_on(source, record, alone), alone, max(len(written), 1)
     lost = len(written) - len(left) if written else 0

@@ -41,31 +41,35 @@ class TraceStore:
         self._memories = memories
         self._history = history_index_name(keys, spec)
 
-    async def forget_past(self, scope: Scope, what: Erasure) -> int:
+    async def forget_past(self, scope: Scope, erasure: Erasure) -> int:
         """Memories whose time is over, those that are no longer current under any name, and versions of what is somebody else's since."""
-        clause = filters.where(scope, selection_of(what))
+        clause = filters.where(scope, selection_of(erasure))
         gone, offset = 0, 0
         while True:
             hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
-            found = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
-            meant = [(name, one) for name, one in zip(names, found, strict=True) if one is not None and is_meant(what, one)]
+            records = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
+            meant = [
+                (name, record) for name, record in zip(names, records, strict=True) if record is not None and is_meant(erasure, record)
+            ]
             if meant:
                 await self._forget_versions(scope, meant)
                 gone, offset = gone + len(meant), 0
             elif (offset := offset + _COUNT) >= hits.total:
                 return gone
 
-    async def forget_evidence(self, scope: Scope, what: Erasure) -> int:
+    async def forget_evidence(self, scope: Scope, erasure: Erasure) -> int:
         """What was said in a session as evidence of memories that are not its own; these stay. Returns how many pieces went."""
-        clause = filters.where(scope, selection_of(what))
+        clause = filters.where(scope, selection_of(erasure))
         gone = 0
         for index in (self._words, self._history):
             offset = 0
             while True:
                 hits = await search(self._client, index, name_query(clause, offset, _COUNT))
-                some = [one for one in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if one]
-                done = await self._disown(scope, what, some)
+                memories = [
+                    memory for memory in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if memory
+                ]
+                done = await self._disown(scope, erasure, memories)
                 gone += done
                 # What was worked on is not found again.
                 offset = 0 if done else offset + _COUNT
@@ -73,17 +77,21 @@ class TraceStore:
                     break
         return gone
 
-    async def _disown(self, scope: Scope, what: Erasure, some: Sequence[StoredMemory]) -> int:
-        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(one.mid)) for one in some]) if some else []
+    async def _disown(self, scope: Scope, erasure: Erasure, memories: Sequence[StoredMemory]) -> int:
+        rows = (
+            await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
+            if memories
+            else []
+        )
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         gone = 0
-        for one, row in zip(some, rows, strict=True):
-            if (one.record.namespace, one.record.user_id) != (what.namespace, what.user_id):
+        for memory, row in zip(memories, rows, strict=True):
+            if (memory.record.namespace, memory.record.user_id) != (erasure.namespace, erasure.user_id):
                 continue
             for name, raw in row.items():
                 piece = Evidence.model_validate_json(raw)
-                if piece.session_id == what.session_id:
-                    steps.group(steps.disown(one, name.decode(), piece))
+                if piece.session_id == erasure.session_id:
+                    steps.group(steps.disown(memory, name.decode(), piece))
                     gone += 1
         if gone:
             await steps.run(self._scripts)
@@ -126,7 +134,7 @@ class TraceStore:
             with redis_errors():
                 raw: Any = await self._client.get(key)
             body = {} if raw is None else json.loads(raw)
-            if body.get("tn") != scope.tenant or not _names(body, user_id):
+            if body.get("tn") != scope.tenant or not _may_name(body, user_id):
                 continue
             name = key.decode().rpartition(":")[2]
             with redis_errors():
@@ -164,8 +172,10 @@ class TraceStore:
             return int(await self._client.delete(*keys))
 
 
-def _names(order: Any, user_id: str) -> bool:
+def _may_name(order: Any, user_id: str) -> bool:
     """Whether an order, as it is kept, may tell of a user."""
-    told = json.dumps(user_id)[1:-1]
+    spelled = json.dumps(user_id)[1:-1]
     what = order["args"].get("what") or ""
-    return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or "ids" in order or told in what or user_id in what
+    return (
+        order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or "ids" in order or spelled in what or user_id in what
+    )

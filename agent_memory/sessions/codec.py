@@ -242,8 +242,8 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
     """
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
-    given = sorted(record.model_fields_set | {"id"})
-    return json.dumps({"given": given, "record": record.model_dump(mode="json"), "by": rights}, ensure_ascii=False)
+    named_fields = sorted(record.model_fields_set | {"id"})
+    return json.dumps({"given": named_fields, "record": record.model_dump(mode="json"), "by": rights}, ensure_ascii=False)
 
 
 def decode_own(raw: str) -> OwnMemory:

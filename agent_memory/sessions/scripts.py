@@ -24,7 +24,7 @@ _RECENT = load("sessions/recent_messages")
 class SessionStamp:
     """What a session is after a write. `epoch` names this life of it, `created` is in µs since 1970, `said_created` is ISO 8601.
 
-    `kept` holds what stands beside the text of those of the messages (by their place in the request) that came without it and kept it.
+    `kept_beside` holds what stands beside the text of those messages (by position in the request) that came without it and kept it.
     """
 
     version: int
@@ -34,7 +34,7 @@ class SessionStamp:
     epoch: str
     created: int
     said_created: str | None = None
-    kept: Sequence[tuple[int, bytes]] = ()
+    kept_beside: Sequence[tuple[int, bytes]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class SessionScripts:
                 "must not be blank: give at least one character that is not white space", field=f"messages.{int(reply[1])}.content"
             )
         _, version, tokens, count, added, epoch, created, said_created, restored = reply
-        kept = list(zip(map(int, restored[::2]), restored[1::2], strict=True))
+        kept_beside = list(zip(map(int, restored[::2]), restored[1::2], strict=True))
         return SessionStamp(
-            int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept
+            int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept_beside
         )
 
     async def write_data(self, meta: str, if_match: str | None, data: str, *, merge: bool) -> int | None:

@@ -103,10 +103,12 @@ class SessionService:
         memories = [self._with_stable_id(ref, record) for record in body.memories]
         if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
             memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
-        waiting = [place for place, one in enumerate(memories) if one.persisted_at is None] if self._settings.longterm.enabled else []
+        waiting = (
+            [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
+        )
         await self._room(scope, body.messages, len(waiting))
         # Only what the client named: an absent time must not count as given.
-        given = body.model_fields_set
+        named = body.model_fields_set
         change = SessionWrite(
             mode="put",
             messages=await self._new(messages),
@@ -118,16 +120,16 @@ class SessionService:
             strategy=body.long_term_memory_strategy,
             ttl_seconds=None if body.ttl_seconds is None else max(body.ttl_seconds, 0),
             client_tokens=body.tokens,
-            created_at=body.created_at if "created_at" in given else None,
-            last_accessed=body.last_accessed if "last_accessed" in given else None,
+            created_at=body.created_at if "created_at" in named else None,
+            last_accessed=body.last_accessed if "last_accessed" in named else None,
             if_match=if_match,
             fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
             empty=_empty(messages),
             **self._window_fields(model_name, context_window_max),
         )
         written = await self._store.write(scope, ref, change)
-        for place, beside in written.kept:
-            messages[place] = with_beside(messages[place], from_json(beside))
+        for position, beside in written.kept_beside:
+            messages[position] = with_beside(messages[position], from_json(beside))
         session = {
             **body.__dict__,
             "namespace": ref.namespace,
@@ -212,8 +214,8 @@ class SessionService:
         self._sizes.json(data, "data")
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As for reading: the only session of this id, when the caller left out its namespace or user.
-            found = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
-            if len(found) != 1 or await self._store.merge_data(scope, ref := found[0], data, if_match) is None:
+            refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
+            if len(refs) != 1 or await self._store.merge_data(scope, ref := refs[0], data, if_match) is None:
                 raise NotFound(f"Session {session_id} not found")
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
@@ -221,9 +223,9 @@ class SessionService:
         """Forgets a session: the one of exactly this identity, else the only one that fits. Nothing there is fine."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref):
-            found = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
-            if len(found) == 1:
-                await self._store.delete(scope, found[0])
+            refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
+            if len(refs) == 1:
+                await self._store.delete(scope, refs[0])
         return AckResponse(status="ok")
 
     async def list(
@@ -237,9 +239,9 @@ class SessionService:
     async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None) -> SessionState | None:
         state = await self._store.get(scope, ref, last, window)
         if state is None:
-            found = await self._store.find(scope, ref.session_id, ref.namespace, ref.user_id)
-            if len(found) == 1:
-                state = await self._store.get(scope, found[0], last, window)
+            refs = await self._store.find(scope, ref.session_id, ref.namespace, ref.user_id)
+            if len(refs) == 1:
+                state = await self._store.get(scope, refs[0], last, window)
         return state
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
@@ -286,15 +288,15 @@ class SessionService:
         rules = self._settings.working
         latest = datetime.now(UTC) + timedelta(seconds=rules.max_future_seconds)
         timed = True
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if "created_at" not in message.model_fields_set:
                 timed = False
                 if rules.require_timestamps:
-                    raise BadInput("give each message a created_at (ISO 8601)", field=f"messages.{place}.created_at")
+                    raise BadInput("give each message a created_at (ISO 8601)", field=f"messages.{position}.created_at")
             elif message.created_at > latest:
                 raise BadInput(
                     f"is more than {rules.max_future_seconds} s in the future; give the time at which the message was said",
-                    field=f"messages.{place}.created_at",
+                    field=f"messages.{position}.created_at",
                 )
         return timed
 
@@ -337,7 +339,7 @@ class SessionService:
             session_id=state.ref.session_id,
             namespace=state.ref.namespace,
             user_id=state.ref.user_id,
-            messages=[_seen(stored, state, self._extracts) for stored in messages],
+            messages=[_with_progress(stored, state, self._extracts) for stored in messages],
             memories=records,
             refused_memories=state.refused or None,
             data=state.data or {},
@@ -381,11 +383,11 @@ def _is_promoted(message: MemoryMessage) -> bool:
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
     """The places of messages that hold neither a text nor anything beside it."""
-    blank = [place for place, message in enumerate(messages) if not message.content]
-    return [place for place in blank if not (messages[place].content_parts or messages[place].own_fields)]
+    blank = [position for position, message in enumerate(messages) if not message.content]
+    return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
 
 
-def _seen(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
+def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -> MemoryMessage:
     """A message with what background work has done to it since."""
     message = stored.message
     if message.persisted_at is None and stored.promote and stored.seq <= state.promoted_to:
@@ -399,7 +401,7 @@ def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
     """Messages to append. Saying the same twice is no repetition unless an Idempotency-Key says so: ids then follow from that."""
     if not is_repeatable():
         return messages
-    return [one if "id" in one.model_fields_set else one.model_copy(update={"id": made_id()}) for one in messages]
+    return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
 def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:

@@ -169,7 +169,7 @@ class SessionStore:
         for new in change.messages:
             args += [message_identity(new.message), new.tokens, int(new.promote), encode_message(new.message), encode_beside(new.message)]
         # Of several with one id the last one counts.
-        promoted = {change.memories[place].id: place for place in change.waiting}
+        promoted = {change.memories[position].id: position for position in change.waiting}
         arguments = _write_arguments(scope, ref, change)
         arguments["fields"] |= self._own(scope, ref, change, promoted)
         user_waiting = self._user_waiting(scope.tenant, ref.user_id)
@@ -181,11 +181,11 @@ class SessionStore:
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
         """What the script must know of the memories that a session holds, and of those that are to be promoted (id -> place)."""
         own: list[str] = []
-        for name, place in promoted.items():
-            record = change.memories[place]
-            given = _micros(record.created_at) if "created_at" in record.model_fields_set else ""
-            own += [name, encode_own(record, scope), self._keys.mid(scope.tenant, name), owner_name(placed_in(ref, record)), given]
-        memories = [part for one in change.memories for part in (one.id, content_mark(one), _micros(one.created_at))]
+        for name, position in promoted.items():
+            record = change.memories[position]
+            created = _micros(record.created_at) if "created_at" in record.model_fields_set else ""
+            own += [name, encode_own(record, scope), self._keys.mid(scope.tenant, name), owner_name(placed_in(ref, record)), created]
+        memories = [part for record in change.memories for part in (record.id, content_mark(record), _micros(record.created_at))]
         return {"to_promote": own, "memories": memories}
 
     def queue_read(
@@ -300,7 +300,7 @@ class SessionStore:
                 pipe.smembers(self._keys.session(sid).aside)
 
         rows = await read(self._client, build) if sids else []
-        found: list[SessionEpoch] = []
+        epochs: list[SessionEpoch] = []
         for sid, meta, journal, batches in zip(sids, rows[::3], rows[1::3], rows[2::3], strict=True):
             seen = meta if meta[3] else journal
             if not seen[3] and batches:
@@ -308,8 +308,8 @@ class SessionStore:
                 seen = (await read(self._client, lambda pipe, n=batch: pipe.hmget(n, names)))[0]
             tenant, namespace, user, epoch = (None if value is None else value.decode() for value in seen)
             if epoch is not None and tenant == scope.tenant:
-                found.append(SessionEpoch(sid, epoch, namespace, user))
-        return found
+                epochs.append(SessionEpoch(sid, epoch, namespace, user))
+        return epochs
 
     # For background work: sessions by their name in keys.
 
@@ -395,9 +395,9 @@ def _session(replies: Sequence[Any], window: TokenWindow | None) -> SessionState
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
     """Raises Forbidden or IdTaken, naming its field, for a memory of the session that its writer could not create."""
-    placed = [(place, placed_in(ref, change.memories[place])) for place in change.waiting]
-    for place, record in placed:
-        permit_owner(scope, record, f"memories.{place}")
+    placed = [(position, placed_in(ref, change.memories[position])) for position in change.waiting]
+    for position, record in placed:
+        permit_owner(scope, record, f"memories.{position}")
     one_owner_each(placed)
 
 
@@ -424,9 +424,9 @@ def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dic
         "la": None if change.last_accessed is None else iso(change.last_accessed),
         "cw": change.window,
     }
-    given = [part for name, value in values.items() if value is not None for part in (name, str(value))]
+    stored_fields = [part for name, value in values.items() if value is not None for part in (name, str(value))]
     # created_at stays as it was when a replacement does not name it.
-    gone = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
+    removed_fields = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
     ttl = -1 if change.ttl_seconds is None else change.ttl_seconds
     updated_at = None
     if change.moved is not None:
@@ -452,7 +452,7 @@ def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dic
         "max_messages": change.most_messages or None,
         "fed_back": change.fed_back,
         "updated_at": updated_at,
-        "fields": {"create": identity, "doc": doc, "set": given, "unset": gone, "empty": list(change.empty)},
+        "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)},
     }
 
 

@@ -38,21 +38,21 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
         name = f"{_STRATEGY}.config.custom_prompt"
         if options.custom_prompt is None or not options.custom_prompt.strip():
             raise BadInput("the strategy custom needs a prompt: say what is to be remembered", field=name)
-        if found := _CODE.search(options.custom_prompt):
-            message = f"{found[0]} is more than a name, which prompts do not run: write {{{found[1]}}}"
+        if code := _CODE.search(options.custom_prompt):
+            message = f"{code[0]} is more than a name, which prompts do not run: write {{{code[1]}}}"
             raise BadInput(message, field=name)
     check_zone(options.timezone, f"{_STRATEGY}.config.timezone")
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
     """The options that are known. Raises BadInput that names the field."""
-    known = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
+    options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
-        return StrategyOptions.model_validate(known)
+        return StrategyOptions.model_validate(options)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise BadInput(first["msg"], field=f"{_STRATEGY}.config.{place}") from error
+        path = ".".join(str(part) for part in first["loc"])
+        raise BadInput(first["msg"], field=f"{_STRATEGY}.config.{path}") from error
 
 
 def check_zone(name: str | None, field_name: str) -> None:

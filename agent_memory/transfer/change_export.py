@@ -45,50 +45,52 @@ class ChangeTransfer:
         self._reader = reader
         self._restorer = restorer
 
-    async def pages(self, scope: Scope, what: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
+    async def pages(self, scope: Scope, erasure: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
         """All changes of the user's memories up to a time (µs), the oldest first."""
-        clause = filters.session_where(scope, namespace=what.namespace, user_id=what.user_id or "")
+        clause = filters.session_where(scope, namespace=erasure.namespace, user_id=erasure.user_id or "")
         index = change_index_name(self._keys)
         async for ids in walk(self._client, index, clause, "at", high=until / 1e6):
             yield await self._read(scope, ids)
 
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load(scope, ids)
-        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(one), ["ms", "ns"]) for one in ids])
-        there = [(one, *row) for one, row in zip(loaded, rows, strict=True) if one is not None]
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
+        present = [(change, *row) for change, row in zip(loaded, rows, strict=True) if change is not None]
         wanted: set[str] = set()
-        for one, memories, _ in there:
+        for change, memories, _ in present:
             wanted.update((memories or b"").decode().split())
-            for line in one.lines:
+            for line in change.lines:
                 wanted.update(line[at] for at in _NAMES.get(line[0], ()) if at < len(line))
         names = await self._reader.ids(scope, sorted(wanted))
-        found: list[ChangeExport] = []
-        for one, memories, namespace in there:
+        exports: list[ChangeExport] = []
+        for change, memories, namespace in present:
             about = [names[mid] for mid in (memories or b"").decode().split() if mid in names]
-            lines = [named for line in one.lines if (named := _renamed(line, names)) is not None]
-            found.append(ChangeExport(one, None if namespace is None else bytes.fromhex(namespace.decode()).decode(), about, lines))
-        return found
+            lines = [named for line in change.lines if (named := _with_ids(line, names)) is not None]
+            exports.append(ChangeExport(change, None if namespace is None else bytes.fromhex(namespace.decode()).decode(), about, lines))
+        return exports
 
-    async def restore(self, scope: Scope, user_id: str, one: ChangeExport) -> Literal["new", "same", "other"]:
+    async def restore(self, scope: Scope, user_id: str, export: ChangeExport) -> Literal["new", "same", "other"]:
         """Brings a change back. Raises BadInput when it names a memory that is not the user's, or not here.
 
         What a change names, its undoing changes: so every name must be one of a memory that is here and within reach.
         """
-        ids = dict.fromkeys([*one.memories, *(line[at] for line in one.lines for at in _NAMES[line[0]])])
+        ids = dict.fromkeys([*export.memories, *(line[at] for line in export.lines for at in _NAMES[line[0]])])
         mids = {name: self._restorer.mid(scope, name) for name in ids}
         await self._check(scope, user_id, list(mids.values()))
-        change = one.change
-        lines = "\n".join(" ".join(mids[word] if at in _NAMES[line[0]] else word for at, word in enumerate(line)) for line in one.lines)
+        change = export.change
+        lines = "\n".join(" ".join(mids[word] if at in _NAMES[line[0]] else word for at, word in enumerate(line)) for line in export.lines)
         fields = ["t", tag(scope.tenant), "kd", tag(change.kind.value), "bt", tag(change.batch), "st", tag(change.state)]
         fields += ["o", compact(change.origin), "at", f"{change.at.timestamp():.6f}", "i", lines, "u", tag(user_id)]
-        fields += ["ns", tag(one.namespace)] if one.namespace else []
+        fields += ["ns", tag(export.namespace)] if export.namespace else []
         fields += ["p", compact(change.proposal)] if change.proposal is not None else []
-        return await self._restorer.restore_change(scope, change.id, fields, [mids[name] for name in one.memories], change.at.timestamp())
+        return await self._restorer.restore_change(
+            scope, change.id, fields, [mids[name] for name in export.memories], change.at.timestamp()
+        )
 
     async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> None:
-        what = Erasure(scope.tenant, None, user_id, None)
-        known = await self._reader.read(scope, what, mids)
-        left = [mid for mid in mids if mid not in known]
+        erasure = Erasure(scope.tenant, None, user_id, None)
+        own = await self._reader.read(scope, erasure, mids)
+        left = [mid for mid in mids if mid not in own]
 
         def build(pipe: Pipe) -> None:
             for mid in left:
@@ -96,24 +98,24 @@ class ChangeTransfer:
 
         aliases = await read(self._client, build) if left else []
         targets = [None if raw is None else raw.decode().partition(" ")[0] for raw in aliases]
-        owned = await self._reader.read(scope, what, [mid for mid in targets if mid is not None])
+        owned = await self._reader.read(scope, erasure, [mid for mid in targets if mid is not None])
         if any(mid is None or mid not in owned for mid in targets):
             raise BadInput("it names a memory that is not here, or not this user's", field="memories")
 
 
-def _renamed(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
+def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
     """A line with ids in the place of names; None when one of them is not known."""
     line = [word for word in line if word]
-    places = _NAMES.get(line[0], ())
-    if any(at < len(line) and line[at] not in names for at in places):
+    positions = _NAMES.get(line[0], ())
+    if any(at < len(line) and line[at] not in names for at in positions):
         return None
-    return [names[word] if at in places else word for at, word in enumerate(line)]
+    return [names[word] if at in positions else word for at, word in enumerate(line)]
 
 
 def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
     """A line with other ids of the memories that it names."""
-    places = _NAMES[line[0]]
-    return [named(word) if at in places else word for at, word in enumerate(line)]
+    positions = _NAMES[line[0]]
+    return [named(word) if at in positions else word for at, word in enumerate(line)]
 
 
 def checked_line(line: Any) -> list[str]:

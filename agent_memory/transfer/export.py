@@ -59,57 +59,57 @@ class ExportService:
         """
         namespace, _ = list_place_of(scope, namespace, user_id)
         operation_id = await self._exports.begin(scope)
-        return operation_id, self._written(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
+        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
 
-    async def _written(self, scope: Scope, what: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
+    async def _encoded_lines(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
         counts: Counter[str] = Counter()
         ended = False
         try:
-            async for lines in self._pages(scope, what, operation_id):
+            async for lines in self._pages(scope, erasure, operation_id):
                 if not lines:
                     continue
                 counts.update(line["kind"] for line in lines)
-                yield b"".join(map(_encoded, lines))
-            yield _encoded({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
+                yield b"".join(map(_encode_line, lines))
+            yield _encode_line({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
             ended = True
             await self._exports.note(scope, operation_id, OperationState.DONE, counts)
-            self._tell(scope, what, operation_id, counts)
+            self._audit(scope, erasure, operation_id, counts)
         finally:
             if not ended:
-                await self._failed(scope, operation_id, counts)
+                await self._note_failure(scope, operation_id, counts)
 
-    def _tell(self, scope: Scope, what: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
+    def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
         """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
         if self._audits:
-            ids = {"user_id": what.user_id, "namespace": what.namespace, "operation_id": operation_id}
-            given = {name: value for name, value in ids.items() if value is not None}
-            audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=given, request_id=None, counts=counts)
+            ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
+            named = {name: value for name, value in ids.items() if value is not None}
+            audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=named, request_id=None, counts=counts)
 
-    async def _failed(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
+    async def _note_failure(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
         try:
             await self._exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not come to its end: export again")
         except RedisUnavailable as error:
             log.warning("cannot note that an export failed: %s", error)
 
-    async def _pages(self, scope: Scope, what: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
+    async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
         """All lines. Memories come before sessions, which is the order for bringing them in, and those that were made of a session's
         messages meanwhile once more after them."""
-        sources, user = self._from, what.user_id or ""
+        sources, user = self._from, erasure.user_id or ""
         began = await sources.memories.now()
-        yield [self._header(what, operation_id)]
+        yield [self._header(erasure, operation_id)]
         # What stands beside memories comes before them: rules tell how the messages of sessions that follow are read.
         for exporter in sources.others:
-            yield [line async for line in exporter.export_lines(scope, Owner(what.namespace, user))]
-        async for dossiers in sources.memories.pages(scope, what, began):
-            yield [memory_line(one) for one in dossiers]
-        async for changes in sources.changes.pages(scope, what, began):
-            yield [change_line(one) for one in changes]
-        async for sessions in sources.sessions.pages(scope, what.namespace, user):
-            yield [session_line(one) for one in sessions]
-        async for dossiers in sources.memories.changed(scope, what, began):
-            yield [memory_line(one) for one in dossiers]
+            yield [line async for line in exporter.export_lines(scope, Owner(erasure.namespace, user))]
+        async for memories in sources.memories.pages(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
+        async for changes in sources.changes.pages(scope, erasure, began):
+            yield [change_line(change) for change in changes]
+        async for sessions in sources.sessions.pages(scope, erasure.namespace, user):
+            yield [session_line(session) for session in sessions]
+        async for memories in sources.memories.changed_since(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
 
-    def _header(self, what: Erasure, operation_id: str) -> Line:
+    def _header(self, erasure: Erasure, operation_id: str) -> Line:
         spec = self._from.spec
         return {
             "kind": "header",
@@ -118,75 +118,75 @@ class ExportService:
             "server": __version__,
             "terms": SCHEMA_VERSION,
             "at": iso(datetime.now(UTC)),
-            "user_id": what.user_id,
-            "namespace": what.namespace,
+            "user_id": erasure.user_id,
+            "namespace": erasure.namespace,
             "operation_id": operation_id,
             "embedding": {"model": spec.model, "dimensions": spec.dimensions, "datatype": spec.datatype},
         }
 
 
-def _encoded(line: Line) -> bytes:
+def _encode_line(line: Line) -> bytes:
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _version(one: Version) -> dict[str, Any]:
-    return flat_version(one, vector=None if one.vector is None else base64.b64encode(one.vector).decode())
+def _version(version: Version) -> dict[str, Any]:
+    return flat_version(version, vector=None if version.vector is None else base64.b64encode(version.vector).decode())
 
 
-def memory_line(one: MemoryExport) -> Line:
+def memory_line(memory: MemoryExport) -> Line:
     """A memory with all that is known of it."""
-    line: dict[str, Any] = {"kind": "memory", "id": one.id, "state": one.state}
-    if one.now is not None:
-        line["now"] = _version(one.now)
+    line: dict[str, Any] = {"kind": "memory", "id": memory.id, "state": memory.state}
+    if memory.now is not None:
+        line["now"] = _version(memory.now)
     parts: Iterable[tuple[str, list[Any]]] = (
-        ("versions", [_version(version) for version in one.versions]),
-        ("aliases", [list(alias) for alias in one.aliases]),
-        ("evidence", [piece.model_dump(mode="json", exclude_none=True) for piece in one.evidence]),
+        ("versions", [_version(version) for version in memory.versions]),
+        ("aliases", [list(alias) for alias in memory.aliases]),
+        ("evidence", [piece.model_dump(mode="json", exclude_none=True) for piece in memory.evidence]),
     )
     return line | {name: values for name, values in parts if values}
 
 
-def change_line(one: ChangeExport) -> Line:
+def change_line(export: ChangeExport) -> Line:
     """A change, with the ids of the memories that it names."""
-    change = one.change
+    change = export.change
     line: dict[str, Any] = {"kind": "change", "id": change.id, "what": change.kind.value, "state": change.state, "batch": change.batch}
-    line |= {"at": iso(change.at), "origin": change.origin, "namespace": one.namespace, "memories": list(one.memories)}
-    return line | {"lines": [list(words) for words in one.lines]} | ({} if change.proposal is None else {"proposal": change.proposal})
+    line |= {"at": iso(change.at), "origin": change.origin, "namespace": export.namespace, "memories": list(export.memories)}
+    return line | {"lines": [list(words) for words in export.lines]} | ({} if change.proposal is None else {"proposal": change.proposal})
 
 
-def session_line(one: SessionExport) -> Line:
+def session_line(session: SessionExport) -> Line:
     """A session, or what waits of one that is gone."""
     line: dict[str, Any] = {
-        "kind": "waiting" if one.gone else "session",
-        "session_id": one.ref.session_id,
-        "namespace": one.ref.namespace,
-        "messages": [_message(stored, one) for stored in one.messages],
-        "memories": list(one.memories),
-        "strategy": one.strategy.model_dump(mode="json"),
+        "kind": "waiting" if session.gone else "session",
+        "session_id": session.ref.session_id,
+        "namespace": session.ref.namespace,
+        "messages": [_message(stored, session) for stored in session.messages],
+        "memories": list(session.memories),
+        "strategy": session.strategy.model_dump(mode="json"),
     }
-    state = one.state
+    state = session.state
     if state is not None:
         times = ("created_at", "updated_at", "last_accessed")
         line |= {name: iso(getattr(state, name)) for name in times}
-        line |= {"context": state.context, "data": state.data, "ttl_seconds": state.ttl_seconds, "seconds_left": one.seconds_left}
+        line |= {"context": state.context, "data": state.data, "ttl_seconds": state.ttl_seconds, "seconds_left": session.seconds_left}
         line |= {"tokens": state.client_tokens, "window": state.window}
     return line
 
 
-def _message(stored: StoredMessage, one: SessionExport) -> dict[str, Any]:
+def _message(stored: StoredMessage, session: SessionExport) -> dict[str, Any]:
     message = stored.message
-    promoted = stored.promote and stored.seq <= one.promoted
+    promoted = stored.promote and stored.seq <= session.promoted
     persisted = message.persisted_at
-    if persisted is None and promoted and one.state is not None:
-        persisted = one.state.promoted_at
+    if persisted is None and promoted and session.state is not None:
+        persisted = session.state.promoted_at
     said: dict[str, Any] = {"id": message.id, "role": message.role, "content": message.content, "created_at": iso(message.created_at)}
     if beside_of(message):
         said["chat"] = message.to_chat()
     if persisted is not None:
         said["persisted_at"] = iso(persisted)
     flags = {
-        "extracted": message.discrete_memory_extracted == "t" or stored.seq <= one.extracted,
+        "extracted": message.discrete_memory_extracted == "t" or stored.seq <= session.extracted,
         "promoted": promoted,
-        "waits": stored.promote and stored.seq > min(one.promoted, one.extracted),
+        "waits": stored.promote and stored.seq > min(session.promoted, session.extracted),
     }
     return said | {name: True for name, holds in flags.items() if holds}

@@ -26,15 +26,15 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     sessions = services[SessionStore]
     receipts = ExportStore(client, keys)
     services[OperationService].register_receipts(receipts)
-    dossiers = MemoryExportReader(client, keys, spec)
+    reader = MemoryExportReader(client, keys, spec)
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
-    changes = ChangeTransfer(client, keys, services[ChangeStore], dossiers, restorer)
-    sources = ExportSources(dossiers, changes, SessionExportReader(client, keys, sessions), services.exporters, spec)
+    changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)
+    sources = ExportSources(reader, changes, SessionExportReader(client, keys, sessions), services.exporters, spec)
     targets = ImportTargets(
         restorer,
         services[MemoryCommits],
         services[MemoryStore],
-        dossiers,
+        reader,
         changes,
         sessions,
         services.exporters,

@@ -153,15 +153,15 @@ class EndLine(BaseModel):
     lines: int
 
 
-def parsed(raw: bytes) -> dict[str, Any]:
+def parse_line(raw: bytes) -> dict[str, Any]:
     """A line's object. Raises BadInput."""
     try:
-        found = from_json(raw, allow_inf_nan=False)
+        value = from_json(raw, allow_inf_nan=False)
     except ValueError:
         raise BadInput("is not a line of JSON", field="line") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise BadInput("is not a JSON object", field="line")
-    return found
+    return value
 
 
 def header_of(line: Mapping[str, Any]) -> HeaderLine:
@@ -202,25 +202,25 @@ class ImportPlacement:
         self._ids = ids
         self._copies = header.user_id != user_id or (namespace is not None and namespace != header.namespace)
 
-    def id(self, given: str) -> str:
-        """The id of what had the id `given` there."""
+    def id(self, name: str) -> str:
+        """The id of what had the id `name` there."""
         if not self._copies:
-            return given
-        return self._ids.of("copy", self._header.user_id, self.user_id, self._namespace, given)
+            return name
+        return self._ids.of("copy", self._header.user_id, self.user_id, self._namespace, name)
 
-    def namespace(self, given: str | None) -> str | None:
-        """The namespace for what was in `given`."""
-        return self._namespace or given
+    def namespace(self, name: str | None) -> str | None:
+        """The namespace for what was in the namespace `name`."""
+        return self._namespace or name
 
     def moved(self, namespace: str | None) -> bool:
         """Whether what was in `namespace` is a copy, or belongs to another user or namespace from now on."""
         return self._copies or self._header.user_id != self.user_id or self.namespace(namespace) != namespace
 
-    def record(self, given: MemoryRecord) -> MemoryRecord:
+    def record(self, exported: MemoryRecord) -> MemoryRecord:
         """A record at its place."""
-        moved = self.moved(given.namespace) or given.user_id != self.user_id
-        record = self._named(given).model_copy(update={"user_id": self.user_id, "namespace": self.namespace(given.namespace)})
-        if moved and given.memory_hash == content_hash(given):
+        moved = self.moved(exported.namespace) or exported.user_id != self.user_id
+        record = self._under_new_ids(exported).model_copy(update={"user_id": self.user_id, "namespace": self.namespace(exported.namespace)})
+        if moved and exported.memory_hash == content_hash(exported):
             record.memory_hash = content_hash(record)
         text = self._clean(record.text)
         if text != record.text:
@@ -228,77 +228,79 @@ class ImportPlacement:
             record.memory_hash = content_hash(record)
         return self._screen(record)
 
-    def _named(self, record: MemoryRecord) -> MemoryRecord:
+    def _under_new_ids(self, record: MemoryRecord) -> MemoryRecord:
         """A record under its id here, which names others by theirs."""
         if not self._copies:
             return record
         named: dict[str, Any] = {"id": self.id(record.id)}
         if record.supersedes is not None:
-            named["supersedes"] = [self.id(one) for one in record.supersedes]
+            named["supersedes"] = [self.id(memory_id) for memory_id in record.supersedes]
         if record.superseded_by is not None:
             named["superseded_by"] = self.id(record.superseded_by)
         if record.evidence is not None:
-            named["evidence"] = [self._piece(one) for one in record.evidence]
+            named["evidence"] = [self._piece(piece) for piece in record.evidence]
         return record.model_copy(update=named)
 
-    def _piece(self, one: Evidence) -> Evidence:
-        return one if one.memory_id is None else one.model_copy(update={"memory_id": self.id(one.memory_id)})
+    def _piece(self, piece: Evidence) -> Evidence:
+        return piece if piece.memory_id is None else piece.model_copy(update={"memory_id": self.id(piece.memory_id)})
 
-    def dossier(self, line: Mapping[str, Any]) -> MemoryExport:
+    def memory(self, line: Mapping[str, Any]) -> MemoryExport:
         """A memory. Raises BadInput."""
-        found = validated(MemoryLine, line)
-        if (found.now is None) != (found.state == "gone") or (found.state == "gone" and not found.versions):
-            raise BadInput(f"does not go with the state {found.state}", field="now")
-        now = None if found.now is None else self._version(found.id, found.now, "now", former=False)
-        versions = [self._version(found.id, one, f"versions.{at}", former=True) for at, one in enumerate(found.versions)]
-        names = [one.marks["n"] for one in (*versions, *([now] if now else []))]
+        entry = validated(MemoryLine, line)
+        if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):
+            raise BadInput(f"does not go with the state {entry.state}", field="now")
+        now = None if entry.now is None else self._version(entry.id, entry.now, "now", former=False)
+        versions = [self._version(entry.id, version, f"versions.{at}", former=True) for at, version in enumerate(entry.versions)]
+        names = [version.marks["n"] for version in (*versions, *([now] if now else []))]
         if len(set(names)) < len(names):
             raise BadInput("must each have a name (n) of their own", field="versions")
-        digests = [(self.id(name), dig) for name, dig in found.aliases if dig == "" or _MARKS["h"].match(dig)]
+        digests = [(self.id(name), dig) for name, dig in entry.aliases if dig == "" or _MARKS["h"].match(dig)]
         # What must be looked at first is not to be found, whatever the line says.
-        state = "over" if now is not None and now.record.quarantine is not None else found.state
-        return MemoryExport(state, now, versions, digests, [self._piece(one) for one in found.evidence])
+        state = "over" if now is not None and now.record.quarantine is not None else entry.state
+        return MemoryExport(state, now, versions, digests, [self._piece(piece) for piece in entry.evidence])
 
-    def _version(self, memory_id: str, given: VersionLine, place: str, *, former: bool) -> Version:
-        if given.record.id != memory_id:
-            raise BadInput("must be the memory's id", field=f"{place}.record.id")
-        marks = {name: value for name, value in given.marks.items() if name in _MARKS and _MARKS[name].match(value)}
+    def _version(self, memory_id: str, entry: VersionLine, path: str, *, former: bool) -> Version:
+        if entry.record.id != memory_id:
+            raise BadInput("must be the memory's id", field=f"{path}.record.id")
+        marks = {name: value for name, value in entry.marks.items() if name in _MARKS and _MARKS[name].match(value)}
         if "n" not in marks or int(marks["n"]) > self._now + _A_DAY or (former and "rt" not in marks):
-            raise BadInput("must say when the version was written (n, µs) and, of a former one, when it was retired (rt, s)", field=place)
+            raise BadInput("must say when the version was written (n, µs) and, of a former one, when it was retired (rt, s)", field=path)
         if not former:
             marks.pop("rt", None)
-        record = self.record(given.record)
-        if self.moved(given.record.namespace) or given.record.user_id != self.user_id or record.text != given.record.text:
+        record = self.record(entry.record)
+        if self.moved(entry.record.namespace) or entry.record.user_id != self.user_id or record.text != entry.record.text:
             marks.pop("h", None)
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
-        terms = given.terms if in_session and self._header.terms == SCHEMA_VERSION and _plain(given.terms) else None
+        terms = entry.terms if in_session and self._header.terms == SCHEMA_VERSION and _plain(entry.terms) else None
         vector = None
-        if given.vector is not None and record.text == given.record.text and (terms is not None or not in_session):
+        if entry.vector is not None and record.text == entry.record.text and (terms is not None or not in_session):
             try:
-                vector = self._vector(base64.b64decode(given.vector, validate=True), self._header.embedding)
+                vector = self._vector(base64.b64decode(entry.vector, validate=True), self._header.embedding)
             except (binascii.Error, ValueError):
-                raise BadInput("must be base64", field=f"{place}.vector") from None
-        return Version(record, marks, _finite(given.place), terms, vector)
+                raise BadInput("must be base64", field=f"{path}.vector") from None
+        return Version(record, marks, _finite_number(entry.place), terms, vector)
 
     def change(self, line: Mapping[str, Any]) -> ChangeExport:
         """A change. Raises BadInput."""
-        found = validated(ChangeLine, line)
+        entry = validated(ChangeLine, line)
         proposal: dict[str, Any] | None = None
-        if found.proposal is not None:
-            record = self.record(validated(MemoryRecord, _object(found.proposal.get("record"))))
-            old = found.proposal.get("old")
+        if entry.proposal is not None:
+            record = self.record(validated(MemoryRecord, _object(entry.proposal.get("record"))))
+            old = entry.proposal.get("old")
             pairs = old if isinstance(old, list) else []
-            if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], int) for one in pairs):
+            if not all(
+                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], int) for pair in pairs
+            ):
                 raise BadInput("must be pairs of an id and a version", field="proposal.old")
             proposal = {"old": [[self.id(name), version] for name, version in pairs], "record": record.model_dump(mode="json")}
         names = ("actor", "reason", "strategy", "model", "prompt_version")
-        origin = {name: found.origin.get(name) for name in names}
+        origin = {name: entry.origin.get(name) for name in names}
         # As a change is shown: who did it is always said.
         origin["actor"] = origin["actor"] if origin["actor"] is not None else "import"
-        name, batch = self.id(found.id), self.id(found.batch)
-        change = StoredChange(name, found.what, found.state, batch, found.at, origin, [], proposal)
-        lines = [with_names(checked_line(one), self.id) for one in found.lines]
-        return ChangeExport(change, self.namespace(found.namespace), [self.id(one) for one in found.memories], lines)
+        name, batch = self.id(entry.id), self.id(entry.batch)
+        change = StoredChange(name, entry.what, entry.state, batch, entry.at, origin, [], proposal)
+        lines = [with_names(checked_line(words), self.id) for words in entry.lines]
+        return ChangeExport(change, self.namespace(entry.namespace), [self.id(memory_id) for memory_id in entry.memories], lines)
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -310,9 +312,9 @@ def _plain(terms: str | None) -> bool:
     return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
 
 
-def _finite(place: str | None) -> str | None:
+def _finite_number(position: str | None) -> str | None:
     try:
-        return None if place is None or not math.isfinite(float(place)) else repr(float(place))
+        return None if position is None or not math.isfinite(float(position)) else repr(float(position))
     except ValueError:
         raise BadInput("must be a number", field="place") from None
 

@@ -34,7 +34,7 @@ from agent_memory.transfer.import_lines import (
     ImportPlacement,
     SessionLine,
     header_of,
-    parsed,
+    parse_line,
     times_of,
 )
 from agent_memory.transfer.memory_export import MemoryExport, MemoryExportReader
@@ -57,7 +57,7 @@ class ImportTargets:
     restorer: Restorer
     decisions: MemoryCommits
     memories: MemoryStore
-    dossiers: MemoryExportReader
+    reader: MemoryExportReader
     changes: ChangeTransfer
     sessions: SessionStore
     others: Sequence[Exporter]
@@ -102,8 +102,8 @@ class ImportService:
         head = next(rows, None)
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
-        header = header_of(parsed(head))
-        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.dossiers.now()), source)
+        header = header_of(parse_line(head))
+        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.reader.now()), source)
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -126,10 +126,10 @@ class ImportService:
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}
         try:
-            line = parsed(raw)
+            line = parse_line(raw)
             kind = line.get("kind")
             if kind == "memory":
-                await self._memory(run, number, run.placing.dossier(line))
+                await self._memory(run, number, run.placing.memory(line))
                 return
             await self._memories(run)  # What follows them may name them.
             match kind:
@@ -170,38 +170,38 @@ class ImportService:
 
     # ---------------------------------------------------------------------------------------------------------- memories
 
-    async def _memory(self, run: _Run, number: int, one: MemoryExport) -> None:
-        versions = [*one.versions, *([one.now] if one.now else [])]
+    async def _memory(self, run: _Run, number: int, memory: MemoryExport) -> None:
+        versions = [*memory.versions, *([memory.now] if memory.now else [])]
         if not all(within(run.scope, version.record) for version in versions):
             raise Forbidden("these credentials do not reach its namespace or agent")
-        run.batch.append((number, one))
+        run.batch.append((number, memory))
         if len(run.batch) >= _BATCH:
             await self._memories(run)
 
     async def _memories(self, run: _Run) -> None:
         batch, run.batch = run.batch, []
         await self._limit.room_for(run.scope.tenant, len(batch))
-        states = await self._to.restorer.restore(run.scope, [one for _, one in batch], source=run.source)
-        for place, state in enumerate(states):
+        states = await self._to.restorer.restore(run.scope, [memory for _, memory in batch], source=run.source)
+        for position, state in enumerate(states):
             if state.startswith("twin "):
-                states[place] = await self._twin(run, batch[place][1], state.removeprefix("twin "))
-        for (number, one), state in zip(batch, states, strict=True):
-            self._done(run, number, "memory", state, one.id)
-            if state == "new" and one.now is not None:
-                run.report.vectors_reused += one.now.vector is not None
-                run.report.vectors_to_embed += one.now.vector is None
+                states[position] = await self._twin(run, batch[position][1], state.removeprefix("twin "))
+        for (number, memory), state in zip(batch, states, strict=True):
+            self._done(run, number, "memory", state, memory.id)
+            if state == "new" and memory.now is not None:
+                run.report.vectors_reused += memory.now.vector is not None
+                run.report.vectors_to_embed += memory.now.vector is None
 
-    async def _twin(self, run: _Run, one: MemoryExport, mid: str) -> str:
+    async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
         """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
         scope = run.scope
         other = (await self._to.memories.load(scope, [mid]))[0]
-        if other is not None and one.now is not None and tells_the_same(one.now.record, other.record):
-            more = other.record if is_turn(one.now.record) else enriched(other.record, one.now.record)
+        if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
+            more = other.record if is_turn(memory.now.record) else enriched(other.record, memory.now.record)
             if more != other.record:
                 await self._to.decisions.commit(scope, [Update(other, more)], ChangeOrigin("import", "said again in an import"), late=True)
-            await self._to.restorer.fold(scope, one, other, run.source)
+            await self._to.restorer.fold(scope, memory, other, run.source)
             return "same"
-        return (await self._to.restorer.restore(scope, [one], dedupe=False, source=run.source))[0]
+        return (await self._to.restorer.restore(scope, [memory], dedupe=False, source=run.source))[0]
 
     # ---------------------------------------------------------------------------------------------------------- sessions
 
@@ -213,13 +213,15 @@ class ImportService:
         created, updated = times_of(line, now)
         gone = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
-        waiting = [place for place, one in enumerate(memories) if one.persisted_at is None] if self._settings.longterm.enabled else []
+        waiting = (
+            [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
+        )
         debounce = self._settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",
             messages=[
                 NewMessage(message, self._to.counter.count_chat(message), wanted)
-                for message, wanted in zip((one.message() for one in line.messages), waits, strict=True)
+                for message, wanted in zip((entry.message() for entry in line.messages), waits, strict=True)
             ],
             context=line.context,
             context_tokens=self._to.counter.count(line.context) if line.context else 0,
@@ -243,8 +245,10 @@ class ImportService:
             await self._to.sessions.write(run.scope, ref, change)
         except VersionMismatch:
             here = await self._to.sessions.get(run.scope, ref)
-            there = set[str]() if here is None else {message_identity(one.message) for one in here.messages}
-            same = here is not None and (here.created_at == created or {message_identity(one.message()) for one in line.messages} <= there)
+            there = set[str]() if here is None else {message_identity(stored.message) for stored in here.messages}
+            same = here is not None and (
+                here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there
+            )
             return "same" if same else "other"
         return "new"
 
@@ -254,12 +258,12 @@ class ImportService:
         longterm = self._settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self._extracts)):
             return [False] * len(line.messages)
-        half = [one for one in line.messages if one.waits and one.promoted]
-        known: dict[str, str] = {}
+        half = [entry for entry in line.messages if entry.waits and entry.promoted]
+        texts: dict[str, str] = {}
         if half and not run.placing.moved(line.namespace):
-            found = await self._to.memories.get(run.scope, [message_memory_id(ref, one.id) for one in half])
-            known = {one.id: record.text for one, record in zip(half, found, strict=True) if record is not None}
-        return [one.waits and (not one.promoted or known.get(one.id) == one.content) for one in line.messages]
+            records = await self._to.memories.get(run.scope, [message_memory_id(ref, entry.id) for entry in half])
+            texts = {entry.id: record.text for entry, record in zip(half, records, strict=True) if record is not None}
+        return [entry.waits and (not entry.promoted or texts.get(entry.id) == entry.content) for entry in line.messages]
 
 
 def _rows(lines: bytes) -> Iterator[bytes]:

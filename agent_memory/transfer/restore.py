@@ -28,7 +28,7 @@ _LENGTH = 0.05
 
 
 class Restorer:
-    """Writes dossiers and changes."""
+    """Writes memories and changes back."""
 
     def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec, *, fsync: bool = False) -> None:
         self._scripts = scripts
@@ -41,17 +41,23 @@ class Restorer:
         """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
 
-    async def restore(self, scope: Scope, dossiers: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
+    async def restore(self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
         """Brings memories back in one step: "new", "same", "other" or "slot" (what is here stays), and with `dedupe` "twin <mid>" for what
         has the words of a memory that is here. Raises Forbidden for what is out of reach.
 
         Messages that have the words of a statement become its evidence. The vectors are of this store's model; what has none is embedded
         by a worker. `source` is noted with each: see `privacy/lineage.py`.
         """
-        permit_writing(scope, [version.record for one in dossiers for version in (*one.versions, *([one.now] if one.now else []))])
-        states = await self._write(scope, dossiers, source, dedupe=dedupe)
+        permit_writing(
+            scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
+        )
+        states = await self._write(scope, memories, source, dedupe=dedupe)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        new = [one.now.record for one, state in zip(dossiers, states, strict=True) if state == "new" and one.now and one.state == "current"]
+        new = [
+            memory.now.record
+            for memory, state in zip(memories, states, strict=True)
+            if state == "new" and memory.now and memory.state == "current"
+        ]
         takes = [step for record in new if (step := steps.absorb(record)) is not None]
         for step in takes:
             steps.group(step)
@@ -59,12 +65,12 @@ class Restorer:
             await steps.run(self._scripts)
         return states
 
-    async def _write(self, scope: Scope, dossiers: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
+    async def _write(self, scope: Scope, memories: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
         """The states of `memory_restore.lua`."""
-        if not dossiers:
+        if not memories:
             return []
         values: list[Arg] = []
-        items = [self._item(scope, one, values, tag(source), dedupe=dedupe) for one in dossiers]
+        items = [self._item(scope, memory, values, tag(source), dedupe=dedupe) for memory in memories]
         reply = await self._memories(
             **outbox_keys(self._keys, DueKind.MEMORY),
             wake=self._keys.wake,
@@ -76,57 +82,61 @@ class Restorer:
         )
         return [state.decode() for state in reply]
 
-    async def fold(self, scope: Scope, one: MemoryExport, into: StoredMemory, source: str) -> None:
+    async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
         """Brings in what is the same as a memory that is here (`into`): as evidence of it and other names of it, with its own history.
 
         Done twice, the second time changes nothing.
         """
-        assert one.now is not None
-        record = one.now.record
+        assert memory.now is not None
+        record = memory.now.record
         retired = Version(
-            record, {**one.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"}, one.now.place, one.now.terms, one.now.vector
+            record,
+            {**memory.now.marks, "rt": f"{datetime.now(UTC).timestamp():.6f}"},
+            memory.now.position,
+            memory.now.terms,
+            memory.now.vector,
         )
-        await self.restore(scope, [MemoryExport("gone", None, [*one.versions, retired])], source=source)
+        await self.restore(scope, [MemoryExport("gone", None, [*memory.versions, retired])], source=source)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        for piece in (*evidence_of(record), *one.evidence):
+        for piece in (*evidence_of(record), *memory.evidence):
             steps.group(steps.evidence(into, piece, alias=record))
-        for name, dig in one.aliases:
+        for name, dig in memory.aliases:
             steps.group(steps.also_named(into, name, dig))
         await steps.run(self._scripts)
 
-    def _item(self, scope: Scope, one: MemoryExport, values: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
-        item: dict[str, Any] = {"mid": self.mid(scope, one.id), "owner": owner_name(one.any), "state": one.state}
-        if one.now is not None:
-            record = one.now.record
+    def _item(self, scope: Scope, memory: MemoryExport, values: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
+        item: dict[str, Any] = {"mid": self.mid(scope, memory.id), "owner": owner_name(memory.any), "state": memory.state}
+        if memory.now is not None:
+            record = memory.now.record
             stands = standing(scope.tenant, record)
-            given = one.now.marks.get("h") or memory_digest(record)
+            digest = memory.now.marks.get("h") or memory_digest(record)
             item |= {
-                "version": one.now.marks["n"],
-                "digest": given,
+                "version": memory.now.marks["n"],
+                "digest": digest,
                 "scope": stands.scope,
                 **({"slot": stands.slot} if stands.slot else {}),
             }
             if dedupe and record.quarantine is None:
                 item["words"] = list(dict.fromkeys([WORDS + stands.words[1:], stands.words]))
-            vector = one.now.vector
-            item |= self._fields(scope, one.now, values, source, vector if one.state == "over" else None)
-            if one.state == "current" and vector is not None:
+            vector = memory.now.vector
+            item |= self._fields(scope, memory.now, values, source, vector if memory.state == "over" else None)
+            if memory.state == "current" and vector is not None:
                 item["vector"] = len(values)
                 values.append(vector)
             elif vector is not None:
                 item["vector"] = True
             order = order_of(self._keys, scope.tenant, record)
-            if order is not None and one.now.place is not None:
-                item |= {"order": order, "score": one.now.place}
+            if order is not None and memory.now.position is not None:
+                item |= {"order": order, "score": memory.now.position}
         item["versions"] = [
             {"version": old.marks["n"], "bare": old.vector is None, **self._fields(scope, old, values, source, old.vector)}
-            for old in sorted(one.versions, key=lambda version: int(version.marks["n"]))
+            for old in sorted(memory.versions, key=lambda version: int(version.marks["n"]))
         ]
-        item["aliases"] = [[self.mid(scope, name), dig] for name, dig in one.aliases]
+        item["aliases"] = [[self.mid(scope, name), dig] for name, dig in memory.aliases]
         item["evidence"] = [
             part
-            for piece in one.evidence
-            for part in (evidence_field(self._keys, scope.tenant, one.any, piece), piece.model_dump_json(exclude_none=True))
+            for piece in memory.evidence
+            for part in (evidence_field(self._keys, scope.tenant, memory.any, piece), piece.model_dump_json(exclude_none=True))
         ]
         return item
 
@@ -139,8 +149,8 @@ class Restorer:
         if "h" not in version.marks:
             flat += ["h", fields.digest]
         order = order_of(self._keys, scope.tenant, record)
-        if "rt" in version.marks and order is not None and version.place is not None:
-            flat += ["ok", order, "os", version.place]
+        if "rt" in version.marks and order is not None and version.position is not None:
+            flat += ["ok", order, "os", version.position]
         if vector is not None:
             flat += [self._spec.field, vector]
         position = len(values)
@@ -162,7 +172,7 @@ class Restorer:
         kind = model.get("datatype")
         if kind not in ("FLOAT16", "FLOAT32", "FLOAT64") or len(raw) != np.dtype(str(kind).lower()).itemsize * self._spec.dimensions:
             return None
-        found = np.frombuffer(raw, dtype=str(kind).lower()).astype(np.float64)
-        if not np.isfinite(found).all() or abs(float(np.linalg.norm(found)) - 1.0) > _LENGTH:
+        numbers = np.frombuffer(raw, dtype=str(kind).lower()).astype(np.float64)
+        if not np.isfinite(numbers).all() or abs(float(np.linalg.norm(numbers)) - 1.0) > _LENGTH:
             return None
-        return raw if kind == self._spec.datatype else found.astype(self._spec.numpy_type).tobytes()
+        return raw if kind == self._spec.datatype else numbers.astype(self._spec.numpy_type).tobytes()

@@ -56,12 +56,12 @@ class SessionExportReader:
         """All sessions, the oldest first, and then what waits of those that are gone."""
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
-            found = await self._read(scope, sids)
-            yield [one for one in found if self._meant(scope, one.ref, namespace, user_id)]
+            sessions = await self._read(scope, sids)
+            yield [session for session in sessions if self._meant(scope, session.ref, namespace, user_id)]
         for sid in await self._sessions.waiting(scope, user_id):
-            one = await self._waiting(scope, sid)
-            if one is not None and self._meant(scope, one.ref, namespace, user_id):
-                yield [one]
+            session = await self._waiting(scope, sid)
+            if session is not None and self._meant(scope, session.ref, namespace, user_id):
+                yield [session]
 
     def _meant(self, scope: Scope, ref: SessionRef, namespace: str | None, user_id: str) -> bool:
         return ref.user_id == user_id and namespace in (None, ref.namespace) and scope.reaches(ref.namespace, ref.user_id)
@@ -76,9 +76,9 @@ class SessionExportReader:
                 pipe.ttl(k.meta)
 
         rows = await read(self._client, build)
-        found: list[SessionExport] = []
-        for place in range(0, len(rows), 4):
-            meta, entries, cursors, ttl = rows[place : place + 4]
+        exports: list[SessionExport] = []
+        for start in range(0, len(rows), 4):
+            meta, entries, cursors, ttl = rows[start : start + 4]
             state = decode_session(meta, entries, cursors)
             if state is None or meta[b"tn"].decode() != scope.tenant:
                 continue
@@ -88,8 +88,8 @@ class SessionExportReader:
                 for record in state.memories
             ]
             cursor = state.promoted_to, state.extracted_to
-            found.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left))
-        return found
+            exports.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left))
+        return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
         """What waits of a session that is gone; None while it is there: then it was read with it."""
@@ -102,7 +102,7 @@ class SessionExportReader:
             if journal is None or journal.tenant != scope.tenant:
                 return None
             starts.append(journal.start)
-            messages |= {one.seq: one for one in journal.waiting}
+            messages |= {stored.seq: stored for stored in journal.waiting}
         assert journal is not None
         own = [decode_own(raw).record.model_dump(mode="json") for raw in journal.own.values()]
         ordered = [messages[seq] for seq in sorted(messages)]

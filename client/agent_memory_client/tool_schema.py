@@ -23,11 +23,11 @@ class ToolSchema:
 
     def get_name(self) -> str:
         """The tool's name. Raises ValueError for a schema of another shape, as the other methods do."""
-        return self._said("name")
+        return self._text_of("name")
 
     def get_description(self) -> str:
         """What the model is told of the tool."""
-        return self._said("description")
+        return self._text_of("description")
 
     def set_name(self, name: str) -> Self:
         """Renames the tool. Calls of it come under the new name; `resolve_tool_call` knows the old one only."""
@@ -41,8 +41,8 @@ class ToolSchema:
 
     def get_parameter_description(self, param_name: str) -> str | None:
         """What the model is told of a parameter; None for one that is not there or not described."""
-        found = self._parameters().get(param_name)
-        return None if found is None else found.get("description")
+        parameter = self._parameters().get(param_name)
+        return None if parameter is None else parameter.get("description")
 
     def set_parameter_description(self, param_name: str, description: str) -> Self:
         """Tells the model something else of a parameter. Raises KeyError for one that is not there."""
@@ -88,23 +88,23 @@ class ToolSchema:
             raise ValueError("not a tool schema in OpenAI's shape: it has no object 'function'")
         return cast("dict[str, Any]", head)
 
-    def _said(self, key: str) -> str:
-        found: Any = self._head().get(key)
-        if not isinstance(found, str):
+    def _text_of(self, key: str) -> str:
+        text: Any = self._head().get(key)
+        if not isinstance(text, str):
             raise ValueError(f"not a tool schema in the shape of {self._format}: it has no {key}")
-        return found
+        return text
 
     def _rules(self) -> dict[str, Any]:
         """The JSON schema of the arguments."""
         key = "parameters" if self._format == "openai" else "input_schema"
-        found: Any = self._head().get(key)
-        if not isinstance(found, dict):
+        rules: Any = self._head().get(key)
+        if not isinstance(rules, dict):
             raise ValueError(f"not a tool schema in the shape of {self._format}: it has no object {key!r}")
-        return cast("dict[str, Any]", found)
+        return cast("dict[str, Any]", rules)
 
     def _parameters(self) -> dict[str, dict[str, Any]]:
-        found: Any = self._rules().get("properties")
-        return cast("dict[str, dict[str, Any]]", found) if isinstance(found, dict) else {}
+        properties: Any = self._rules().get("properties")
+        return cast("dict[str, dict[str, Any]]", properties) if isinstance(properties, dict) else {}
 
 
 class ToolSchemaCollection:
@@ -119,12 +119,12 @@ class ToolSchemaCollection:
 
     def set_description(self, name: str, description: str) -> Self:
         """Tells the model something else of one tool. Raises KeyError for a name that is not here."""
-        self._named(name).set_description(description)
+        self._required(name).set_description(description)
         return self
 
     def set_name(self, old_name: str, new_name: str) -> Self:
         """Renames one tool. Raises KeyError for a name that is not here."""
-        self._named(old_name).set_name(new_name)
+        self._required(old_name).set_name(new_name)
         return self
 
     def names(self) -> list[str]:
@@ -151,8 +151,8 @@ class ToolSchemaCollection:
     def __repr__(self) -> str:
         return f"ToolSchemaCollection({self.names()!r})"
 
-    def _named(self, name: str) -> ToolSchema:
-        found = self.get_by_name(name)
-        if found is None:
+    def _required(self, name: str) -> ToolSchema:
+        schema = self.get_by_name(name)
+        if schema is None:
             raise KeyError(f"there is no tool {name!r}, there are {', '.join(self.names())}")
-        return found
+        return schema

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.attempts import Attempts
-from benchmarks.document import BEGIN, END, merged, page
-from benchmarks.goals import goals, markdown
+from benchmarks.measurement.attempts import Attempts
+from benchmarks.reports.document import BEGIN, END, merged, page
+from benchmarks.reports.goals import goals, markdown
 
 
 async def test_what_fails_is_tried_once_more_and_told() -> None:

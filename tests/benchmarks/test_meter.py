@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from benchmarks import meter
+from benchmarks.measurement import meter
 
 
 def test_cpu_is_that_of_the_process_own_clock() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.quota import limited
+from benchmarks.measurement.quota import limited
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,11 @@ import copy
 
 import pytest
 
-from benchmarks.document import merged
-from benchmarks.goals import goals
-from benchmarks.meter import figures, percentile
-from benchmarks.report import beside_limits, compare, markdown
-from benchmarks.rounds import count, joined, paired
+from benchmarks.measurement.meter import figures, percentile
+from benchmarks.measurement.rounds import count, joined, paired
+from benchmarks.reports.document import merged
+from benchmarks.reports.goals import goals
+from benchmarks.reports.report import beside_limits, compare, markdown
 from benchmarks.two import ratios
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.verdict import of_overload, of_sustained
+from benchmarks.reports.verdict import of_overload, of_sustained
 
 _KIND: dict[str, Any] = {
     "answers": {200: 1000},

@@ -28,7 +28,7 @@ from agent_memory.storage.connection import connect
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
-from agent_memory_worker.indexing import index_memories
+from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.relay import TASK_OF
 from agent_memory_worker.tasks import Tasks
 

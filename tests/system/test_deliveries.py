@@ -13,10 +13,10 @@ from agent_memory.memories.service import MemoryService
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.scripts import Claim
-from agent_memory_worker.extract import extract_facts
-from agent_memory_worker.indexing import index_memories
-from agent_memory_worker.promote import promote_session
-from agent_memory_worker.summarize import summarize_session
+from agent_memory_worker.extraction.extract import extract_facts
+from agent_memory_worker.memories.indexing import index_memories
+from agent_memory_worker.sessions.promote import promote_session
+from agent_memory_worker.sessions.summarize import summarize_session
 from agent_memory_worker.tasks import Tasks
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
 from tests.system.conftest import MakeChat

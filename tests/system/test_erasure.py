@@ -13,7 +13,7 @@ from agent_memory.memories.service import MemoryService
 from agent_memory.privacy.erasure import ErasureStore
 from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import UpdateWorkingMemory
-from agent_memory_worker.erase import erase
+from agent_memory_worker.privacy.erase import erase
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 pytestmark = pytest.mark.slow

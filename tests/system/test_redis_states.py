@@ -15,8 +15,8 @@ from agent_memory.embedded.server import embedded_redis
 from agent_memory.http.app import create_app
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.service import SessionService
-from agent_memory_worker.promote import promote_session
-from agent_memory_worker.summarize import summarize_session
+from agent_memory_worker.sessions.promote import promote_session
+from agent_memory_worker.sessions.summarize import summarize_session
 from tests.support.api import serving
 from tests.support.rig import SCOPE, Rig
 from tests.support.waiting import wait_until

@@ -16,14 +16,14 @@ from agent_memory.core.errors import AgentMemoryError, ModelAnswerInvalid, Model
 from agent_memory.core.work import DueKind, TaskName
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
-from agent_memory_worker.erase import erase
-from agent_memory_worker.extract import extract_facts
-from agent_memory_worker.indexing import index_memories
+from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.jobs import carry_out
-from agent_memory_worker.promote import promote_session
+from agent_memory_worker.memories.indexing import index_memories
+from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.schedule import register_jobs
-from agent_memory_worker.settle import park_batch, settle_session
-from agent_memory_worker.summarize import summarize_session
+from agent_memory_worker.sessions.promote import promote_session
+from agent_memory_worker.sessions.settle import park_batch, settle_session
+from agent_memory_worker.sessions.summarize import summarize_session
 
 log = logging.getLogger(__name__)
 

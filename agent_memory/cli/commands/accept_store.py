@@ -17,9 +17,9 @@ from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import accept_store
 
 
-def accept(given: dict[str, str]) -> None:
+def accept(overrides: dict[str, str]) -> None:
     """Accepts, and says what. Raises StartupError in one line."""
-    settings = load_settings(**given)
+    settings = load_settings(**overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     check_redis_url(settings)
     folder = settings.redis.data_dir.expanduser().absolute()

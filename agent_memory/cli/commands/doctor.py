@@ -38,9 +38,9 @@ _SOURCES = {
 _LEAST_ROOM = 512
 
 
-def doctor(given: dict[str, str]) -> list[str]:
+def doctor(overrides: dict[str, str]) -> list[str]:
     """Prints the findings; returns what would stop `serve`."""
-    settings = load_settings(**given)
+    settings = load_settings(**overrides)
     problems: list[str] = []
     _settings_in_force(settings)
     _not_read()
@@ -65,8 +65,8 @@ def _check(problems: list[str], name: str, look: Callable[[], str]) -> None:
 def _settings_in_force(settings: Settings) -> None:
     print("Settings")
     first: dict[tuple[str, str], str] = {}
-    for variable, place in variables().items():
-        first.setdefault(place, variable)
+    for variable, setting in variables().items():
+        first.setdefault(setting, variable)
     for (group, field), variable in first.items():
         part: BaseModel = getattr(settings, group)
         value: object = getattr(part, field)
@@ -76,11 +76,11 @@ def _settings_in_force(settings: Settings) -> None:
 
 
 def _not_read() -> None:
-    found = unread_variables(Path(".env"))
-    if found:
+    unread = unread_variables(Path(".env"))
+    if unread:
         print("\nSet, but not read")
-    for one in found:
-        print(f"  {one.advice}{' (it may be there for another program)' if one.common else ''}")
+    for variable in unread:
+        print(f"  {variable.advice}{' (it may be there for another program)' if variable.common else ''}")
     ending = ending_settings(Path(".env"))
     if ending:
         print("\nSet, but not read from the next version on")
@@ -113,16 +113,16 @@ async def _context(settings: Settings) -> str:
     try:
         context = chat.context
         await chat.ask_context()
-        await _learned(settings, context)
+        await _add_learned(settings, context)
         limit = context.limit
-        known = f"{context.model} at {context.where} takes {limit.tokens} tokens ({_SOURCES[limit.source]})"
+        summary = f"{context.model} at {context.where} takes {limit.tokens} tokens ({_SOURCES[limit.source]})"
         few = chat.room(extract_messages([]), ExtractionAnswer) < _LEAST_ROOM
-        return f"{known}; that is too little for taking facts" if few else known
+        return f"{summary}; that is too little for taking facts" if few else summary
     finally:
         await chat.close()
 
 
-async def _learned(settings: Settings, context: ModelContext) -> None:
+async def _add_learned(settings: Settings, context: ModelContext) -> None:
     """Adds what workers learned, as far as Redis answers: whether it does is another finding."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
@@ -160,10 +160,10 @@ async def _redis(settings: Settings) -> str:
 
 def _check_data_dir(folder: Path) -> None:
     """Raises StartupError when the data directory exists and cannot be written, or cannot be made."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise StartupError(f"the data directory {folder} cannot be written")
 
 

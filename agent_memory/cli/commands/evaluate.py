@@ -52,35 +52,35 @@ class EvaluationOptions:
     floors: str | None = None
 
 
-def evaluate(wanted: EvaluationOptions) -> int:
+def evaluate(options: EvaluationOptions) -> int:
     """Runs and prints; returns the exit code: 0, or 1 when questions failed or a figure is below its floor. Raises StartupError for
     anything that prevents a run."""
-    floors = floors_of(wanted.floors)
-    conversations = load(wanted.file)[: wanted.conversations]
+    floors = floors_of(options.floors)
+    conversations = load(options.file)[: options.conversations]
     if not any(conversation.questions for conversation in conversations):
-        raise StartupError(f"{wanted.file} has no question whose evidence is known")
-    for target in (wanted.json, wanted.plot):
+        raise StartupError(f"{options.file} has no question whose evidence is known")
+    for target in (options.json, options.plot):
         if target is not None and not target.absolute().parent.is_dir():
             raise StartupError(f"{target} cannot be written: there is no directory {target.parent}")
-    found = asyncio.run(_measured(wanted, conversations))
-    whole = reports.file_of(found)
-    if wanted.json is not None:
-        _write(wanted.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    if wanted.plot is not None:
-        _write(wanted.plot, svg(f"Recall, {wanted.file.name}, unit {wanted.unit}", _series(found, wanted.unit)))
-    if wanted.format == "json":
+    results = asyncio.run(_measure(options, conversations))
+    whole = reports.file_of(results)
+    if options.json is not None:
+        _write(options.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    if options.plot is not None:
+        _write(options.plot, svg(f"Recall, {options.file.name}, unit {options.unit}", _series(results, options.unit)))
+    if options.format == "json":
         print(json.dumps(whole, ensure_ascii=False))
     else:
-        for report in found:
-            reports.show(report, wanted.unit, _stdout())
-    judgements = [(report, kept) for report in found for kept in judged(report, wanted.unit, floors)]
-    for report, kept in judgements:
-        print(f"{report['options']['entrance']}: {kept}", file=sys.stderr if wanted.format == "json" else sys.stdout)
-    low = sum(not kept.holds for _, kept in judgements)
+        for report in results:
+            reports.show(report, options.unit, _stdout())
+    judgements = [(report, judgement) for report in results for judgement in judged(report, options.unit, floors)]
+    for report, judgement in judgements:
+        print(f"{report['options']['entrance']}: {judgement}", file=sys.stderr if options.format == "json" else sys.stdout)
+    low = sum(not judgement.holds for _, judgement in judgements)
     if judgements:
         verdict = f"{low} of {len(judgements)} figures are below their floors" if low else f"all {len(judgements)} floors are kept"
-        print(verdict, file=sys.stderr if wanted.format == "json" else sys.stdout)
-    return 1 if low or any(report["errors"] for report in found) else 0
+        print(verdict, file=sys.stderr if options.format == "json" else sys.stdout)
+    return 1 if low or any(report["errors"] for report in results) else 0
 
 
 def compare(before: Path, after: Path, unit: reports.Unit, form: Literal["table", "json"]) -> int:
@@ -106,24 +106,28 @@ def _write(path: Path, text: str) -> None:
         raise StartupError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _series(found: list[reports.Report], unit: reports.Unit) -> dict[str, dict[str, float]]:
-    several = len(found) > 1
+def _series(results: list[reports.Report], unit: reports.Unit) -> dict[str, dict[str, float]]:
+    several = len(results) > 1
     return {
-        (f"{report['options']['entrance']}: " if several else "") + name: group for report in found for name, group in report[unit].items()
+        (f"{report['options']['entrance']}: " if several else "") + name: group
+        for report in results
+        for name, group in report[unit].items()
     }
 
 
-async def _measured(wanted: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
+async def _measure(options: EvaluationOptions, conversations: list[Conversation]) -> list[reports.Report]:
     """One report for each way in."""
     counter = await TokenCounter.open()
-    entrances: list[Entrance] = ["memories", "sessions"] if wanted.entrance == "both" else [wanted.entrance]
-    found: list[reports.Report] = []
+    entrances: list[Entrance] = ["memories", "sessions"] if options.entrance == "both" else [options.entrance]
+    results: list[reports.Report] = []
     for entrance in entrances:
-        with _server(wanted.url) as url, _bars() as bars:
-            name = f"{wanted.run}-{entrance}" if wanted.run else f"eval-{str(ULID()).lower()}"
-            options = Options(url, name, entrance, wanted.mode, wanted.limit, wanted.prompt, wanted.max_tokens)
-            found.append(reports.report_of(await run(options, conversations, counter, _ProgressBars(bars, entrance)), wanted.file.name))
-    return found
+        with _server(options.url) as url, _bars() as bars:
+            name = f"{options.run}-{entrance}" if options.run else f"eval-{str(ULID()).lower()}"
+            run_options = Options(url, name, entrance, options.mode, options.limit, options.prompt, options.max_tokens)
+            results.append(
+                reports.report_of(await run(run_options, conversations, counter, _ProgressBars(bars, entrance)), options.file.name)
+            )
+    return results
 
 
 # ------------------------------------------------------------------------------------------------------------------- progress
@@ -181,7 +185,7 @@ def _server(url: str | None) -> Generator[str, None, None]:
             command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
         try:
-            own = _announced(process)
+            own = _announced_url(process)
             say_server(own)
             yield own
         except StartupError as error:
@@ -202,7 +206,7 @@ def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
     return {**environment, "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)}
 
 
-def _announced(process: subprocess.Popen[str]) -> str:
+def _announced_url(process: subprocess.Popen[str]) -> str:
     """The URL that a server says it listens on. Raises StartupError when it ends instead."""
     assert process.stdout is not None
     for line in process.stdout:

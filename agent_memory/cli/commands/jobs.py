@@ -27,9 +27,9 @@ class Server:
 def jobs(action: str, operation: str | None, server: Server, state: str | None, limit: int, form: str) -> None:
     """Does what `agent-memory jobs ACTION` says. Raises StartupError in one line, NotFound for an operation that is not there."""
     if action == "list":
-        found = _listed(server, state, limit)
+        operations = _list(server, state, limit)
         say_server(base_of(server.url))
-        _print(found, form)
+        _print(operations, form)
         return
     if operation is None:
         raise typer.BadParameter(f"jobs {action} needs an operation's id, as `agent-memory jobs list` shows it")
@@ -44,25 +44,28 @@ def jobs(action: str, operation: str | None, server: Server, state: str | None, 
     typer.echo(said)
 
 
-def _listed(server: Server, state: str | None, limit: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _list(server: Server, state: str | None, limit: int) -> list[dict[str, Any]]:
+    operations: list[dict[str, Any]] = []
     offset: int | None = 0
-    while offset is not None and len(found) < limit:
-        query: dict[str, Any] = {"limit": min(_PAGE, limit - len(found)), "offset": offset} | ({"state": state} if state else {})
+    while offset is not None and len(operations) < limit:
+        query: dict[str, Any] = {"limit": min(_PAGE, limit - len(operations)), "offset": offset} | ({"state": state} if state else {})
         page = call("GET", server, "/v1/operations", query)
-        found += page["operations"]
+        operations += page["operations"]
         offset = page["next_offset"]
-    return found
+    return operations
 
 
-def _print(found: list[dict[str, Any]], form: str) -> None:
+def _print(operations: list[dict[str, Any]], form: str) -> None:
     if form == "json":
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        typer.echo(json.dumps(operations, ensure_ascii=False))
         return
-    for one in found:
-        about = " ".join(f"{name}={one[name]}" for name in ("namespace", "user_id", "session_id", "memory_id") if one[name])
-        typer.echo(f"{one['id']}  {one['state']}, {one['attempts']} tries  {about}" + (f"\n    {one['reason']}" if one["reason"] else ""))
-    if not found:
+    for operation in operations:
+        about = " ".join(f"{name}={operation[name]}" for name in ("namespace", "user_id", "session_id", "memory_id") if operation[name])
+        typer.echo(
+            f"{operation['id']}  {operation['state']}, {operation['attempts']} tries  {about}"
+            + (f"\n    {operation['reason']}" if operation["reason"] else "")
+        )
+    if not operations:
         typer.echo("nothing")
 
 

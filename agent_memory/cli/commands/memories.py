@@ -19,11 +19,11 @@ OK, USAGE, NOT_FOUND = 0, 2, 3
 _PAGE = 100
 
 
-def search(place: MemoryTarget, body: dict[str, Any], form: str) -> None:
+def search(target: MemoryTarget, body: dict[str, Any], form: str) -> None:
     """Prints what a search finds."""
 
     async def run() -> Any:
-        async with reach(place) as api:
+        async with reach(target) as api:
             return await api.call("POST", "/v1/long-term-memory/search", body=body)
 
     answer = asyncio.run(run())
@@ -50,35 +50,35 @@ class DeletionSelection:
     user_id: str | None
 
 
-def delete_memories(place: MemoryTarget, wanted: DeletionSelection, *, dry_run: bool, force: bool) -> int:
+def delete_memories(target: MemoryTarget, selection: DeletionSelection, *, dry_run: bool, force: bool) -> int:
     """Deletes memories after asking; returns the exit code: 3 when one that was named is not there."""
-    return asyncio.run(_delete_memories(place, wanted, dry_run=dry_run, force=force))
+    return asyncio.run(_delete_memories(target, selection, dry_run=dry_run, force=force))
 
 
-async def _delete_memories(place: MemoryTarget, wanted: DeletionSelection, *, dry_run: bool, force: bool) -> int:
-    async with reach(place) as api:
-        found: dict[str, str] = {}
+async def _delete_memories(target: MemoryTarget, selection: DeletionSelection, *, dry_run: bool, force: bool) -> int:
+    async with reach(target) as api:
+        texts: dict[str, str] = {}
         missing: list[str] = []
-        for name in dict.fromkeys(wanted.ids):
-            one = await _memory(api, name, wanted)
-            if one is None:
+        for name in dict.fromkeys(selection.ids):
+            memory = await _memory(api, name, selection)
+            if memory is None:
                 missing.append(name)
             else:
-                found[name] = one["text"]
-        if wanted.blank:
-            async for one in _all(api, wanted):
-                if not one["text"].strip():
-                    found[one["id"]] = ""
-        for name, text in found.items():
+                texts[name] = memory["text"]
+        if selection.blank:
+            async for memory in _all(api, selection):
+                if not memory["text"].strip():
+                    texts[memory["id"]] = ""
+        for name, text in texts.items():
             typer.echo(f"{name}  {' '.join(text.split())[:80]}")
         for name in missing:
             typer.echo(f"there is no memory {name}", err=True)
-        if found and dry_run:
-            typer.echo(f"{len(found)} would be deleted")
-        elif found:
-            ask(f"Delete {len(found)} memories for good?", force=force)
+        if texts and dry_run:
+            typer.echo(f"{len(texts)} would be deleted")
+        elif texts:
+            ask(f"Delete {len(texts)} memories for good?", force=force)
             deleted = 0
-            names = list(found)
+            names = list(texts)
             for start in range(0, len(names), _PAGE):
                 answer = await api.call("DELETE", "/v1/long-term-memory", {"memory_ids": names[start : start + _PAGE]})
                 deleted += int("".join(c for c in answer["status"] if c.isdigit()) or 0)
@@ -88,35 +88,35 @@ async def _delete_memories(place: MemoryTarget, wanted: DeletionSelection, *, dr
         return NOT_FOUND if missing else OK
 
 
-async def _memory(api: Api, name: str, wanted: DeletionSelection) -> dict[str, Any] | None:
+async def _memory(api: Api, name: str, selection: DeletionSelection) -> dict[str, Any] | None:
     try:
-        one = await api.call("GET", f"/v1/long-term-memory/{quote(name, safe='')}")
+        memory = await api.call("GET", f"/v1/long-term-memory/{quote(name, safe='')}")
     except NotFound:
         return None
-    mine = wanted.namespace in (None, one["namespace"]) and wanted.user_id in (None, one["user_id"])
-    return one if mine else None
+    mine = selection.namespace in (None, memory["namespace"]) and selection.user_id in (None, memory["user_id"])
+    return memory if mine else None
 
 
-async def _all(api: Api, wanted: DeletionSelection) -> AsyncGenerator[dict[str, Any]]:
+async def _all(api: Api, selection: DeletionSelection) -> AsyncGenerator[dict[str, Any]]:
     body: dict[str, Any] = {"text": "", "limit": _PAGE, "offset": 0, "recency_boost": False}
-    for field, value in (("namespace", wanted.namespace), ("user_id", wanted.user_id)):
+    for field, value in (("namespace", selection.namespace), ("user_id", selection.user_id)):
         if value is not None:
             body[field] = {"eq": value}
     while body["offset"] is not None:
         page = await api.call("POST", "/v1/long-term-memory/search", body=body)
-        for one in page["memories"]:
-            yield one
+        for memory in page["memories"]:
+            yield memory
         body["offset"] = page["next_offset"]
 
 
-def delete_session(place: MemoryTarget, session_id: str, namespace: str | None, user_id: str | None, *, force: bool) -> int:
+def delete_session(target: MemoryTarget, session_id: str, namespace: str | None, user_id: str | None, *, force: bool) -> int:
     """Deletes a session after asking; returns the exit code: 3 when it is not there. What it made long-term memory of stays."""
-    return asyncio.run(_delete_session(place, session_id, {"namespace": namespace, "user_id": user_id}, force=force))
+    return asyncio.run(_delete_session(target, session_id, {"namespace": namespace, "user_id": user_id}, force=force))
 
 
-async def _delete_session(place: MemoryTarget, session_id: str, scope: dict[str, str | None], *, force: bool) -> int:
+async def _delete_session(target: MemoryTarget, session_id: str, scope: dict[str, str | None], *, force: bool) -> int:
     path = f"/v1/working-memory/{quote(session_id, safe='')}"
-    async with reach(place) as api:
+    async with reach(target) as api:
         try:
             session = await api.call("GET", path, scope)
         except NotFound as error:
@@ -130,29 +130,29 @@ async def _delete_session(place: MemoryTarget, session_id: str, scope: dict[str,
         return OK
 
 
-def schedule(place: MemoryTarget, task: str, arguments: Sequence[str]) -> int:
+def schedule(target: MemoryTarget, task: str, arguments: Sequence[str]) -> int:
     """Orders what one of the archived server's tasks did, by its name; returns the exit code: 2 for a task that has nothing to order."""
-    given = dict(_argument(one) for one in arguments)
+    options = dict(_argument(argument) for argument in arguments)
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:
-        known = ", ".join(_TASKS)
-        typer.echo(f"there is no task {name} to order: workers do by themselves what is due; what can be ordered: {known}", err=True)
+        names = ", ".join(_TASKS)
+        typer.echo(f"there is no task {name} to order: workers do by themselves what is due; what can be ordered: {names}", err=True)
         return USAGE
-    unknown = sorted(given.keys() - _TASKS[name])
+    unknown = sorted(options.keys() - _TASKS[name])
     if unknown:
         typer.echo(f"{name} has no argument {unknown[0]}: it has {', '.join(sorted(_TASKS[name]))}", err=True)
         return USAGE
 
     async def run() -> Any:
-        async with reach(place) as api:
-            return await _order(api, name, given)
+        async with reach(target) as api:
+            return await _order(api, name, options)
 
     typer.echo(json.dumps(asyncio.run(run()), ensure_ascii=False))
     return OK
 
 
 def purge(
-    place: MemoryTarget,
+    target: MemoryTarget,
     source: dict[str, Any],
     metadata: Sequence[str],
     where: dict[str, str | None],
@@ -162,11 +162,11 @@ def purge(
     form: str,
 ) -> None:
     """Orders a purge, and prints what went, or would; without a worker, under which id that can be asked for later."""
-    body = source | ({"metadata": dict(_argument(one, "--metadata") for one in metadata)} if metadata else {})
+    body = source | ({"metadata": dict(_argument(condition, "--metadata") for condition in metadata)} if metadata else {})
     query = {**where, "dry_run": str(dry_run).lower(), "wait": str(wait)}
 
     async def run() -> Any:
-        async with reach(place) as api:
+        async with reach(target) as api:
             return await api.call("POST", "/v1/long-term-memory/purge", query, body)
 
     answer = asyncio.run(run())
@@ -202,16 +202,16 @@ def _argument(text: str, option: str = "--args") -> tuple[str, Any]:
         return name, value
 
 
-async def _order(api: Api, name: str, given: dict[str, Any]) -> Any:
+async def _order(api: Api, name: str, arguments: dict[str, Any]) -> Any:
     if name == "compact_long_term_memories":
-        return await api.call("POST", "/v1/long-term-memory/compact", given)
+        return await api.call("POST", "/v1/long-term-memory/compact", arguments)
     if name == "forget_long_term_memories":
-        body = {key: given.pop(key) for key in ("policy", "pinned_ids") if key in given}
-        return await api.call("POST", "/v1/long-term-memory/forget", given, body={"policy": {}, **body})
+        body = {key: arguments.pop(key) for key in ("policy", "pinned_ids") if key in arguments}
+        return await api.call("POST", "/v1/long-term-memory/forget", arguments, body={"policy": {}, **body})
     if name == "refresh_summary_view":
-        if "view_id" not in given:
+        if "view_id" not in arguments:
             raise typer.BadParameter("refresh_summary_view needs --args view_id=…")
-        return await _run_view(api, given["view_id"], given.get("task_id"))
+        return await _run_view(api, arguments["view_id"], arguments.get("task_id"))
     return [await _run_view(api, view["id"], None) for view in await api.call("GET", "/v1/summary-views")]
 
 

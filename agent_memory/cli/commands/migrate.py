@@ -31,7 +31,7 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keyspace import Keys
 from agent_memory.transfer.archived_server.layout import OldKind, OldPrefixes, open_old
-from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, Report, Told
+from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
 from agent_memory.transfer.archived_server.progress import MoveStore
 
 _PLURALS = {OldKind.MEMORY: "memories", OldKind.SESSION: "sessions", OldKind.VIEW: "views", OldKind.PARTITION: "partitions"}
@@ -50,24 +50,24 @@ class MigrationOptions:
     form: Literal["text", "json"]
 
 
-def migrate(data_dir: str | None, wanted: MigrationOptions) -> None:
+def migrate(data_dir: str | None, options: MigrationOptions) -> None:
     """Moves, or says what would be moved. Raises StartupError in one line."""
-    check_store_meant("migrate", "--to or --data-dir", bool(wanted.target or data_dir))
-    settings = settings_with(wanted.target, data_dir)
+    check_store_meant("migrate", "--to or --data-dir", bool(options.target or data_dir))
+    settings = settings_with(options.target, data_dir)
     # The report is what is asked for here: what a start has to say goes without the chatter.
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     check_redis_url(settings)
-    source = wanted.source or _own_url(load_settings())
+    source = options.source or _own_url(load_settings())
     if urlsplit(source).scheme not in ("redis", "rediss", "unix"):
         raise StartupError(
             "--from: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://); of a cluster, move each node"
         )
     try:
-        with _progress(visible=wanted.form == "text" and sys.stderr.isatty()) as told:
-            report = asyncio.run(_move(settings, source, wanted, told))
+        with _progress(visible=options.form == "text" and sys.stderr.isatty()) as on_progress:
+            report = asyncio.run(_move(settings, source, options, on_progress))
     except RedisUnavailable as error:
         raise StartupError(f"{error.message}: run it again, it goes on where it stood") from error
-    if wanted.form == "json":
+    if options.form == "json":
         typer.echo(report.model_dump_json())
     else:
         _print(report)
@@ -79,15 +79,15 @@ def _own_url(settings: Settings) -> str:
     return settings.redis.url.get_secret_value()
 
 
-async def _move(settings: Settings, source: str, wanted: MigrationOptions, told: Told) -> Report:
+async def _move(settings: Settings, source: str, options: MigrationOptions, on_progress: OnProgress) -> Report:
     ours = Keys(settings.redis.key_prefix).root.removesuffix("0}:")
     parts = urlsplit(source)
     shown = shown_url(source) + (parts.path if parts.hostname else "")
     async with (
-        open_old(source, shown, wanted.prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
-        _opened(settings, begin=not wanted.options.dry_run) as home,
+        open_old(source, shown, options.prefixes, ours=ours, command_timeout=max(settings.redis.command_timeout_seconds, 30.0)) as old,
+        _open_target(settings, begin=not options.options.dry_run) as home,
     ):
-        runtime = home.of(wanted.tenant)
+        runtime = home.of(options.tenant)
         service = MigrationService(
             settings,
             old,
@@ -100,11 +100,11 @@ async def _move(settings: Settings, source: str, wanted: MigrationOptions, told:
             runtime.counter,
             extracts=runtime.extracts,
         )
-        return await service.run(scope_of_work(wanted.tenant), wanted.options, told)
+        return await service.run(scope_of_work(options.tenant), options.options, on_progress)
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
+async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
     """The store that gets the data, which no server may be using when it is an embedded one. Without `begin` none is made.
 
     A look at what would be moved into a store that is not there is a look at an empty one.
@@ -125,17 +125,17 @@ async def _opened(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]
 
 
 @contextmanager
-def _progress(*, visible: bool) -> Generator[Told]:
+def _progress(*, visible: bool) -> Generator[OnProgress]:
     columns = (TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not visible) as bars:
         tasks: dict[OldKind, TaskID] = {}
 
-        def told(kind: OldKind, seen: int, total: int) -> None:
+        def advance(kind: OldKind, seen: int, total: int) -> None:
             if kind not in tasks:
                 tasks[kind] = bars.add_task(_PLURALS[kind], total=total)
             bars.update(tasks[kind], completed=seen, total=total)
 
-        yield told
+        yield advance
 
 
 def _print(report: Report) -> None:
@@ -158,8 +158,8 @@ def _print(report: Report) -> None:
     for title, remarks in (("Skipped or left as it is here", report.skipped), ("Moved with changes", report.changed)):
         if remarks:
             typer.echo(f"\n{title}:")
-            for one in remarks[:_SHOWN]:
-                typer.echo(f"  {one.kind} {one.id!r}: {one.reason}")
+            for remark in remarks[:_SHOWN]:
+                typer.echo(f"  {remark.kind} {remark.id!r}: {remark.reason}")
             if len(remarks) > _SHOWN:
                 typer.echo(f"  and {len(remarks) - _SHOWN} more: --format json names up to 1000")
     if report.dry_run:

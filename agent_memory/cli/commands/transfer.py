@@ -25,21 +25,21 @@ _PART_BYTES = 2 * 1024 * 1024
 _SHOWN = 20
 
 
-def export(place: MemoryTarget, user_id: str, namespace: str | None, file: Path | None, form: str, *, force: bool) -> int:
+def export(target: MemoryTarget, user_id: str, namespace: str | None, file: Path | None, form: str, *, force: bool) -> int:
     """Writes a user's data to a file, or to stdout; a file appears when it is whole. Returns the exit code."""
     if file is not None and file.exists() and not force:
         raise StartupError(f"{file} exists: give --force to replace it")
     if file is None:
         if form == "json":
             raise StartupError("--format json needs a FILE: stdout is the export otherwise")
-        counts = asyncio.run(_export(place, user_id, namespace, sys.stdout.buffer, shown=False))
+        counts = asyncio.run(_export(target, user_id, namespace, sys.stdout.buffer, shown=False))
         typer.echo(f"{sum(counts.values())} lines", err=True)
         return OK
     part = file.with_name(file.name + ".part")
     try:
         # Nobody else's to read: it is all that is known of a person.
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
-            counts = asyncio.run(_export(place, user_id, namespace, target, shown=form == "text" and sys.stderr.isatty()))
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+            counts = asyncio.run(_export(target, user_id, namespace, output, shown=form == "text" and sys.stderr.isatty()))
         part.replace(file)
     except OSError as error:
         raise StartupError(f"cannot write {file}: {error.strerror}") from error
@@ -52,15 +52,15 @@ def export(place: MemoryTarget, user_id: str, namespace: str | None, file: Path 
     return OK
 
 
-async def _export(place: MemoryTarget, user_id: str, namespace: str | None, target: BinaryIO, *, shown: bool) -> dict[str, int]:
+async def _export(target: MemoryTarget, user_id: str, namespace: str | None, output: BinaryIO, *, shown: bool) -> dict[str, int]:
     count, last = 0, b""
     path = f"/v1/users/{quote(user_id, safe='')}/export"
-    async with reach(place) as api:
-        with _progress("lines", visible=shown) as told:
+    async with reach(target) as api:
+        with _progress("lines", visible=shown) as advance:
             async for line in _lines(api.stream("POST", path, {"namespace": namespace})):
-                target.write(line + b"\n")
+                output.write(line + b"\n")
                 count, last = count + 1, line
-                told(count)
+                advance(count)
     try:
         end = json.loads(last) if len(last) < 10_000 else {}
     except ValueError:
@@ -80,14 +80,14 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield rest
 
 
-def bring_in(place: MemoryTarget, file: Path, user_id: str | None, given: dict[str, str | None], form: str) -> int:
-    """Brings a file in, with what is `given` (namespace, import_source).
+def bring_in(target: MemoryTarget, file: Path, user_id: str | None, destination: dict[str, str | None], form: str) -> int:
+    """Brings a file in; `destination` names the namespace and the import's source.
 
     Returns the exit code: 4 when some lines were not taken, or the file is not whole.
     """
     try:
         with file.open("rb") as source:
-            report = asyncio.run(_import(place, source, user_id, given, shown=form == "text" and sys.stderr.isatty()))
+            report = asyncio.run(_import(target, source, user_id, destination, shown=form == "text" and sys.stderr.isatty()))
     except OSError as error:
         raise StartupError(f"cannot read {file}: {error.strerror}") from error
     if form == "json":
@@ -98,7 +98,7 @@ def bring_in(place: MemoryTarget, file: Path, user_id: str | None, given: dict[s
 
 
 async def _import(
-    place: MemoryTarget, source: Iterable[bytes], user_id: str | None, given: dict[str, str | None], *, shown: bool
+    target: MemoryTarget, source: Iterable[bytes], user_id: str | None, destination: dict[str, str | None], *, shown: bool
 ) -> dict[str, Any]:
     whole: dict[str, Any] = {"imported": {}, "present": {}, "problems": [], "problem_count": 0}
     whole |= {"vectors_reused": 0, "vectors_to_embed": 0, "complete": False}
@@ -106,12 +106,12 @@ async def _import(
     header = next(lines, b"").rstrip(b"\r\n")
     user = user_id or _owner(header)
     path = f"/v1/users/{quote(user, safe='')}/import"
-    async with reach(place) as api:
-        with _progress("lines", visible=shown) as told:
+    async with reach(target) as api:
+        with _progress("lines", visible=shown) as advance:
             for first, part in _parts(lines):
-                query = {**given, "first_line": first}
+                query = {**destination, "first_line": first}
                 _add(whole, await _send(api, path, query, b"\n".join([header, *part])))
-                told(first + len(part) - 1)
+                advance(first + len(part) - 1)
     return whole
 
 
@@ -157,8 +157,8 @@ def _print(report: dict[str, Any]) -> None:
     for title, counts in (("brought in", report["imported"]), ("here already", report["present"])):
         typer.echo(f"{title}: " + (", ".join(f"{count} {kind}" for kind, count in counts.items()) or "nothing"))
     typer.echo(f"vectors: {report['vectors_reused']} kept, {report['vectors_to_embed']} made by a worker")
-    for one in report["problems"][:_SHOWN]:
-        typer.echo(f"line {one['line']} ({one['kind'] or '?'} {one['id'] or ''}): {one['reason']}", err=True)
+    for problem in report["problems"][:_SHOWN]:
+        typer.echo(f"line {problem['line']} ({problem['kind'] or '?'} {problem['id'] or ''}): {problem['reason']}", err=True)
     if report["problem_count"] > _SHOWN:
         typer.echo(f"{report['problem_count']} lines were not taken: --format json names up to 1000", err=True)
     if not report["complete"]:
@@ -171,7 +171,7 @@ def _progress(what: str, *, visible: bool) -> Generator[Callable[[int], None]]:
     with Progress(*columns, console=Console(stderr=True), disable=not visible) as bars:
         task = bars.add_task(what, total=None)
 
-        def told(count: int) -> None:
+        def advance(count: int) -> None:
             bars.update(task, completed=count)
 
-        yield told
+        yield advance

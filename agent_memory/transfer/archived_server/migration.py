@@ -112,7 +112,7 @@ class MoveOptions:
     page: int | None = None
 
 
-Told = Callable[[OldKind, int, int], None]
+OnProgress = Callable[[OldKind, int, int], None]
 """Is told the kind, how many of it have been read in this run, and how many there are about."""
 
 
@@ -143,12 +143,12 @@ class MigrationService:
         self._embedder = embedder
         self._counter = counter
         self._extracts = extracts
-        self._foretelling = MigrationPreview(moves, memories)
+        self._preview = MigrationPreview(moves, memories)
 
-    async def run(self, scope: Scope, options: MoveOptions, told: Told | None = None) -> Report:
+    async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
         """Reads everything and moves it, or in a dry run says what would become of it. Raises RedisUnavailable; run it again then."""
         progress = await self._begin(options)
-        self._foretelling = MigrationPreview(self._moves, self._memories)
+        self._preview = MigrationPreview(self._moves, self._memories)
         report = progress.report
         kinds = [kind for kind in OldKind if kind is not OldKind.TOKEN]
         for kind in kinds:
@@ -157,19 +157,19 @@ class MigrationService:
             if kind is not progress.kind:
                 progress.kind, progress.cursor = kind, 0
             total, seen = await self._old.count(kind), 0
-            if told:
-                told(kind, 0, total)
+            if on_progress:
+                on_progress(kind, 0, total)
             while True:
                 page = await self._old.page(kind, progress.cursor, options.page or _PAGES[kind])
-                brought = await self._page(scope, kind, page.items, report, options)
+                brought = await self._move_page(scope, kind, page.items, report, options)
                 progress.cursor = page.cursor
                 if page.cursor == 0:  # Said in the same write as the counts: a kind that was read whole is not counted again.
                     progress.done.append(kind)
                 if page.items and not options.dry_run:
                     await self._moves.save(self._old.source, progress.model_dump_json(), brought)
                 seen += len(page.items)
-                if told:
-                    told(kind, seen, max(total, seen))
+                if on_progress:
+                    on_progress(kind, seen, max(total, seen))
                 if page.cursor == 0:
                     break
         report.tokens = await self._old.count(OldKind.TOKEN)
@@ -191,7 +191,7 @@ class MigrationService:
                 return progress
         return _Progress(run_id=run_id, report=Report(dry_run=options.dry_run))
 
-    async def _page(
+    async def _move_page(
         self, scope: Scope, kind: OldKind, items: Sequence[OldItem], report: Report, options: MoveOptions
     ) -> dict[bytes, MovedRecord]:
         counts = report.counts[kind.value]
@@ -203,22 +203,22 @@ class MigrationService:
             else:
                 _skip(report, kind, item.name, item.problem)
         if kind is OldKind.MEMORY:
-            await self._memory_page(scope, usable, report, options)
+            await self._move_memories(scope, usable, report, options)
             return {}
-        known = await self._moves.brought(self._old.source, [item.digest for item in usable])
+        earlier = await self._moves.brought(self._old.source, [item.digest for item in usable])
         brought: dict[bytes, MovedRecord] = {}
-        for item, before in zip(usable, known, strict=True):
+        for item, before in zip(usable, earlier, strict=True):
             print_ = blake2b(item.document or b"", digest_size=8).hexdigest()
             if before is not None and before.fingerprint == print_:
                 counts.there += 1
                 continue
             try:
                 if kind is OldKind.SESSION:
-                    version = await self._session(scope, item, before, report, options)
+                    version = await self._move_session(scope, item, before, report, options)
                 elif kind is OldKind.VIEW:
-                    version = await self._view(scope, item, report, options)
+                    version = await self._move_view(scope, item, report, options)
                 else:
-                    version = await self._partition(scope, item, report, options)
+                    version = await self._move_partition(scope, item, report, options)
             except UnmovableRecord as error:
                 _skip(report, kind, item.name, str(error))
                 continue
@@ -227,64 +227,71 @@ class MigrationService:
 
     # ------------------------------------------------------------------------------------------------------------ memories
 
-    async def _memory_page(self, scope: Scope, items: Sequence[OldItem], report: Report, options: MoveOptions) -> None:
-        found: dict[str, OldMemory] = {}
+    async def _move_memories(self, scope: Scope, items: Sequence[OldItem], report: Report, options: MoveOptions) -> None:
+        memories: dict[str, OldMemory] = {}
         for item in items:
             try:
-                one = memory_of_hash(item.name, item.fields or {})
+                memory = memory_of_hash(item.name, item.fields or {})
             except UnmovableRecord as error:
                 _skip(report, OldKind.MEMORY, item.name, str(error))
                 continue
-            if one.record.id in found:
-                _skip(report, OldKind.MEMORY, one.record.id, "two keys hold this id; the first one was taken")
+            if memory.record.id in memories:
+                _skip(report, OldKind.MEMORY, memory.record.id, "two keys hold this id; the first one was taken")
                 continue
-            found[one.record.id] = one
-        records = [given(self._settings, one.record) for one in found.values()]
+            memories[memory.record.id] = memory
+        records = [given(self._settings, memory.record) for memory in memories.values()]
         states = await (
-            self._foretelling.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
+            self._preview.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
         )
         counts = report.counts[OldKind.MEMORY.value]
         arrived: list[OldMemory] = []
-        for one, state in zip(found.values(), states, strict=True):
+        for memory, state in zip(memories.values(), states, strict=True):
             match state:
                 case "new":
                     counts.written += 1
-                    arrived.append(one)
-                    _changed(report, OldKind.MEMORY, one.record.id, one.notes)
+                    arrived.append(memory)
+                    _note_changes(report, OldKind.MEMORY, memory.record.id, memory.notes)
                 case "same":
                     counts.there += 1
-                    arrived.append(one)  # A run that was killed may have written it without its vector.
+                    arrived.append(memory)  # A run that was killed may have written it without its vector.
                 case "repeat":
                     counts.merged += 1
-                    _list(
-                        report.changed, OldKind.MEMORY, one.record.id, "a memory here says the same: this is its evidence, the id its name"
+                    _note_remark(
+                        report.changed,
+                        OldKind.MEMORY,
+                        memory.record.id,
+                        "a memory here says the same: this is its evidence, the id its name",
                     )
                 case "buried":
                     counts.deleted_here += 1
                 case _:
                     counts.other += 1
-                    _list(report.skipped, OldKind.MEMORY, one.record.id, "another content stands here under this id: it was left as it is")
+                    _note_remark(
+                        report.skipped, OldKind.MEMORY, memory.record.id, "another content stands here under this id: it was left as it is"
+                    )
         new = sum(state == "new" for state in states)
         usable = await self._vectors(arrived, options)
-        reused = sum(one.record.id in usable for one, state in zip(found.values(), states, strict=True) if state == "new")
+        reused = sum(memory.record.id in usable for memory, state in zip(memories.values(), states, strict=True) if state == "new")
         if not options.dry_run:
-            await self._moves.give_vectors(scope, [(one.record, usable[one.record.id]) for one in arrived if one.record.id in usable])
+            await self._moves.give_vectors(
+                scope, [(memory.record, usable[memory.record.id]) for memory in arrived if memory.record.id in usable]
+            )
         report.vectors_reused += reused
         report.vectors_to_embed += new - reused
 
-    async def _vectors(self, found: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
+    async def _vectors(self, memories: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
         """The vectors that can be kept, by id: those of this model, of memories that are searched by their own text alone."""
         usable: dict[str, NDArray[np.float32]] = {}
-        for one in found if options.vectors != "embed" else ():
-            in_session = one.record.memory_type is MemoryTypeEnum.MESSAGE and one.record.session_id is not None
-            if one.vector is None or in_session or len(one.vector) != 4 * self._embedder.dimensions:
+        for memory in memories if options.vectors != "embed" else ():
+            in_session = memory.record.memory_type is MemoryTypeEnum.MESSAGE and memory.record.session_id is not None
+            if memory.vector is None or in_session or len(memory.vector) != 4 * self._embedder.dimensions:
                 continue
-            vector = np.frombuffer(one.vector, dtype="<f4").astype(np.float32)
+            vector = np.frombuffer(memory.vector, dtype="<f4").astype(np.float32)
             size = float(np.linalg.norm(vector)) if np.isfinite(vector).all() else 0.0
             if size > 1e-6:
-                usable[one.record.id] = vector / np.float32(size)
+                usable[memory.record.id] = vector / np.float32(size)
         if usable and options.vectors == "auto":
-            texts = {one.record.id: one.record.text for one in found}
+            texts = {memory.record.id: memory.record.text for memory in memories}
             probes = list(usable)[:: max(len(usable) // _PROBES, 1)][:_PROBES]
             try:
                 own = await self._embedder.embed([texts[name] for name in probes])
@@ -296,51 +303,53 @@ class MigrationService:
 
     # ------------------------------------------------------------------------------------------------------------ sessions
 
-    async def _session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
+    async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
         """Brings a session; returns the version it has here, 0 when it is not what we brought. Raises Unusable."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
-        known = await self._memories.get(scope, [record.id for record in old.body.memories])
-        ids = {record.id for record in known if record is not None}
-        ids |= {record.id for record in old.body.memories if self._foretelling.knows(scope, record.id)}
-        change = self._write(old, item, ids, before, options)
+        stored = await self._memories.get(scope, [record.id for record in old.body.memories])
+        ids = {record.id for record in stored if record is not None}
+        ids |= {record.id for record in old.body.memories if self._preview.knows(scope, record.id)}
+        change = self._session_write(old, item, ids, before, options)
         version = 0
         try:
             if options.dry_run:
                 state = await self._sessions.get(scope, old.ref, 1)
                 known_here = "absent" if state is None else str(state.version)
-                if change.if_match != known_here or old.ref in self._foretelling.sessions:
+                if change.if_match != known_here or old.ref in self._preview.sessions:
                     raise VersionMismatch("it is here", current=state.version if state is not None else 0)
-                await self._foretelling.permit(scope, old.ref, change)
-                self._foretelling.sessions[old.ref] = {message_identity(one.message) for one in change.messages}
+                await self._preview.permit(scope, old.ref, change)
+                self._preview.sessions[old.ref] = {message_identity(new.message) for new in change.messages}
             else:
                 version = (await self._sessions.write(scope, old.ref, change)).version
         except IdTaken as error:
             raise UnmovableRecord(f"{error.data['field']} belongs to another owner here") from error
         except VersionMismatch:
             here = await self._sessions.get(scope, old.ref)
-            said = self._foretelling.sessions.get(old.ref)
-            if said is None and here is not None:
-                said = {message_identity(one.message) for one in here.messages}
-            if said is None:
+            identities = self._preview.sessions.get(old.ref)
+            if identities is None and here is not None:
+                identities = {message_identity(entry.message) for entry in here.messages}
+            if identities is None:
                 counts.deleted_here += 1
-            elif {message_identity(one.message) for one in change.messages} <= said:
+            elif {message_identity(new.message) for new in change.messages} <= identities:
                 counts.there += 1
             else:
                 counts.other += 1
                 reason = "it changed there and here since it was brought" if before else "another session of this identity stands here"
-                _list(report.skipped, OldKind.SESSION, item.name, f"{reason}: it was left as it is here")
+                _note_remark(report.skipped, OldKind.SESSION, item.name, f"{reason}: it was left as it is here")
             return before.version if before else 0
         counts.written += 1
-        _changed(report, OldKind.SESSION, item.name, old.notes)
+        _note_changes(report, OldKind.SESSION, item.name, old.notes)
         return version
 
-    def _write(self, old: OldSession, item: OldItem, known: set[str], before: MovedRecord | None, options: MoveOptions) -> SessionWrite:
+    def _session_write(
+        self, old: OldSession, item: OldItem, present_ids: set[str], before: MovedRecord | None, options: MoveOptions
+    ) -> SessionWrite:
         settings, body = self._settings, old.body
         longterm = settings.longterm
         wanted = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
         own = enumerate(body.memories if longterm.enabled else ())
-        waiting = [place for place, record in own if record.persisted_at is None and record.id not in known]
+        waiting = [position for position, record in own if record.persisted_at is None and record.id not in present_ids]
         # Without ttl_seconds its last PUT said "for ever", whatever expiry an earlier one left on the key.
         left = None if body.ttl_seconds is None else item.seconds_left
         debounce = longterm.extraction_debounce_seconds
@@ -349,11 +358,11 @@ class MigrationService:
             messages=[
                 # What was promoted or extracted there is not done a second time here.
                 NewMessage(
-                    one,
-                    self._counter.count_chat(one),
-                    wanted and one.discrete_memory_extracted == "f" and one.persisted_at is None,
+                    message,
+                    self._counter.count_chat(message),
+                    wanted and message.discrete_memory_extracted == "f" and message.persisted_at is None,
                 )
-                for one in body.messages
+                for message in body.messages
             ],
             context=body.context,
             context_tokens=self._counter.count(body.context) if body.context else 0,
@@ -374,7 +383,7 @@ class MigrationService:
 
     # --------------------------------------------------------------------------------------------------------------- views
 
-    async def _view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
+    async def _move_view(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
         values = view_of(item.document or b"")
         counts = report.counts[OldKind.VIEW.value]
         for summaries in self._summaries:
@@ -386,7 +395,7 @@ class MigrationService:
             counts.there += not fresh
         return 0
 
-    async def _partition(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
+    async def _move_partition(self, scope: Scope, item: OldItem, report: Report, options: MoveOptions) -> int:
         notes: list[str] = []
         values = partition_of(item.document or b"", notes)
         counts = report.counts[OldKind.PARTITION.value]
@@ -399,22 +408,22 @@ class MigrationService:
                 raise UnmovableRecord("its view is not there any more")
             counts.written += added
             counts.there += not added
-        _changed(report, OldKind.PARTITION, item.name, notes)
+        _note_changes(report, OldKind.PARTITION, item.name, notes)
         return 0
 
 
 def _skip(report: Report, kind: OldKind, name: str, reason: str) -> None:
     report.counts[kind.value].skipped += 1
-    _list(report.skipped, kind, name, reason)
+    _note_remark(report.skipped, kind, name, reason)
 
 
-def _changed(report: Report, kind: OldKind, name: str, notes: Sequence[str]) -> None:
+def _note_changes(report: Report, kind: OldKind, name: str, notes: Sequence[str]) -> None:
     if notes:
         report.counts[kind.value].changed += 1
-        _list(report.changed, kind, name, "; ".join(dict.fromkeys(notes))[:500])
+        _note_remark(report.changed, kind, name, "; ".join(dict.fromkeys(notes))[:500])
 
 
-def _list(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
+def _note_remark(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
     """Names it in the report, which stays bounded: the counts are always whole."""
     if len(remarks) < _LISTED:
         remarks.append(MigrationRemark(kind=kind.value, id=name[:512], reason=reason))

@@ -26,7 +26,7 @@ class _PreviewedRecord:
     record: MemoryRecord
     mid: str
     digest: str
-    place: Standing
+    standing: Standing
     here: ExistingDigests
 
 
@@ -53,20 +53,20 @@ class MigrationPreview:
         states = [""] * len(coming)
         # In the order in which they are adopted; what has the words of another is settled when all the others are there.
         twins: list[tuple[int, MemoryRecord]] = []
-        for place in sorted(range(len(coming)), key=lambda place: records[place].created_at):
-            one = coming[place]
-            states[place] = self._state(one, of_another=one.record.id in others)
-            if not states[place] and (twin := self._twin(one)) is not None:
-                twins.append((place, twin))
-            elif not states[place]:
-                states[place] = self._put(one)
-        for place, twin in sorted(twins, key=lambda pair: pair[0]):
-            one = coming[place]
-            if repeats(one.record, twin):
-                self._digests[one.mid] = one.digest
-                states[place] = "repeat"
+        for position in sorted(range(len(coming)), key=lambda position: records[position].created_at):
+            preview = coming[position]
+            states[position] = self._state(preview, of_another=preview.record.id in others)
+            if not states[position] and (twin := self._twin(preview)) is not None:
+                twins.append((position, twin))
+            elif not states[position]:
+                states[position] = self._settle_new(preview)
+        for position, twin in sorted(twins, key=lambda pair: pair[0]):
+            preview = coming[position]
+            if repeats(preview.record, twin):
+                self._digests[preview.mid] = preview.digest
+                states[position] = "repeat"
             else:
-                states[place] = self._put(one)
+                states[position] = self._settle_new(preview)
         return states
 
     def knows(self, scope: Scope, memory_id: str) -> bool:
@@ -75,73 +75,73 @@ class MigrationPreview:
 
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
         """Raises IdTaken for memories of a session whose id belongs to another owner, as its write would."""
-        placed = [(place, placed_in(ref, change.memories[place])) for place in change.waiting]
+        placed = [(position, placed_in(ref, change.memories[position])) for position in change.waiting]
         taken = set(await self._memories.taken(scope, [record for _, record in placed]))
-        for place, record in placed:
+        for position, record in placed:
             if record.id in taken:
-                raise IdTaken([record.id], field=f"memories.{place}.id")
+                raise IdTaken([record.id], field=f"memories.{position}.id")
 
     async def _read_holders(self, scope: Scope, coming: Sequence[_PreviewedRecord]) -> None:
         """Reads the memories here that have the words of some of these, once."""
-        mids = {mid for one in coming for mid in one.here.holders.values()} - self._records.keys()
+        mids = {mid for preview in coming for mid in preview.here.holders.values()} - self._records.keys()
         names = sorted(mids)
-        for mid, found in zip(names, await self._memories.load(scope, names), strict=True):
-            if found is not None:
-                self._records[mid] = found.record
-        for one in coming:
-            for name, mid in one.here.holders.items():
-                self._by.setdefault((one.place.scope, name), mid)
+        for mid, stored in zip(names, await self._memories.load(scope, names), strict=True):
+            if stored is not None:
+                self._records[mid] = stored.record
+        for preview in coming:
+            for name, mid in preview.here.holders.items():
+                self._by.setdefault((preview.standing.scope, name), mid)
 
-    def _state(self, one: _PreviewedRecord, *, of_another: bool) -> str:
+    def _state(self, preview: _PreviewedRecord, *, of_another: bool) -> str:
         """What stands in the way of a record by its id, which may be `of_another` owner; "" when nothing does."""
-        if one.here.buried:
+        if preview.here.buried:
             return "buried"
         if of_another:
             return "other"
-        known = self._digests.get(one.mid, one.here.digest)
-        if known is not None:
-            return "same" if known == one.digest else "other"
-        return "same" if one.here.alias == one.digest else ""
+        digest = self._digests.get(preview.mid, preview.here.digest)
+        if digest is not None:
+            return "same" if digest == preview.digest else "other"
+        return "same" if preview.here.alias == preview.digest else ""
 
-    def _held(self, one: _PreviewedRecord, name: str) -> MemoryRecord | None:
+    def _holder_of(self, preview: _PreviewedRecord, name: str) -> MemoryRecord | None:
         """The other memory that has the words of a record under a name."""
-        mid = self._by.get((one.place.scope, name)) if name else None
-        return None if mid is None or mid == one.mid else self._records.get(mid)
+        mid = self._by.get((preview.standing.scope, name)) if name else None
+        return None if mid is None or mid == preview.mid else self._records.get(mid)
 
-    def _twin(self, one: _PreviewedRecord) -> MemoryRecord | None:
+    def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
         """The memory beside which a statement is not written; messages of sessions have their own place."""
-        record = one.record
+        record = preview.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
-        if in_session or record.quarantine is not None or not one.place.kin:
+        if in_session or record.quarantine is not None or not preview.standing.kin:
             return None
-        kin = self._held(one, one.place.kin)
-        return kin if kin is not None else self._held(one, one.place.words)
+        kin = self._holder_of(preview, preview.standing.kin)
+        return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
-    def _put(self, one: _PreviewedRecord) -> str:
+    def _settle_new(self, preview: _PreviewedRecord) -> str:
         """Writes it down, unless it is a message in words that are known already: that becomes their evidence."""
-        self._digests[one.mid] = one.digest
-        if self._said_before(one):
+        self._digests[preview.mid] = preview.digest
+        if self._said_before(preview):
             return "repeat"
-        record, place = one.record, one.place
-        self._records[one.mid] = record.model_copy(update={"text": "-"})
+        record, stands = preview.record, preview.standing
+        self._records[preview.mid] = record.model_copy(update={"text": "-"})
         if record.quarantine is not None or place_ended(record):
             return "new"
-        for name in filter(None, (place.kin, place.words)):
-            if place.kin:
-                self._by.setdefault((place.scope, name), one.mid)
+        for name in filter(None, (stands.kin, stands.words)):
+            if stands.kin:
+                self._by.setdefault((stands.scope, name), preview.mid)
             else:
                 # Of what was said, the last time counts.
-                self._by[place.scope, name] = one.mid
+                self._by[stands.scope, name] = preview.mid
         return "new"
 
-    def _said_before(self, one: _PreviewedRecord) -> bool:
-        record = one.record
+    def _said_before(self, preview: _PreviewedRecord) -> bool:
+        record = preview.record
         if not is_turn(record) or not is_plain(record) or record.quarantine is not None:
             return False
-        statement = self._held(one, WORDS + one.place.words[1:])
+        statement = self._holder_of(preview, WORDS + preview.standing.words[1:])
         if statement is not None and ends_at(statement) is None:
             return True
-        turn = self._held(one, one.place.words)
+        turn = self._holder_of(preview, preview.standing.words)
         if turn is None or ends_at(turn) is not None:
             return False
         same_day = int(turn.created_at.timestamp() // 86400) == int(record.created_at.timestamp() // 86400)

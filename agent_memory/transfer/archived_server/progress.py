@@ -61,7 +61,7 @@ class MoveStore:
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(key, progress, ex=_LIFETIME_SECONDS)
                 if brought:
-                    pipe.hset(f"{key}:s", mapping={name: f"{one.fingerprint} {one.version}" for name, one in brought.items()})
+                    pipe.hset(f"{key}:s", mapping={name: f"{moved.fingerprint} {moved.version}" for name, moved in brought.items()})
                 pipe.expire(f"{key}:s", _LIFETIME_SECONDS)
                 await pipe.execute()
 
@@ -70,22 +70,22 @@ class MoveStore:
         if not names:
             return []
         key = f"{self._keys.move(source)}:s"
-        found = (await read(self._client, lambda pipe: pipe.hmget(key, list(names))))[0]
-        return [None if raw is None else _brought(raw) for raw in found]
+        rows = (await read(self._client, lambda pipe: pipe.hmget(key, list(names))))[0]
+        return [None if raw is None else _brought(raw) for raw in rows]
 
     async def here(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingDigests]:
         """What is here of some records, in one round trip."""
-        mids = [self._memories.mid(scope, one.id) for one in records]
-        places = [standing(scope.tenant, record) for record in records]
-        names = [tuple(dict.fromkeys(filter(None, (place.kin, place.words, WORDS + place.words[1:])))) for place in places]
+        mids = [self._memories.mid(scope, record.id) for record in records]
+        standings = [standing(scope.tenant, record) for record in records]
+        names = [tuple(dict.fromkeys(filter(None, (stands.kin, stands.words, WORDS + stands.words[1:])))) for stands in standings]
 
         def build(pipe: Pipe) -> None:
-            for mid, place, fields in zip(mids, places, names, strict=True):
+            for mid, stands, fields in zip(mids, standings, names, strict=True):
                 pipe.hget(self._keys.memory(mid), "h")
                 pipe.hget(self._keys.history(mid), "h")
                 pipe.exists(self._keys.tombstone(mid))
                 pipe.get(self._keys.alias(mid))
-                pipe.hmget(self._keys.by(place.scope), list(fields))
+                pipe.hmget(self._keys.by(stands.scope), list(fields))
 
         replies = await read(self._client, build) if records else []
         rows = [replies[start : start + 5] for start in range(0, len(replies), 5)]

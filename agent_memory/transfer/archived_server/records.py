@@ -15,11 +15,10 @@ from pydantic import ValidationError
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.transfer.archived_server.values import (
-    cleaned,
+    clean_text,
     cleaned_json,
-    counted,
-    decoded,
-    dumped,
+    count_of,
+    decode_text,
     first_problem,
     instant,
     json_object,
@@ -28,6 +27,7 @@ from agent_memory.transfer.archived_server.values import (
     number_or_text,
     split_tags,
     tags_of,
+    to_json,
     ulid_time,
 )
 from agent_memory_client.models import (
@@ -72,7 +72,7 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
     values: dict[str, Any] = {}
     for raw_name, raw in fields.items():
         if raw_name not in _VECTORS:
-            values[decoded(raw_name, [], "")] = decoded(raw, notes, decoded(raw_name, [], ""))
+            values[decode_text(raw_name, [], "")] = decode_text(raw, notes, decode_text(raw_name, [], ""))
     values["id"] = values.get("id_") or values.get("id") or name
     for tags in ("topics", "entities", "extracted_from"):
         values[tags] = split_tags(values.get(tags))
@@ -84,47 +84,47 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
         values["pinned"] = str(values["pinned"]).strip().lower() in ("1", "true", "t", "yes")
     values.setdefault("memory_type", MemoryTypeEnum.SEMANTIC.value)
     record = record_of(values, notes, flag="t")
-    vector = next((fields[one] for one in _VECTORS if fields.get(one)), None)
+    vector = next((fields[field] for field in _VECTORS if fields.get(field)), None)
     return OldMemory(record, vector, notes)
 
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
     """A memory from its fields. `flag` is what it counts as when it does not say whether facts were taken from it. Raises Unusable."""
-    text = cleaned(values.get("text"), notes, "text")
+    text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")
-    given: dict[str, Any] = {"id": values.get("id"), "text": text}
+    fields: dict[str, Any] = {"id": values.get("id"), "text": text}
     for name in ("session_id", "user_id", "namespace"):
-        given[name] = values.get(name) or None
+        fields[name] = values.get(name) or None
     for name in ("topics", "entities"):
-        given[name] = tags_of(values.get(name), name, notes)
-    references = [str(one) for one in values.get("extracted_from") or () if str(one).strip()]
-    given["extracted_from"] = references or None
-    given["memory_hash"] = values.get("memory_hash") or None
-    given["pinned"] = bool(values.get("pinned"))
-    given["access_count"] = counted(values.get("access_count"), notes)
-    given["discrete_memory_extracted"] = mark if (mark := values.get("discrete_memory_extracted")) in ("t", "f") else flag
-    given["memory_type"] = memory_type_of(values.get("memory_type"), notes)
-    given["extraction_strategy"] = cleaned(values.get("extraction_strategy"), notes, "extraction_strategy").strip() or "discrete"
+        fields[name] = tags_of(values.get(name), name, notes)
+    references = [str(reference) for reference in values.get("extracted_from") or () if str(reference).strip()]
+    fields["extracted_from"] = references or None
+    fields["memory_hash"] = values.get("memory_hash") or None
+    fields["pinned"] = bool(values.get("pinned"))
+    fields["access_count"] = count_of(values.get("access_count"), notes)
+    fields["discrete_memory_extracted"] = mark if (mark := values.get("discrete_memory_extracted")) in ("t", "f") else flag
+    fields["memory_type"] = memory_type_of(values.get("memory_type"), notes)
+    fields["extraction_strategy"] = clean_text(values.get("extraction_strategy"), notes, "extraction_strategy").strip() or "discrete"
     for name in ("metadata", "extraction_strategy_config"):
-        given[name] = values.get(name) or {}
+        fields[name] = values.get(name) or {}
     for name in _TIMES:
         if (moment := instant(values.get(name), name, notes)) is not None:
-            given[name] = moment
-    _fill_times(given)
+            fields[name] = moment
+    _fill_times(fields)
     try:
-        return MemoryRecord.model_validate(given, context=ANSWER)
+        return MemoryRecord.model_validate(fields, context=ANSWER)
     except ValidationError as error:
         raise UnmovableRecord(first_problem(error)) from None
 
 
-def _fill_times(given: dict[str, Any]) -> None:
+def _fill_times(fields: dict[str, Any]) -> None:
     """Times that are missing: the nearest known one, or that of a ULID. Else they count as not given, and become the time of the move."""
-    known = [given[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in given]
-    nearest = known[0] if known else ulid_time(str(given["id"]))
+    times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
+    nearest = times[0] if times else ulid_time(str(fields["id"]))
     for name in ("created_at", "updated_at", "last_accessed"):
         if nearest is not None:
-            given.setdefault(name, nearest)
+            fields.setdefault(name, nearest)
 
 
 def session_of(raw: bytes) -> OldSession:
@@ -137,8 +137,8 @@ def session_of(raw: bytes) -> OldSession:
         "session_id": values.get("session_id"),
         "namespace": values.get("namespace") or None,
         "user_id": values.get("user_id") or None,
-        "context": cleaned(values.get("context"), notes, "context") or None,
-        "tokens": counted(values.get("tokens"), notes),
+        "context": clean_text(values.get("context"), notes, "context") or None,
+        "tokens": count_of(values.get("tokens"), notes),
         "created_at": first,
         "last_accessed": times["last_accessed"] or times["updated_at"] or first,
         "updated_at": times["updated_at"] or times["last_accessed"] or first,
@@ -163,7 +163,7 @@ def view_of(raw: bytes) -> dict[str, Any]:
 def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
     """What the JSON of a computed partition says. Raises Unusable."""
     values = _document(raw, notes)
-    values["summary"] = cleaned(values.get("summary"), notes, "summary")
+    values["summary"] = clean_text(values.get("summary"), notes, "summary")
     return values
 
 
@@ -176,7 +176,7 @@ def problem_of(error: ValueError) -> str:
 
 
 def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
-    text = decoded(raw, notes, "the document")
+    text = decode_text(raw, notes, "the document")
     try:
         values: Any = json.loads(text)
         # An early release wrote JSON as a string of JSON.
@@ -191,25 +191,33 @@ def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
 
 
 def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMessage]:
-    found: list[MemoryMessage] = []
+    messages: list[MemoryMessage] = []
     moment = first
-    for place, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
+    for position, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
         if not isinstance(value, dict):
-            notes.append(f"message {place} is no object and was left out")
+            notes.append(f"message {position} is no object and was left out")
             continue
         fields = cast("dict[str, Any]", value)
         content = fields.get("content")
-        said = cleaned(content if isinstance(content, str) else None if content is None else dumped(content), notes, f"message {place}")
+        said = clean_text(
+            content if isinstance(content, str) else None if content is None else to_json(content), notes, f"message {position}"
+        )
         if not said.strip():
-            notes.append(f"message {place} has no text and was left out")
+            notes.append(f"message {position} has no text and was left out")
             continue
-        moment = instant(fields.get("created_at"), f"message {place}: created_at", notes) or moment
-        persisted = instant(fields.get("persisted_at"), f"message {place}: persisted_at", notes)
-        role = cleaned(fields.get("role"), notes, f"message {place}: role").replace("\n", " ").replace("\t", " ").replace("\r", " ").strip()
+        moment = instant(fields.get("created_at"), f"message {position}: created_at", notes) or moment
+        persisted = instant(fields.get("persisted_at"), f"message {position}: persisted_at", notes)
+        role = (
+            clean_text(fields.get("role"), notes, f"message {position}: role")
+            .replace("\n", " ")
+            .replace("\t", " ")
+            .replace("\r", " ")
+            .strip()
+        )
         name = fields.get("id")
         built = {
             # Where an id is missing, what is said and its place make one, so that moving again makes the same.
-            "id": name if isinstance(name, str) and name.strip() else made_id(str(place), said, moment),
+            "id": name if isinstance(name, str) and name.strip() else made_id(str(position), said, moment),
             "role": role[:_MAX_ROLE_CHARS] or "user",
             "content": said,
             "created_at": moment,
@@ -217,30 +225,30 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
             "discrete_memory_extracted": "t" if fields.get("discrete_memory_extracted") == "t" else "f",
         }
         try:
-            found.append(MemoryMessage.model_validate(built, context=ANSWER))
+            messages.append(MemoryMessage.model_validate(built, context=ANSWER))
         except ValidationError as error:
-            built["id"] = made_id(str(place), said, moment)
-            found.append(MemoryMessage.model_validate(built, context=ANSWER))
-            notes.append(f"message {place} got a new id: {first_problem(error)}")
-    return found
+            built["id"] = made_id(str(position), said, moment)
+            messages.append(MemoryMessage.model_validate(built, context=ANSWER))
+            notes.append(f"message {position} got a new id: {first_problem(error)}")
+    return messages
 
 
 def _own_memories(values: Any, first: datetime, notes: list[str]) -> list[MemoryRecord]:
-    found: list[MemoryRecord] = []
-    for place, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
+    memories: list[MemoryRecord] = []
+    for position, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
         fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         text = str(fields.get("text") or "")
         filled = {"memory_type": MemoryTypeEnum.MESSAGE.value, "created_at": first, **fields}
-        filled["id"] = fields.get("id") or made_id(f"memory {place}", text)
+        filled["id"] = fields.get("id") or made_id(f"memory {position}", text)
         for name in ("metadata", "extraction_strategy_config"):
             filled[name] = cleaned_json(fields.get(name), notes) or {}
         for name in ("topics", "entities", "extracted_from"):
             filled[name] = split_tags(filled.get(name))
         try:
-            found.append(record_of(filled, notes, flag="f"))
+            memories.append(record_of(filled, notes, flag="f"))
         except UnmovableRecord as error:
-            notes.append(f"memory {place} of the session was left out: {error}")
-    return found
+            notes.append(f"memory {position} of the session was left out: {error}")
+    return memories
 
 
 def _strategy(value: Any, notes: list[str]) -> MemoryStrategyConfig:

@@ -21,7 +21,7 @@ _END_OF_TIME = 253_402_300_800
 _DATETIME = TypeAdapter(datetime)
 
 
-def decoded(raw: bytes, notes: list[str], name: str) -> str:
+def decode_text(raw: bytes, notes: list[str], name: str) -> str:
     """Bytes as text."""
     try:
         return raw.decode()
@@ -30,7 +30,7 @@ def decoded(raw: bytes, notes: list[str], name: str) -> str:
         return raw.decode("utf-8", "replace")
 
 
-def cleaned(value: Any, notes: list[str], name: str) -> str:
+def clean_text(value: Any, notes: list[str], name: str) -> str:
     """A text without control characters and lone surrogates."""
     if value is None:
         return ""
@@ -50,23 +50,23 @@ def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
         return {"value": cleaned_json({"value": value}, notes)["value"]} if value else {}  # pyright: ignore[reportOptionalSubscript]
     changed = False
 
-    def walk(one: Any, depth: int) -> Any:
+    def walk(node: Any, depth: int) -> Any:
         nonlocal changed
-        if isinstance(one, str):
-            clean = one.encode("utf-8", "replace").decode()
-            changed = changed or clean != one
+        if isinstance(node, str):
+            clean = node.encode("utf-8", "replace").decode()
+            changed = changed or clean != node
             return clean
-        if isinstance(one, float) and not math.isfinite(one):
+        if isinstance(node, float) and not math.isfinite(node):
             changed = True
             return None
-        if isinstance(one, dict | list) and depth >= _MAX_DEPTH:
+        if isinstance(node, dict | list) and depth >= _MAX_DEPTH:
             changed = True
-            return dumped(one).encode("utf-8", "replace").decode()
-        if isinstance(one, dict):
-            return {walk(key, depth): walk(entry, depth + 1) for key, entry in cast("dict[str, Any]", one).items()}
-        if isinstance(one, list):
-            return [walk(entry, depth + 1) for entry in cast("list[Any]", one)]
-        return one
+            return to_json(node).encode("utf-8", "replace").decode()
+        if isinstance(node, dict):
+            return {walk(key, depth): walk(entry, depth + 1) for key, entry in cast("dict[str, Any]", node).items()}
+        if isinstance(node, list):
+            return [walk(entry, depth + 1) for entry in cast("list[Any]", node)]
+        return node
 
     clean = {walk(key, 0): walk(entry, 1) for key, entry in cast("dict[str, Any]", value).items()}
     if changed:
@@ -79,11 +79,11 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
     if not value:
         return {}
     try:
-        found: Any = json.loads(value)
+        parsed: Any = json.loads(value)
     except (ValueError, RecursionError):
         notes.append(f"{name} is no JSON: its text is kept under 'unreadable'")
         return {"unreadable": value.translate(_CONTROLS)}
-    return cleaned_json(found, notes) or {}
+    return cleaned_json(parsed, notes) or {}
 
 
 def split_tags(value: Any) -> list[str] | None:
@@ -91,7 +91,7 @@ def split_tags(value: Any) -> list[str] | None:
     if value is None or value == "":
         return None
     if isinstance(value, list):
-        return [str(one) for one in cast("list[Any]", value) if one is not None]
+        return [str(tag) for tag in cast("list[Any]", value) if tag is not None]
     text = str(value)
     return [part.strip() for part in text.split("|" if "|" in text and "," not in text else ",") if part.strip()]
 
@@ -100,14 +100,14 @@ def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] 
     """Topics or entities, as many and as long as there may be."""
     if values is None:
         return None
-    clean = [" ".join(cleaned(value, notes, name).split()).replace(",", " ") for value in values]
-    kept = [value[:_MAX_TAG_CHARS] for value in dict.fromkeys(clean) if value][:_MAX_TAGS]
-    if len(kept) < len({value for value in clean if value}) or any(len(value) > _MAX_TAG_CHARS for value in clean):
+    clean = [" ".join(clean_text(value, notes, name).split()).replace(",", " ") for value in values]
+    tags = [value[:_MAX_TAG_CHARS] for value in dict.fromkeys(clean) if value][:_MAX_TAGS]
+    if len(tags) < len({value for value in clean if value}) or any(len(value) > _MAX_TAG_CHARS for value in clean):
         notes.append(f"{name}: at most {_MAX_TAGS} of {_MAX_TAG_CHARS} characters are kept")
-    return kept or None
+    return tags or None
 
 
-def counted(value: Any, notes: list[str]) -> int:
+def count_of(value: Any, notes: list[str]) -> int:
     """A number of times, not negative."""
     try:
         return min(max(int(float(value or 0)), 0), 2**53 - 1)
@@ -162,7 +162,7 @@ def made_id(*parts: Any) -> str:
     return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
 
 
-def dumped(value: Any) -> str:
+def to_json(value: Any) -> str:
     """A value as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
@@ -170,5 +170,5 @@ def dumped(value: Any) -> str:
 def first_problem(error: ValidationError) -> str:
     """Why a model refused, in a line without the value."""
     problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in problem["loc"])
-    return f"{place}: {problem['msg']}"
+    path = ".".join(str(part) for part in problem["loc"])
+    return f"{path}: {problem['msg']}"

@@ -34,11 +34,11 @@ class ToolScope:
 
     def user(self, wanted: str | None) -> str | None:
         """The user to act for. Raises MemoryValidationError when the model wants another one."""
-        return _bound("user_id", self.user_id, wanted)
+        return _own_or_wanted("user_id", self.user_id, wanted)
 
     def space(self, wanted: str | None) -> str | None:
         """The namespace to act in. Raises MemoryValidationError when the model wants another one."""
-        return _bound("namespace", self.namespace, wanted)
+        return _own_or_wanted("namespace", self.namespace, wanted)
 
     @property
     def binds(self) -> bool:
@@ -55,7 +55,7 @@ class ToolScope:
             raise MemoryNotFoundError(f"Memory {memory.id} not found")
 
 
-def _bound(name: str, own: str | None, wanted: str | None) -> str | None:
+def _own_or_wanted(name: str, own: str | None, wanted: str | None) -> str | None:
     if own is None:
         return wanted or None
     if wanted and wanted != own:
@@ -146,10 +146,10 @@ def note_answer(text: str, memory_type: str, topics: Sequence[str] | None, entit
     return {
         "success": True,
         "memory_type": memory_type,
-        "text_preview": _shortened(text, PREVIEW_CHARS),
+        "text_preview": _shorten(text, PREVIEW_CHARS),
         "topics": list(topics or []),
         "entities": list(entities or []),
-        "summary": f"Successfully stored {memory_type} memory: {_shortened(text, PREVIEW_CHARS // 2)}",
+        "summary": f"Successfully stored {memory_type} memory: {_shorten(text, PREVIEW_CHARS // 2)}",
     }
 
 
@@ -159,14 +159,14 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
         "success": True,
         "updated_keys": list(data),
         "merge_strategy": merge_strategy,
-        "data_preview": ", ".join(f"{key}: {_shortened(str(value), PREVIEW_CHARS // 2)}" for key, value in data.items()),
+        "data_preview": ", ".join(f"{key}: {_shorten(str(value), PREVIEW_CHARS // 2)}" for key, value in data.items()),
         "summary": f"Successfully updated {len(data)} data entries using {merge_strategy} strategy",
     }
 
 
-def error_answer(what: str, error: Exception, **known: Any) -> dict[str, Any]:
+def error_answer(what: str, error: Exception, **fields: Any) -> dict[str, Any]:
     """The answer of a tool that failed at `what`."""
-    return {**known, "error": str(error), "summary": f"Error {what}: {error}"}
+    return {**fields, "error": str(error), "summary": f"Error {what}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:
@@ -175,5 +175,5 @@ def current_datetime() -> dict[str, Any]:
     return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}..."

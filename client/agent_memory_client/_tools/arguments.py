@@ -14,7 +14,7 @@ from agent_memory_client.models import ClientMemoryRecord, MemoryTypeEnum, Searc
 Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """One object where a list of them is asked for: models do that."""
     return [value] if isinstance(value, dict) else value
 
@@ -77,7 +77,7 @@ class NewMemory(BaseModel):
 class StoreArguments(BaseModel):
     """eagerly_create_long_term_memory."""
 
-    memories: Annotated[list[Annotated[NewMemory, BeforeValidator(_without_nulls)]], Field(min_length=1), BeforeValidator(_listed)]
+    memories: Annotated[list[Annotated[NewMemory, BeforeValidator(_without_nulls)]], Field(min_length=1), BeforeValidator(_as_list)]
 
 
 class EditArguments(ReadArguments):

@@ -63,7 +63,7 @@ def name_of(tool_call: Any) -> str:
     return str(holder.get("name") or "unknown")
 
 
-def _unified(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", "anthropic", "generic"]) -> UnifiedToolCall:
+def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", "anthropic", "generic"]) -> UnifiedToolCall:
     if not isinstance(name, str) or not name:
         raise MemoryValidationError("a tool call must say the name of the tool")
     return UnifiedToolCall(id=None if call_id is None else str(call_id), name=name, arguments=arguments_of(arguments), provider=provider)
@@ -72,20 +72,20 @@ def _unified(call_id: Any, name: Any, arguments: Any, provider: Literal["openai"
 def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
     """A function call as OpenAI had it first, `{"name", "arguments"}`, or as its Responses API has it (with a `call_id`)."""
     call = call_of(function_call)
-    return _unified(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
+    return _unify(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
 
 
 def parse_openai_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
     """A tool call of OpenAI's chat completions: `{"id", "type": "function", "function": {"name", "arguments"}}`."""
     call = call_of(tool_call)
     function = call_of(call.get("function"))
-    return _unified(call.get("id", ""), function.get("name"), function.get("arguments"), "openai")
+    return _unify(call.get("id", ""), function.get("name"), function.get("arguments"), "openai")
 
 
 def parse_anthropic_call(tool_use: dict[str, Any]) -> UnifiedToolCall:
     """A block of Anthropic's: `{"type": "tool_use", "id", "name", "input"}`."""
     call = call_of(tool_use)
-    return _unified(call.get("id", ""), call.get("name"), call.get("input"), "anthropic")
+    return _unify(call.get("id", ""), call.get("name"), call.get("input"), "anthropic")
 
 
 def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
@@ -99,7 +99,7 @@ def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
     if "input" in call:
         return parse_anthropic_call(call)
     if "args" in call and "arguments" not in call:
-        return _unified(call.get("id"), call.get("name"), call["args"], "generic")
+        return _unify(call.get("id"), call.get("name"), call["args"], "generic")
     if "arguments" in call:
         return parse_function_call(call)
-    return _unified(call.get("id"), call.get("name"), None, "generic")
+    return _unify(call.get("id"), call.get("name"), None, "generic")

@@ -34,7 +34,7 @@ class PromptAnswer(dict[str, Any]):
 
     def to_model(self) -> MemoryPromptResponse:
         """The answer as a model. Raises MemoryProtocolError when it is not one."""
-        return _understood(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
+        return _read_or_refuse(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The messages as chat completion APIs take them: those of the session as they were sent, the others as role and text."""
@@ -53,7 +53,7 @@ class Acknowledgement(AckResponse):
     pending: bool = Field(default=False, exclude=True)
 
 
-def _understood(read: Any, what: str) -> Any:
+def _read_or_refuse(read: Any, what: str) -> Any:
     try:
         return read()
     except (ValidationError, ValueError, RecursionError) as error:
@@ -62,10 +62,10 @@ def _understood(read: Any, what: str) -> Any:
 
 def parse(model: type[Model], response: httpx.Response) -> Model:
     """The answer as `model`; unknown keys are ignored. Raises MemoryProtocolError when it is something else."""
-    return cast("Model", _understood(lambda: model.model_validate_json(response.content, context=ANSWER), model.__name__))
+    return cast("Model", _read_or_refuse(lambda: model.model_validate_json(response.content, context=ANSWER), model.__name__))
 
 
-def acknowledged(response: httpx.Response) -> Acknowledgement:
+def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
     """The answer and its headers. Raises MemoryProtocolError when it is something else."""
     answer = parse(Acknowledgement, response)
     headers = response.headers
@@ -79,12 +79,12 @@ def acknowledged(response: httpx.Response) -> Acknowledgement:
 
 def parse_list(adapter: TypeAdapter[list[Value]], what: str, response: httpx.Response) -> list[Value]:
     """The answer as a list of `what`."""
-    return cast("list[Value]", _understood(lambda: adapter.validate_json(response.content, context=ANSWER), f"list of {what}"))
+    return cast("list[Value]", _read_or_refuse(lambda: adapter.validate_json(response.content, context=ANSWER), f"list of {what}"))
 
 
 def parse_object(response: httpx.Response) -> dict[str, Any]:
     """The answer as a JSON object."""
-    value = _understood(lambda: json.loads(response.content), "JSON object")
+    value = _read_or_refuse(lambda: json.loads(response.content), "JSON object")
     if not isinstance(value, dict):
         raise MemoryProtocolError("the memory server's answer is not a JSON object")
     return cast("dict[str, Any]", value)
@@ -103,5 +103,5 @@ def add_up(acks: Iterable[AckResponse]) -> AckResponse:
     answers = list(acks)
     if len(answers) == 1:
         return answers[0]
-    counts = [int(found[1]) for found in (_DELETED.search(answer.status) for answer in answers) if found]
+    counts = [int(match[1]) for match in (_DELETED.search(answer.status) for answer in answers) if match]
     return AckResponse(status=f"ok, deleted {sum(counts)} memories")

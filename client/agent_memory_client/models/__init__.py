@@ -20,6 +20,18 @@ from agent_memory_client.models._types import (
     WindowTokens,
     new_id,
 )
+from agent_memory_client.models.administration.operations import OperationKind, OperationListResponse, OperationRecord, OperationState
+from agent_memory_client.models.administration.persons import EXPORT_FORMAT, EXPORT_VERSION, MEDIA_TYPE, ImportProblem, ImportReport
+from agent_memory_client.models.administration.purging import PurgeRequest, PurgeResponse
+from agent_memory_client.models.administration.tasks import Task, TaskStatus, TaskStatusEnum, TaskTypeEnum
+from agent_memory_client.models.administration.tokens import (
+    CreatedToken,
+    CreateTokenRequest,
+    RoleEnum,
+    RotateTokenRequest,
+    TokenInfo,
+    TokenList,
+)
 from agent_memory_client.models.changes import (
     Change,
     ChangedMemory,
@@ -77,8 +89,6 @@ from agent_memory_client.models.messages import (
     MemoryMessage,
     MessageStage,
 )
-from agent_memory_client.models.operations import OperationKind, OperationListResponse, OperationRecord, OperationState
-from agent_memory_client.models.persons import EXPORT_FORMAT, EXPORT_VERSION, MEDIA_TYPE, ImportProblem, ImportReport
 from agent_memory_client.models.problems import ErrorResponse, HTTPValidationError, ValidationError
 from agent_memory_client.models.prompt import (
     Annotations,
@@ -97,7 +107,6 @@ from agent_memory_client.models.prompt import (
     prompt_messages,
     text_of,
 )
-from agent_memory_client.models.purging import PurgeRequest, PurgeResponse
 from agent_memory_client.models.search import (
     MAX_SEARCH_LIMIT,
     MAX_SEARCH_OFFSET,
@@ -110,8 +119,6 @@ from agent_memory_client.models.search import (
     SearchModeEnum,
     SearchRequest,
 )
-from agent_memory_client.models.tasks import Task, TaskStatus, TaskStatusEnum, TaskTypeEnum
-from agent_memory_client.models.tokens import CreatedToken, CreateTokenRequest, RoleEnum, RotateTokenRequest, TokenInfo, TokenList
 from agent_memory_client.models.views import (
     CreateSummaryViewRequest,
     RunSummaryViewPartitionRequest,

@@ -45,12 +45,12 @@ def text_of_parts(parts: Iterable[Any]) -> str:
 def _text_of_part(part: Any) -> str:
     if not isinstance(part, Mapping):
         return ""
-    known = cast("Mapping[str, Any]", part)
-    return str(known["text"]) if known.get("type") in TEXT_PARTS else ""
+    fields = cast("Mapping[str, Any]", part)
+    return str(fields["text"]) if fields.get("type") in TEXT_PARTS else ""
 
 
 def chat_content(
-    content: Any, given: bool, parts: list[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]
+    content: Any, has_content: bool, parts: list[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]
 ) -> tuple[str, list[Any] | None, NoContent | None]:
     """The text, the parts and why there is no content, of what a message was given. Raises ValidationError that names the field.
 
@@ -61,9 +61,9 @@ def chat_content(
     if isinstance(content, list):
         parts, reason = cast("list[Any]", content), None
         content = _checked_text(parts, "content")
-    elif content is None or not given:
+    elif content is None or not has_content:
         # An answer that was put back says itself why it has none.
-        reason = "null" if given else reason or "missing"
+        reason = "null" if has_content else reason or "missing"
         content = ""
     elif parts is not None:
         if _checked_text(parts, "content_parts") != content:
@@ -95,12 +95,12 @@ def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoConten
 def _checked_text(parts: list[Any], field: str) -> str:
     """The text of a list of parts. Raises ValidationError for what is no part, no JSON, or no text."""
     _check_json({field: parts}, field)
-    for place, part in enumerate(parts):
+    for position, part in enumerate(parts):
         if not isinstance(part, dict):
-            raise _refusal((field, place), "content_part", _PART)
-        known = cast("dict[str, Any]", part)
-        if known.get("type") in TEXT_PARTS:
-            _check_text(known.get("text"), (field, place, "text"))
+            raise _refusal((field, position), "content_part", _PART)
+        fields = cast("dict[str, Any]", part)
+        if fields.get("type") in TEXT_PARTS:
+            _check_text(fields.get("text"), (field, position, "text"))
     return text_of_parts(parts)
 
 
@@ -108,9 +108,9 @@ def _check_text(text: Any, loc: tuple[str | int, ...]) -> None:
     try:
         _TEXT.validate_python(text)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)[0]
-        known = found["type"] in ("string_type", "missing")
-        kind = found["type"] if known else PydanticCustomError(found["type"], found["msg"])  # pyright: ignore[reportArgumentType]
+        problem = error.errors(include_url=False, include_input=False)[0]
+        standard = problem["type"] in ("string_type", "missing")
+        kind = problem["type"] if standard else PydanticCustomError(problem["type"], problem["msg"])  # pyright: ignore[reportArgumentType]
         raise ValidationError.from_exception_data("message", [InitErrorDetails(type=kind, loc=loc, input=None)]) from None
 
 
@@ -122,9 +122,9 @@ def _check_json(value: dict[str, Any], field: str) -> None:
 
 
 def _refusal(loc: str | tuple[str | int, ...], kind: str, message: str) -> ValidationError:
-    place = (loc,) if isinstance(loc, str) else loc
+    path = (loc,) if isinstance(loc, str) else loc
     error = PydanticCustomError(kind, message)  # pyright: ignore[reportArgumentType]
-    return ValidationError.from_exception_data("message", [InitErrorDetails(type=error, loc=place, input=None)])
+    return ValidationError.from_exception_data("message", [InitErrorDetails(type=error, loc=path, input=None)])
 
 
 def as_sent(content: str, parts: list[Any] | None, reason: str | None) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class Condition(BaseModel):
         """Refuses what is too deep or too large before it is looked at; walks without recursion."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
-            level = [part for one in level if isinstance(one, dict) for part in _parts(one)]
+            level = [part for node in level if isinstance(node, dict) for part in _parts(node)]
             count += len(level)
             if not level:
                 break
@@ -128,6 +128,6 @@ class Condition(BaseModel):
 def _parts(value: dict[str, Any]) -> list[Any]:
     parts: list[Any] = []
     for name in ("and", "or", "and_", "or_"):
-        found = value.get(name)
-        parts.extend(found if isinstance(found, list) else ())
+        operands = value.get(name)
+        parts.extend(operands if isinstance(operands, list) else ())
     return [*parts, *(value[name] for name in ("not", "not_") if value.get(name) is not None)]

@@ -74,12 +74,12 @@ class Filter(BaseModel):
 
     @model_validator(mode="after")
     def _check_operators(self) -> Self:
-        given = [name for name in self.model_fields_set if name not in self.not_operators and getattr(self, name) is not None]
-        if not given:
-            known = ", ".join(name for name in type(self).model_fields if name not in self.not_operators)
-            raise PydanticCustomError("filter_empty", "must have an operator: give one of {operators}", {"operators": known})
+        operators = [name for name in self.model_fields_set if name not in self.not_operators and getattr(self, name) is not None]
+        if not operators:
+            allowed = ", ".join(name for name in type(self).model_fields if name not in self.not_operators)
+            raise PydanticCustomError("filter_empty", "must have an operator: give one of {operators}", {"operators": allowed})
         for first, second in self.exclusive:
-            if first in given and second in given:
+            if first in operators and second in operators:
                 raise PydanticCustomError(
                     "filter_conflict", "must not combine '{first}' with '{second}': give one of them", {"first": first, "second": second}
                 )

@@ -71,8 +71,8 @@ class MemoryMessage(BaseModel):
         text_alone = content.__class__ is str and content and parts is None and reason is None and not self.__pydantic_extra__
         if text_alone and not content.isspace():
             return self
-        found = chat_content(content, "content" in self.model_fields_set, parts, reason, self.__pydantic_extra__ or {})
-        vars(self).update(zip(("content", "content_parts", "no_content"), found, strict=True))
+        contents = chat_content(content, "content" in self.model_fields_set, parts, reason, self.__pydantic_extra__ or {})
+        vars(self).update(zip(("content", "content_parts", "no_content"), contents, strict=True))
         return self
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from agent_memory_client._wire.answers import Acknowledgement, acknowledged, add_up, parse
+from agent_memory_client._wire.answers import Acknowledgement, add_up, parse, parse_acknowledgement
 from agent_memory_client._wire.checks import check_memory, check_search
 from agent_memory_client._wire.requests import (
     Call,
@@ -92,7 +92,7 @@ class Memories(Resource):
             idempotency_headers(idempotency_key),
             wait=wait_seconds(wait),
         )
-        return acknowledged(await self._send(call))
+        return parse_acknowledgement(await self._send(call))
 
     async def create_batches(
         self,
@@ -259,7 +259,7 @@ class Memories(Resource):
         """Merges memories that say the same; the status tells how many remain. After 20 seconds it answers, `pending`, and goes on."""
         params = query(namespace=namespace, user_id=user_id)
         call = Call("POST", f"{_PATH}/compact", params, headers=idempotency_headers(), wait=COMPACTION_SECONDS)
-        return acknowledged(await self._send(call))
+        return parse_acknowledgement(await self._send(call))
 
     async def forget(
         self,

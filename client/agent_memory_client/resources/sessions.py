@@ -13,7 +13,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 
 from agent_memory_client._merging import MergeStrategy, merge_data
-from agent_memory_client._wire.answers import Acknowledgement, acknowledged, parse
+from agent_memory_client._wire.answers import Acknowledgement, parse, parse_acknowledgement
 from agent_memory_client._wire.checks import new_session
 from agent_memory_client._wire.messages import as_messages, message_body
 from agent_memory_client._wire.requests import Call, MessageWait, Wait, idempotency_headers, jsonable, query, validation_error, wait_seconds
@@ -222,7 +222,7 @@ class Sessions(Resource):
         """
         params = query(**self._scope(namespace, user_id), wait=wait)
         call = Call("POST", f"{_path(session_id)}/flush", params, headers=idempotency_headers(), wait=wait_seconds(wait))
-        return acknowledged(await self._send(call))
+        return parse_acknowledgement(await self._send(call))
 
     async def delete(
         self,
@@ -238,7 +238,7 @@ class Sessions(Resource):
         With `memories` also the long-term memories that came from it, in the background: `wait` as in `flush`.
         """
         params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
-        return acknowledged(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
+        return parse_acknowledgement(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
 
     async def _change(self, session_id: str, namespace: str | None, user_id: str | None, change: _Change) -> WorkingMemoryResponse:
         """Writes a session back with the fields that `change` returns for what is stored (an empty session if there is none).

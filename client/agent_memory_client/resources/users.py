@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 
-from agent_memory_client._wire.answers import Acknowledgement, acknowledged
+from agent_memory_client._wire.answers import Acknowledgement, parse_acknowledgement
 from agent_memory_client._wire.requests import Call, Wait, query, segment, wait_seconds
 from agent_memory_client._wire.transfers import ExportEnd, add_up_reports, import_parts
 from agent_memory_client.models import ImportReport
@@ -51,7 +51,7 @@ class Users(Resource):
         `operation_id` names the work.
         """
         params = query(namespace=namespace, wait=wait)
-        return acknowledged(await self._send(Call("DELETE", _path(user_id), params, wait=wait_seconds(wait))))
+        return parse_acknowledgement(await self._send(Call("DELETE", _path(user_id), params, wait=wait_seconds(wait))))
 
 
 def _path(user_id: str, below: str = "") -> str:

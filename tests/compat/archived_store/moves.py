@@ -8,7 +8,7 @@ from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.archived_server.layout import OldPrefixes, open_old
-from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, Report, Told
+from agent_memory.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
 from agent_memory.transfer.archived_server.progress import MoveStore
 from agent_memory.views.store import ViewStore
 from tests.support.rig import SCOPE, Rig
@@ -16,7 +16,7 @@ from tests.support.rig import SCOPE, Rig
 VOLATILE = {"last_accessed", "updated_at", "persisted_at"}
 
 
-async def move(rig: Rig, url: str, told: Told | None = None, prefixes: OldPrefixes | None = None, **options: Any) -> Report:
+async def move(rig: Rig, url: str, told: OnProgress | None = None, prefixes: OldPrefixes | None = None, **options: Any) -> Report:
     """Runs a move, for real unless `dry_run=True`."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
         moves = MoveStore(rig.rt.client, rig.keys, rig.rt[MemoryStore])

@@ -22,7 +22,7 @@ from agent_memory.memories.service import MemoryService, fact_memory_id
 from agent_memory.memories.upkeep import scan
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory_client.models import CreateMemoryRecordRequest, ExtractedMemoryRecord, MemoryRecord, SearchModeEnum, SearchRequest
-from agent_memory_worker.duplicates import compact, compact_changed
+from agent_memory_worker.memories.duplicates import compact, compact_changed
 from tests.support.commands import commands_of
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record

@@ -11,7 +11,7 @@ from agent_memory.core.scope import SessionRef
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import UpdateWorkingMemory
-from agent_memory_worker.summarize import summarize_session
+from agent_memory_worker.sessions.summarize import summarize_session
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

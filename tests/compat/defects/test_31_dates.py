@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.extraction.dates import event_day, grounded, instant
+from agent_memory.extraction.dates import event_day, instant, with_absolute_days
 from agent_memory.extraction.prompts import ExtractionTask, extract_messages
 from agent_memory.text.escaping import PromptMessage
 
@@ -18,7 +18,7 @@ TOKYO = ZoneInfo("Asia/Tokyo")
 
 def test_the_model_sees_each_message_at_its_own_time_in_the_users_zone() -> None:
     message = PromptMessage(1, "user", "I met Ana yesterday", SAID)
-    assert "2023-05-09T07:30:00+09:00 Tuesday" in extract_messages([message], wanted=ExtractionTask(zone=TOKYO))[1].content
+    assert "2023-05-09T07:30:00+09:00 Tuesday" in extract_messages([message], task=ExtractionTask(zone=TOKYO))[1].content
     assert "2023-05-08T22:30:00Z Monday" in extract_messages([message])[1].content
     assert NOW.date().isoformat() not in extract_messages([message])[1].content
 
@@ -36,8 +36,8 @@ def test_the_model_sees_each_message_at_its_own_time_in_the_users_zone() -> None
     ],
 )
 def test_words_that_only_their_message_dates_become_dates(text: str, utc: str, tokyo: str) -> None:
-    assert grounded(text, SAID, UTC) == utc
-    assert grounded(text, SAID, TOKYO) == tokyo
+    assert with_absolute_days(text, SAID, UTC) == utc
+    assert with_absolute_days(text, SAID, TOKYO) == tokyo
 
 
 @pytest.mark.parametrize("given", [None, NOW - timedelta(days=1), SAID, SAID - timedelta(days=2)])

@@ -25,7 +25,7 @@ from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_worker.jobs import carry_out
-from agent_memory_worker.promote import promote_session
+from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded
 from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, TOOL_CASES, Ids, hostile

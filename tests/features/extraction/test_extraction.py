@@ -21,7 +21,7 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import MemoryMessage, MemoryRecord, UpdateWorkingMemory
-from agent_memory_worker.extract import extract_facts
+from agent_memory_worker.extraction.extract import extract_facts
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
 

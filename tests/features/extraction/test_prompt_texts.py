@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent_memory.extraction import prompts, reconcile_prompts, thread_prompts
-from agent_memory.extraction.prompts import ExtractedFact, ExtractionTask, extract_messages, filled
+from agent_memory.extraction.prompts import ExtractedFact, ExtractionTask, extract_messages, fill_template
 from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.extraction.thread_prompts import ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage
@@ -40,8 +40,8 @@ INCOMING = [
 ]
 PROMPTS: dict[str, tuple[str, list[ChatMessage]]] = {
     "extract-discrete": (prompts.VERSION, extract_messages(NEW, context=BEFORE)),
-    "extract-preferences": (prompts.VERSION, extract_messages(NEW, wanted=RULES, max_facts=5)),
-    "extract-custom": (prompts.VERSION, extract_messages(NEW, wanted=CUSTOM)),
+    "extract-preferences": (prompts.VERSION, extract_messages(NEW, task=RULES, max_facts=5)),
+    "extract-custom": (prompts.VERSION, extract_messages(NEW, task=CUSTOM)),
     "reconcile": (reconcile_prompts.VERSION, reconcile_notes([KEPT], INCOMING)),
     "thread": (
         thread_prompts.VERSION,
@@ -61,9 +61,9 @@ def test_a_prompt_is_as_it_was_reviewed(name: str) -> None:
 
 
 def test_what_fills_a_template_is_not_looked_at_again() -> None:
-    assert filled("{a}{b} {c} {{a}}", {"a": "{b}", "b": "{a}"}) == "{b}{a} {c} {{b}}"
-    assert filled("{a.b} {a!r} {}", {"a": "x"}) == "{a.b} {a!r} {}"
-    assert filled("{a}", {}) == "{a}"
+    assert fill_template("{a}{b} {c} {{a}}", {"a": "{b}", "b": "{a}"}) == "{b}{a} {c} {{b}}"
+    assert fill_template("{a.b} {a!r} {}", {"a": "x"}) == "{a.b} {a!r} {}"
+    assert fill_template("{a}", {}) == "{a}"
 
 
 def test_slips_in_the_new_fields_cost_the_field() -> None:

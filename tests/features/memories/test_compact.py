@@ -18,7 +18,7 @@ from agent_memory.memories.service import fact_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory_client.models import MemoryRecord
-from agent_memory_worker.duplicates import compact, compact_changed
+from agent_memory_worker.memories.duplicates import compact, compact_changed
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 

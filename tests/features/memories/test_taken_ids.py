@@ -10,7 +10,7 @@ from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.service import MemoryService
 from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import CreateMemoryRecordRequest, MemoryRecord, MemoryStrategyConfig, UpdateWorkingMemory
-from agent_memory_worker.thread_strategy import thread_memory_id
+from agent_memory_worker.extraction.thread_strategy import thread_memory_id
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

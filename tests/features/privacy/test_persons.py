@@ -34,7 +34,7 @@ from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client._wire.transfers import ExportEnd
 from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest, UserId
-from agent_memory_worker.erase import erase
+from agent_memory_worker.privacy.erase import erase
 from tests.support.rig import SCOPE, Rig, record
 
 ANN, BOB = "ann", "bob"

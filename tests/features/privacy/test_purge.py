@@ -25,7 +25,7 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest, PurgeResponse, SearchRequest, UserId
-from agent_memory_worker import purge as purging
+from agent_memory_worker.privacy import purge as purging
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 BY = ChangeOrigin("tests")

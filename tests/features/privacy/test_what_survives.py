@@ -38,9 +38,9 @@ from agent_memory_client.models import (
     SearchRequest,
     UserId,
 )
-from agent_memory_worker.duplicates import compact
-from agent_memory_worker.reconcile import decide
-from agent_memory_worker.sweep import sweep
+from agent_memory_worker.extraction.reconcile import decide
+from agent_memory_worker.memories.duplicates import compact
+from agent_memory_worker.memories.sweep import sweep
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

@@ -15,7 +15,7 @@ from agent_memory.http.app import create_app
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import MemoryMessage, WorkingMemory, prompt_messages
-from agent_memory_worker.summarize import summarize_session
+from agent_memory_worker.sessions.summarize import summarize_session
 from tests.interfaces.client.models.test_wire_chat_messages import CHATS
 from tests.support.rig import SCOPE, MakeRig, Rig
 

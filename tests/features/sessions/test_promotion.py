@@ -16,7 +16,7 @@ from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
-from agent_memory_worker.promote import promote_session
+from agent_memory_worker.sessions.promote import promote_session
 from agent_memory_worker.tasks import Tasks
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
 

@@ -18,8 +18,8 @@ from agent_memory.sessions.prompts import SummaryAnswer
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import MemoryMessage
-from agent_memory_worker.batches import LINE_TOKENS
-from agent_memory_worker.summarize import chunks, summarize_session
+from agent_memory_worker.extraction.batches import LINE_TOKENS
+from agent_memory_worker.sessions.summarize import chunks, summarize_session
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

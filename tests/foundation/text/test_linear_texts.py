@@ -219,7 +219,7 @@ def test_functions_and_expressions_are_discovered() -> None:
     assert {
         "agent_memory.text.time_expressions.named_time",
         "agent_memory.text.injection.suspicion",
-        "agent_memory.extraction.dates.grounded",
+        "agent_memory.extraction.dates.with_absolute_days",
     } <= _READERS.keys()
     assert len(_READERS) >= 40
     assert len(_patterns()) >= 100

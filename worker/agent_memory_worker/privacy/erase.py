@@ -13,7 +13,7 @@ from agent_memory.privacy.erasure import ErasureOrder, ErasureStore
 from agent_memory.privacy.traces import TraceStore
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.store import SessionEpoch, SessionStore
-from agent_memory_worker.surviving_evidence import hand_on
+from agent_memory_worker.privacy.surviving_evidence import hand_on
 
 _PAGE = 100
 
@@ -48,7 +48,7 @@ async def erase(runtime: Runtime, name: str) -> int:
         if order.what.namespace is None:
             await _forget_traces(runtime, scope, order.what.user_id, counts)
         await runtime[TraceStore].rewrite_log()
-    await runtime[ErasureStore].finished(order, +counts)
+    await runtime[ErasureStore].leave_receipt(order, +counts)
     return counts.total()
 
 

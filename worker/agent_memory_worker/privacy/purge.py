@@ -24,7 +24,7 @@ from agent_memory.privacy.purge import request_of
 from agent_memory.privacy.purge_policy import PurgeVerdict, judge, made_of
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
-from agent_memory_worker.purge_sessions import SourceMessages, strike
+from agent_memory_worker.privacy.purge_sessions import SourceMessages, strike
 
 _MOST_ROUNDS = 20
 _BATCH = 100
@@ -36,15 +36,15 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 async def purge(runtime: Runtime, order: JobOrder) -> None:
     """Carries out an order to purge, or only counts, and leaves a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    wanted = request_of(order)
+    request = request_of(order)
     selection = Selection.of(order.arguments["namespace"], order.arguments["user_id"])
     counts: Counter[str] = Counter()
     named: list[str] = []
     touched: set[Group] = set()
-    said = SourceMessages(wanted)
+    said = SourceMessages(request)
     dry = order.arguments.get("dry_run") is not None
     for _ in range(_MOST_ROUNDS):
-        run = _Run(runtime, scope, wanted, selection, dry, said)
+        run = _Run(runtime, scope, request, selection, dry, said)
         done = await run.carry_out()
         counts += run.counts
         touched |= run.touched
@@ -53,8 +53,8 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
             break
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
-    place = (order.arguments["namespace"], order.arguments["user_id"])
-    counts += await strike(runtime, scope, wanted, place, said, dry=dry)
+    owner = (order.arguments["namespace"], order.arguments["user_id"])
+    counts += await strike(runtime, scope, request, owner, said, dry=dry)
     receipt = {name: counts[name] for name in _COUNTED}
     await runtime[JobStore].finished(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
@@ -89,18 +89,18 @@ class _Run:
     async def carry_out(self) -> bool:
         """Returns whether there was something to do."""
         rounds = await self._rounds()
-        tainted = {mid for found in rounds for mid in found}
+        tainted = {mid for mids in rounds for mid in mids}
         self._said.mids |= tainted
         await self._reject(tainted)
         done = bool(tainted)
         seen: set[str] = set()
         async for verdict in self._verdicts(tainted):
-            if not verdict.goes and not verdict.idle and verdict.kept.mid not in seen:
-                seen.add(verdict.kept.mid)
+            if not verdict.goes and not verdict.idle and verdict.memory.mid not in seen:
+                seen.add(verdict.memory.mid)
                 done = await self._mend(verdict) or done
-        for found in reversed(rounds):
-            for start in range(0, len(found), _BATCH):
-                await self._remove(found[start : start + _BATCH], tainted)
+        for mids in reversed(rounds):
+            for start in range(0, len(mids), _BATCH):
+                await self._remove(mids[start : start + _BATCH], tainted)
         return done
 
     async def _rounds(self) -> list[list[str]]:
@@ -110,8 +110,8 @@ class _Run:
         while True:
             fresh: dict[str, None] = {}
             async for verdict in self._verdicts(tainted):
-                if verdict.goes and verdict.kept.mid not in tainted:
-                    fresh[verdict.kept.mid] = None
+                if verdict.goes and verdict.memory.mid not in tainted:
+                    fresh[verdict.memory.mid] = None
             if not fresh:
                 return rounds
             rounds.append(list(fresh))
@@ -119,14 +119,14 @@ class _Run:
 
     async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[PurgeVerdict]:
         async for page in self._runtime[LineageStore].pages(self._scope, self._selection):
-            for verdict in await self._judged(page, tainted):
+            for verdict in await self._judge_page(page, tainted):
                 yield verdict
 
-    async def _judged(self, page: list[LineageMemory], tainted: Collection[str]) -> list[PurgeVerdict]:
-        names = list(dict.fromkeys(change for kept in page for change in kept.changes))
+    async def _judge_page(self, page: list[LineageMemory], tainted: Collection[str]) -> list[PurgeVerdict]:
+        names = list(dict.fromkeys(name for memory in page for name in memory.changes))
         loaded = dict(zip(names, await self._runtime[ChangeStore].load(self._scope, names), strict=True))
-        changes = {kept.mid: [one for name in kept.changes if (one := loaded[name]) is not None] for kept in page}
-        return [judge(self._source, kept, tainted, changes[kept.mid], self._sources) for kept in page]
+        changes = {memory.mid: [change for name in memory.changes if (change := loaded[name]) is not None] for memory in page}
+        return [judge(self._source, memory, tainted, changes[memory.mid], self._sources) for memory in page]
 
     def _sources(self, about: MemoryRecord, piece: Evidence) -> list[str]:
         return self._runtime[LineageStore].sources(self._scope, about, piece)
@@ -150,40 +150,43 @@ class _Run:
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
         """Takes from a memory that stays what comes from the source; False when somebody changed it meanwhile, and nothing was done."""
-        kept, lineage, scope = verdict.kept, self._runtime[LineageStore], self._scope
+        memory, lineage, scope = verdict.memory, self._runtime[LineageStore], self._scope
         self._note(verdict)
         if self._dry:
             self._count(verdict)
             return True
-        if verdict.back is not None and not await lineage.take_back(scope, kept, verdict.back):
+        if verdict.back is not None and not await lineage.take_back(scope, memory, verdict.back):
             return True  # The next look sees it as it is now.
         versions = list(verdict.versions)
-        if verdict.record is not None and kept.now is not None:
-            if await self._runtime[MemoryStore].release(scope, kept.now.record, verdict.record, kept.now.version) != "changed":
+        if verdict.record is not None and memory.now is not None:
+            if await self._runtime[MemoryStore].release(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
                 return True
-            versions.append(kept.now.version)
+            versions.append(memory.now.version)
         if verdict.fields:
-            await lineage.forget_evidence(scope, kept, verdict.fields, verdict.names)
+            await lineage.forget_evidence(scope, memory, verdict.fields, verdict.names)
         if versions:
-            await lineage.forget_versions(kept, versions)
+            await lineage.forget_versions(memory, versions)
         self._count(verdict)
         return True
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
         """Deletes those of the memories that still are what they were found to be."""
-        found = await self._judged(await self._runtime[LineageStore].read(self._scope, mids), tainted)
-        verdicts = [one for one in found if one.goes]
-        for one in verdicts:
-            self._note(one)
-            self.named += [one.kept.versions[-1].record.id]
+        judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids), tainted)
+        verdicts = [verdict for verdict in judged if verdict.goes]
+        for verdict in verdicts:
+            self._note(verdict)
+            self.named += [verdict.memory.versions[-1].record.id]
         gone = [True] * len(verdicts)
         if not self._dry:
-            items = [(one.kept.versions[-1].record, None if one.kept.now is None else one.kept.now.version) for one in verdicts]
-            await self._runtime[LineageStore].forget_names(self._scope, [one.kept for one in verdicts])
+            items = [
+                (verdict.memory.versions[-1].record, None if verdict.memory.now is None else verdict.memory.now.version)
+                for verdict in verdicts
+            ]
+            await self._runtime[LineageStore].forget_names(self._scope, [verdict.memory for verdict in verdicts])
             dropped = await self._runtime[MemoryStore].drop(self._scope, items)
-            gone = [ok or one.kept.now is None for ok, one in zip(dropped, verdicts, strict=True)]
-        for one in (one for one, ok in zip(verdicts, gone, strict=True) if ok):
-            self.counts["matched" if one.matched else "inferred"] += 1
+            gone = [ok or verdict.memory.now is None for ok, verdict in zip(dropped, verdicts, strict=True)]
+        for verdict in (verdict for verdict, ok in zip(verdicts, gone, strict=True) if ok):
+            self.counts["matched" if verdict.matched else "inferred"] += 1
 
     def _count(self, verdict: PurgeVerdict) -> None:
         self.counts["restored"] += int(verdict.back is not None)
@@ -191,7 +194,7 @@ class _Run:
 
     def _note(self, verdict: PurgeVerdict) -> None:
         """Whose summaries may hold something of it."""
-        for one in verdict.kept.versions:
-            self._said.note(one.record)
-            record = one.record
+        for version in verdict.memory.versions:
+            self._said.note(version.record)
+            record = version.record
             self.touched.add(Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)))

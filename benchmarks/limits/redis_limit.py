@@ -1,6 +1,7 @@
 """Limit (b): the fewest Redis commands that each operation needs, through redis-py in one process, on the store that the server filled.
 
-`python -m benchmarks.redis_limit` reads jobs from standard input, a line each, and prints what each used. Bodies have the sizes of ours.
+`python -m benchmarks.limits.redis_limit` reads jobs from standard input, a line each, and prints what each used.
+Bodies have the sizes of ours.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any
 import redis.asyncio
 import uvloop
 
-from benchmarks import corpus
-from benchmarks.meter import cpu_seconds
-from benchmarks.preload import PER_USER
+from benchmarks.measurement.meter import cpu_seconds
+from benchmarks.setup import corpus
+from benchmarks.setup.preload import PER_USER
 from tests.support.lookalike.answers import embed
 
 _HITS = 10

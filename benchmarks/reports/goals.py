@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.report import beside_limits, table
-from benchmarks.rounds import paired
-from benchmarks.verdict import Verdict
+from benchmarks.measurement.rounds import paired
+from benchmarks.reports.report import beside_limits, table
+from benchmarks.reports.verdict import Verdict
 
 _SMALL, _LARGE = 10_000, 1_000_000
 _BYTES_AT = 100_000

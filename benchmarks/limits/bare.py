@@ -1,6 +1,7 @@
 """Limit (a): FastAPI and uvicorn alone. Bodies as large as ours are parsed, validated, serialized and returned; no more.
 
-`python -m benchmarks.bare PORT FILE`; FILE maps the name of an operation to one answer of ours. Models are plain, routes are FastAPI's own.
+`python -m benchmarks.limits.bare PORT FILE`; FILE maps the name of an operation to one answer of ours.
+Models are plain, routes are FastAPI's own.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.text.statements import StatementFilter
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
-from agent_memory_worker.session_memories import store_own
+from agent_memory_worker.sessions.session_memories import store_own
 
 # Memories of one step. Redis serves nobody else meanwhile, and a memory takes it about a fifth of a millisecond.
 _BATCH = 50
@@ -29,7 +29,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
 
     Memories and cursor are written in one step: after a crash, or done twice, the effect is the same.
     """
-    made: list[str] = []
+    promoted: list[str] = []
     taken: set[str] = set()
     longterm = runtime.settings.longterm
     while (journal := await runtime[SessionStore].journal(sid, "jp", _BATCH)) is not None:
@@ -64,12 +64,12 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             continue
         if states is None:
             continue  # Another worker was faster, or the session was deleted: read again.
-        made += [
+        promoted += [
             runtime[MemoryStore].mid(scope, record.id) for record, state in zip(records, states, strict=True) if state in ("new", "changed")
         ]
         if journal.complete and len(pending) == len(journal.own):
             break  # What came since has marked the session again.
-    return made
+    return promoted
 
 
 async def _records_of(
@@ -77,11 +77,11 @@ async def _records_of(
 ) -> list[MemoryRecord]:
     """The memories of what is kept of messages."""
 
-    def made() -> list[MemoryRecord]:
+    def build() -> list[MemoryRecord]:
         texts = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
         return [screened(settings, message_memory(journal.ref, stored.message, text)) for stored, text in texts if text]
 
-    return await aside(made, sum([len(stored.message.content) for stored in messages]))
+    return await aside(build, sum([len(stored.message.content) for stored in messages]))
 
 
 async def _hearing_of(runtime: Runtime, scope: Scope, journal: Journal) -> StatementFilter:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import goals, plot, report
+from benchmarks.reports import goals, plot, report
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
-_DOCS = Path(__file__).parents[1] / "docs"
+_DOCS = Path(__file__).parents[2] / "docs"
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:

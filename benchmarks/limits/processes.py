@@ -13,12 +13,12 @@ from typing import Any
 
 import redis.asyncio
 
-from benchmarks.http import connect
-from benchmarks.meter import Meter, figures
-from benchmarks.preload import PER_USER
+from benchmarks.measurement.meter import Meter, figures
+from benchmarks.measurement.series import measure
 from benchmarks.scenarios import Operation
-from benchmarks.series import measure
-from benchmarks.stack import Process, Stack, child_environment, free_port
+from benchmarks.setup.http import connect
+from benchmarks.setup.preload import PER_USER
+from benchmarks.setup.stack import Process, Stack, child_environment, free_port
 
 LIMITS = {
     "put 4": "put",
@@ -74,7 +74,7 @@ async def bare(stack: Stack, answers: Mapping[str, Any]) -> AsyncGenerator[Bare,
     file = stack.folder / "answers.json"
     file.write_text(json.dumps(answers))
     port = free_port()
-    process = Process("bare", [sys.executable, "-m", "benchmarks.bare", str(port), str(file)], stack.folder, child_environment())
+    process = Process("bare", [sys.executable, "-m", "benchmarks.limits.bare", str(port), str(file)], stack.folder, child_environment())
     try:
         await _listening(f"http://127.0.0.1:{port}")
         yield Bare(f"http://127.0.0.1:{port}", Meter({"bare": [process.pid]}))
@@ -96,7 +96,7 @@ async def _listening(base: str) -> None:
 async def raw(stack: Stack, memories: int) -> AsyncGenerator[Raw, None]:
     """Starts limit (b) on the store that the server filled with so many memories."""
     with (stack.folder / "redis_limit.log").open("wb") as log:
-        command = [sys.executable, "-m", "benchmarks.redis_limit"]
+        command = [sys.executable, "-m", "benchmarks.limits.redis_limit"]
         child = await asyncio.create_subprocess_exec(
             *command, cwd=stack.folder, env=child_environment(), stdin=PIPE, stdout=PIPE, stderr=log, limit=2**24
         )

@@ -6,7 +6,7 @@ import logging
 
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.store import SessionStore
-from agent_memory_worker.batches import BATCH, within
+from agent_memory_worker.extraction.batches import BATCH, within
 
 log = logging.getLogger(__name__)
 

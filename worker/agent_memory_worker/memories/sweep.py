@@ -13,7 +13,7 @@ from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.usage.store import UsageStore
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
-from agent_memory_worker.indexing import index_memories
+from agent_memory_worker.memories.indexing import index_memories
 
 _BATCH = 200
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from benchmarks.report import beside_limits
+from benchmarks.reports.report import beside_limits
 
 _WIDTH, _BAR, _LEFT, _RIGHT, _TOP = 760, 30, 190, 90, 56
 

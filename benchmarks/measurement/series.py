@@ -7,9 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from benchmarks.http import connect
-from benchmarks.meter import Meter, figures
+from benchmarks.measurement.meter import Meter, figures
 from benchmarks.scenarios import Operation
+from benchmarks.setup.http import connect
 
 
 async def measure(

@@ -1,4 +1,7 @@
-"""An embedding server at 0 ms: `python -m benchmarks.model PORT`. Deterministic vectors of 384 dimensions, and a count of its calls."""
+"""An embedding server at 0 ms: `python -m benchmarks.setup.model PORT`.
+
+Deterministic vectors of 384 dimensions, and a count of its calls.
+"""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from agent_memory.llm.base import Vectors
 from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import MemoryRecord
-from agent_memory_worker.indexing import index_memories
-from benchmarks import corpus
-from benchmarks.model import DIMENSIONS
+from agent_memory_worker.memories.indexing import index_memories
+from benchmarks.setup import corpus
+from benchmarks.setup.model import DIMENSIONS
 from tests.support.lookalike.answers import embed
 
 PER_USER = 100

@@ -19,7 +19,7 @@ from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory.text.terms import carries_information
-from agent_memory_worker.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
+from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
 
 log = logging.getLogger(__name__)
 
@@ -38,29 +38,30 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
     if not rules.summarize:
         return False
     # Most sessions have room: what that takes to know is little, however long they are.
-    found = await runtime[SessionStore].by_sid(sid, last=1)
+    read = await runtime[SessionStore].by_sid(sid, last=1)
     for _ in range(_ATTEMPTS):
-        if found is None or _has_room(runtime, found[1]):
+        if read is None or _has_room(runtime, read[1]):
             return False
-        found = await runtime[SessionStore].by_sid(sid)
-        if found is None:
+        read = await runtime[SessionStore].by_sid(sid)
+        if read is None:
             return False
-        state = found[1]
+        tenant, state = read
         window = _window(runtime, state)
         stay = fitting(state.messages, int(window * rules.summarization_keep))
         leaving = state.messages[: len(state.messages) - len(stay)]
         if not leaving:
             return False  # One message alone is larger than the window: there is nothing to drop.
         budget = summary_tokens(window)
-        tenant = found[0]
         chat = None if plainly else runtime[TenantModels].chat(tenant)
-        telling = _told(runtime, chat, state, leaving, budget) if chat else _extracted(runtime, tenant, state, leaving, budget)
+        telling = (
+            _model_summary(runtime, chat, state, leaving, budget) if chat else _sentence_summary(runtime, tenant, state, leaving, budget)
+        )
         try:
             summary = await telling
         except ContextExceeded as error:
             # What has no room in the model's context never will: the session is not held up by it.
             log.warning("a session is summarized without the language model: %s", error)
-            summary = await _extracted(runtime, tenant, state, leaving, budget)
+            summary = await _sentence_summary(runtime, tenant, state, leaving, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
         log.info("a session changed while it was summarized; once more")
@@ -95,7 +96,7 @@ def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMe
     return runs
 
 
-async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
+async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
     """The summary by the language model: the old summary and a chunk give the next one, until all is told.
 
     With QUARANTINE it is shown no message that would be put aside as a memory, and a summary that reads like an order is none.
@@ -113,7 +114,7 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
         room = planned if failed is None else less(planned, failed)
         run = chunks(left, room)[0]
         try:
-            summary = await _continued(runtime, chat, former, run, room, min(budget, shares.answer // 2))
+            summary = await _next_summary(runtime, chat, former, run, room, min(budget, shares.answer // 2))
         except ContextExceeded:
             await runtime[ContextLimits].keep(chat)
             failed = min(room, size(run))
@@ -124,7 +125,7 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
     return summary or _NOTHING
 
 
-async def _continued(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
+async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
     """The summary that follows from one and the messages of a run. Raises ModelUnavailable and ModelAnswerInvalid."""
     messages = [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run]
     shown = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
@@ -153,7 +154,7 @@ def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
     return PromptMessage(stored.seq, message.role, content, message.created_at)
 
 
-async def _extracted(runtime: Runtime, tenant: str, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
+async def _sentence_summary(runtime: Runtime, tenant: str, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
     """The summary without a language model: the most central sentences, old ones included, in time order, each with its day and speaker.
 
     With QUARANTINE, messages that would be put aside as memories are left out.

@@ -29,9 +29,9 @@ from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
 from agent_memory.text.statements import StatementFilter, worth_asking
-from agent_memory_worker.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
-from agent_memory_worker.reconcile import decide
-from agent_memory_worker.thread_strategy import summarize, thread_prompt
+from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
+from agent_memory_worker.extraction.reconcile import decide
+from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
     behind it. Raises ModelUnavailable and ModelAnswerInvalid, and TooMany when the tenant keeps as many memories as it may: the cursor
     then stays where it is, nothing is stored.
     """
-    made, failed = 0, None
+    changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
         chat = runtime[TenantModels].chat(journal.tenant)
         assert chat is not None
@@ -79,8 +79,8 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
             continue
         failed = None
         # Fenced: the session moved on; read again.
-        made += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
-    return made
+        changed += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
+    return changed
 
 
 async def _park_batch(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
@@ -95,8 +95,8 @@ def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | N
     """What of the model's context is left for messages and answers beside the instructions; None when that is surely nothing."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
-    wanted = _wanted(rules, journal, journal.waiting[0].message.created_at, chat.model)
-    return PromptShares.of(chat, extract_messages([], wanted=wanted), ExtractionAnswer)
+    task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
+    return PromptShares.of(chat, extract_messages([], task=task), ExtractionAnswer)
 
 
 async def _extract(
@@ -121,7 +121,7 @@ async def _extract(
 
     # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
-    new = _numbered(
+    new = _prompt_messages(
         messages, 1, lambda message: runtime.counter.shorten(message.text, most if message.states else min(most, _CONTEXT_TOKENS))
     )
     facts: list[Candidate] | None = None
@@ -133,10 +133,10 @@ async def _extract(
         else:
             if facts is None:
                 context = _context(runtime, before, shares.before)
-                wanted = _wanted(rules, journal, messages[-1].said, chat.model)
-                answer = await chat.structured(extract_messages(new, context=context, wanted=wanted), ExtractionAnswer)
+                task = _task_of(rules, journal, messages[-1].said, chat.model)
+                answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
                 facts = candidates(journal.ref, rules, answer.memories, messages, model=chat.model, clean=hearing.clean)
-                facts = _screened(runtime, facts, messages)
+                facts = _screen(runtime, facts, messages)
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
@@ -161,10 +161,10 @@ def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int)
     """The last of the messages before the new ones, as many and as much of each as have room."""
     shown = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(shown), 1) - LINE_TOKENS)
-    return _numbered(shown, -len(shown), lambda message: runtime.counter.truncate(message.text, each))
+    return _prompt_messages(shown, -len(shown), lambda message: runtime.counter.truncate(message.text, each))
 
 
-def _screened(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
+def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
     """The facts with those in quarantine that read like instructions, or come from a message that does."""
     settings = runtime.settings
     if not settings.longterm.quarantine:
@@ -184,12 +184,12 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
     return bool(spoken and asked and asked[0].role == "assistant" and asked[0].text.rstrip().endswith(("?", "？")))
 
 
-def _numbered(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
+def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
     """Messages as the prompt shows them; answers cite them by small numbers, which cannot be invented ids."""
     return [PromptMessage(number, message.role, cut(message), message.said) for number, message in enumerate(messages, start=first)]
 
 
-def _wanted(rules: Rules, journal: Journal, said: datetime, model: str) -> ExtractionTask:
+def _task_of(rules: Rules, journal: Journal, said: datetime, model: str) -> ExtractionTask:
     ref = journal.ref
     names = {
         "message": "the new messages below",

@@ -42,13 +42,13 @@ class SourceMessages:
 
 
 async def strike(
-    runtime: Runtime, scope: Scope, source: PurgeRequest, place: tuple[str | None, str | None], said: SourceMessages, *, dry: bool
+    runtime: Runtime, scope: Scope, source: PurgeRequest, owner: tuple[str | None, str | None], said: SourceMessages, *, dry: bool
 ) -> Counter[str]:
     """Goes through the sessions of a place (namespace, user); counts struck `messages` and dropped `contexts`, or only counts (`dry`)."""
     counts: Counter[str] = Counter()
     offset = 0
     while True:
-        _, refs = await runtime[SessionStore].list(scope, *place, offset, _PAGE)
+        _, refs = await runtime[SessionStore].list(scope, *owner, offset, _PAGE)
         for ref in refs:
             for _ in range(_ATTEMPTS):
                 state = await runtime[SessionStore].get(scope, ref)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from benchmarks.meter import percentile
+from benchmarks.measurement.meter import percentile
 
 _COUNTED = ("requests", "embedding_calls")
 _COMPARED = ("p50_ms", "cpu_per_1000")

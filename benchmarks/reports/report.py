@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.limits import LIMITS
-from benchmarks.rounds import paired
+from benchmarks.limits.processes import LIMITS
+from benchmarks.measurement.rounds import paired
 
 
 def _cpu(row: dict[str, Any], name: str) -> float:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.facts import ExtractionMessage, cleaned
+from agent_memory.extraction.facts import ExtractionMessage, clean_text
 from agent_memory.extraction.rules import Rules
 from agent_memory.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage, ChatModel
@@ -21,7 +21,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.prompt_marks import TOOL_ROLES
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
-from agent_memory_worker.batches import LEAST_TOKENS, PromptShares
+from agent_memory_worker.extraction.batches import LEAST_TOKENS, PromptShares
 
 # The contract's names.
 _TOPIC = "thread-summary"
@@ -59,7 +59,7 @@ async def summarize(
     former = None if summary is None else runtime.counter.shorten(summary.record.text, max(shares.before, LEAST_TOKENS))
     answer = await chat.structured(thread_prompt(former, shown, rules, words), ThreadSummary)
     text = runtime.counter.truncate(clean(answer.summary.strip()), words * 3)
-    if not cleaned(text) or rules.blocklist.holds(text):
+    if not clean_text(text) or rules.blocklist.holds(text):
         return []
     record = _record(ref, memory_id, rules, text, answer.topics, messages, chat.model, None if summary is None else summary.record)
     record = screened(runtime.settings, record)
@@ -93,15 +93,15 @@ def _record(
     old: MemoryRecord | None,
 ) -> MemoryRecord:
     cited = list(dict.fromkeys([*((old and old.extracted_from) or ()), *(message.id for message in messages)]))[-_MOST_CITED:]
-    known = dict(old.metadata) if old is not None else {}
+    former = dict(old.metadata) if old is not None else {}
     first, last = min(message.said for message in messages), max(message.said for message in messages)
-    count = known.get("message_count", 0)
-    metadata = known | {
+    count = former.get("message_count", 0)
+    metadata = former | {
         "source_session_id": ref.session_id,
         "message_count": (count if isinstance(count, int) else 0) + len(messages),
         "source_message_ids": cited,
-        "source_created_at_min": min(str(known.get("source_created_at_min") or first.isoformat()), first.isoformat()),
-        "source_created_at_max": max(str(known.get("source_created_at_max") or last.isoformat()), last.isoformat()),
+        "source_created_at_min": min(str(former.get("source_created_at_min") or first.isoformat()), first.isoformat()),
+        "source_created_at_max": max(str(former.get("source_created_at_max") or last.isoformat()), last.isoformat()),
         "source_message_fingerprint": sha256("\0".join(cited).encode()).hexdigest(),
         "summary_version": _SUMMARY_VERSION,
     }
@@ -111,7 +111,7 @@ def _record(
     )
     fields = {
         "text": text,
-        "topics": list(dict.fromkeys([*rules.topics, *map(cleaned, topics), _TOPIC])),
+        "topics": list(dict.fromkeys([*rules.topics, *map(clean_text, topics), _TOPIC])),
         "extracted_from": cited,
         "metadata": metadata,
         "updated_at": now,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import redis.asyncio
 
-from benchmarks.model import DIMENSIONS
+from benchmarks.setup.model import DIMENSIONS
 from tests.support.cli import COMMAND, ROOT, clean_environment
 
 _START_SECONDS = 120.0
@@ -122,7 +122,7 @@ async def running(
         command = COMMAND if command is None else command
         port = free_port()
         model = f"http://127.0.0.1:{port}"
-        embedder = start("model", [sys.executable, "-m", "benchmarks.model", str(port)], child_environment())
+        embedder = start("model", [sys.executable, "-m", "benchmarks.setup.model", str(port)], child_environment())
         engine = start("redis", [*command, "redis"], child(DATA_DIR=str(folder / "data")))
         url = await engine.said(r"REDIS_URL=(\S+)")
         client = redis.asyncio.Redis.from_url(url)

@@ -28,9 +28,9 @@ class TaskStatusEnum(StrEnum):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        found = handler(schema)
-        handler.resolve_ref_schema(found)["enum"] = [status.value for status in cls]  # each value once
-        return found
+        json_schema = handler(schema)
+        handler.resolve_ref_schema(json_schema)["enum"] = [status.value for status in cls]  # each value once
+        return json_schema
 
 
 TaskStatus = TaskStatusEnum

@@ -1,0 +1,1 @@
+"""What operations are measured beside."""

@@ -1,0 +1,1 @@
+"""What a run's figures say: tables, plots, goals, verdicts."""

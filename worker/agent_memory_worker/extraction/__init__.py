@@ -1,0 +1,1 @@
+"""Facts from what was said, and what they do to what is remembered."""

@@ -1,0 +1,1 @@
+"""Erasing users and sessions, purging sources."""
