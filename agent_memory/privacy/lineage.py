@@ -126,8 +126,8 @@ class LineageStore:
         to = "" if kept.now is None else str(kept.now.version)
         step: Step = {"op": "restore", "mid": kept.mid, "from": str(version.version), "to": to, **({"order": order} if order else {})}
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.group(step, *([{"op": "unalias", "alias": kept.mid}] if kept.alias_of else []))
-        return (await steps.run(self._scripts))[0] == "ok"
+        steps.add_group(step, *([{"op": "unalias", "alias": kept.mid}] if kept.alias_of else []))
+        return (await steps.run_steps(self._scripts))[0] == "ok"
 
     async def forget_versions(self, kept: LineageMemory, versions: Sequence[int]) -> None:
         """Deletes former versions of a memory."""
@@ -144,9 +144,9 @@ class LineageStore:
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for one in kept:
             if one.alias_of is not None:
-                steps.group({"op": "unalias", "alias": one.mid})
+                steps.add_group({"op": "unalias", "alias": one.mid})
         if any(one.alias_of is not None for one in kept):
-            await steps.run(self._scripts)
+            await steps.run_steps(self._scripts)
 
     async def forget_evidence(self, scope: Scope, kept: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Takes pieces of evidence away that came later, and other names (mids) under which they came."""
@@ -155,5 +155,5 @@ class LineageStore:
         mine = [name for name, raw in zip(names, taken, strict=True) if raw is not None and raw.decode().partition(" ")[0] == kept.mid]
         group += [{"op": "unalias", "alias": name} for name in mine]
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.group(*group)
-        await steps.run(self._scripts)
+        steps.add_group(*group)
+        await steps.run_steps(self._scripts)

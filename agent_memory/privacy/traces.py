@@ -83,10 +83,10 @@ class TraceStore:
             for name, raw in row.items():
                 piece = Evidence.model_validate_json(raw)
                 if piece.session_id == what.session_id:
-                    steps.group(steps.disown(one, name.decode(), piece))
+                    steps.add_group(steps.remove_evidence(one, name.decode(), piece))
                     gone += 1
         if gone:
-            await steps.run(self._scripts)
+            await steps.run_steps(self._scripts)
         return gone
 
     async def _forget_versions(self, scope: Scope, meant: Sequence[tuple[str, MemoryRecord]]) -> None:

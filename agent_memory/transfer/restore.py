@@ -52,11 +52,11 @@ class Restorer:
         states = await self._write(scope, dossiers, source, dedupe=dedupe)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         new = [one.now.record for one, state in zip(dossiers, states, strict=True) if state == "new" and one.now and one.state == "current"]
-        takes = [step for record in new if (step := steps.absorb(record)) is not None]
+        takes = [step for record in new if (step := steps.absorb_messages(record)) is not None]
         for step in takes:
-            steps.group(step)
+            steps.add_group(step)
         if takes:
-            await steps.run(self._scripts)
+            await steps.run_steps(self._scripts)
         return states
 
     async def _write(self, scope: Scope, dossiers: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
@@ -89,10 +89,10 @@ class Restorer:
         await self.restore(scope, [MemoryExport("gone", None, [*one.versions, retired])], source=source)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for piece in (*evidence_of(record), *one.evidence):
-            steps.group(steps.evidence(into, piece, alias=record))
+            steps.add_group(steps.add_evidence(into, piece, alias=record))
         for name, dig in one.aliases:
-            steps.group(steps.also_named(into, name, dig))
-        await steps.run(self._scripts)
+            steps.add_group(steps.add_alias(into, name, dig))
+        await steps.run_steps(self._scripts)
 
     def _item(self, scope: Scope, one: MemoryExport, values: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
         item: dict[str, Any] = {"mid": self.mid(scope, one.id), "owner": owner_name(one.any), "state": one.state}

@@ -85,9 +85,13 @@ class ViewService:
         await self.get(scope, view_id)
         stored = await self._store.partitions(scope, view_id)
         asked = {name: value for name, value in wanted.items() if value is not None}
-        found = [one.result for one in stored.values() if all(one.result.group.get(name) == value for name, value in asked.items())]
-        found = [result for result in found if _reaches_group(scope, result.group)]
-        return sorted(found, key=lambda result: sorted(result.group.items()))
+        results = [
+            partition.result
+            for partition in stored.values()
+            if all(partition.result.group.get(name) == value for name, value in asked.items())
+        ]
+        results = [result for result in results if _reaches_group(scope, result.group)]
+        return sorted(results, key=lambda result: sorted(result.group.items()))
 
     async def run(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
         """Orders that all partitions be computed; a task of the same id starts over. Raises NotFound."""

@@ -77,7 +77,7 @@ class ViewStore:
         """All views, the oldest first."""
         key = self._keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
-        return sorted((SummaryView.model_validate_json(one) for one in raw), key=lambda view: view.id)
+        return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def delete(self, scope: Scope, view_id: str) -> bool:
         """Deletes a view and its partitions; a run that goes on stores no more. True when it was there."""
@@ -95,9 +95,9 @@ class ViewStore:
     async def store(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Stores computed partitions; False when their view was deleted meanwhile."""
         items: list[str] = []
-        for one in partitions:
-            body = {"f": one.fingerprint, "r": one.result.model_dump(mode="json")}
-            items += [group_key(one.result.group), json.dumps(body, ensure_ascii=False)]
+        for partition in partitions:
+            body = {"f": partition.fingerprint, "r": partition.result.model_dump(mode="json")}
+            items += [group_key(partition.result.group), json.dumps(body, ensure_ascii=False)]
         views, partitions_key = self._keys.views(scope.tenant), self._keys.partitions(scope.tenant, view_id)
         return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, partitions=items))
 

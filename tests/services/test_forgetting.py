@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_memory.core.errors import BadInput
 from agent_memory.memories.commit import MemoryCommits
-from agent_memory.memories.retention.service import Choice, Policy, RetentionService, narrowed, outdated, parse_policy, recency
+from agent_memory.memories.retention.service import Choice, Policy, RetentionService, narrow_selection, outdated, parse_policy, recency
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import Found, MemoryScan, Selection
 from agent_memory_client.models import ForgetRequest, ForgetResponse, MemoryRecord
@@ -111,7 +111,7 @@ def test_any_number_of_calls_ends_at_the_same_memories(
 )
 def test_policies_as_they_are_written(raw: dict[str, Any], policy: Policy) -> None:
     assert parse_policy(raw) == policy
-    narrowed(Selection(), policy, NOW)
+    narrow_selection(Selection(), policy, NOW)
 
 
 @pytest.mark.parametrize(
@@ -202,4 +202,4 @@ async def test_what_was_forgotten_does_not_come_back_by_background_work(rig: Rig
     one = record("a", created_at=days_ago(50))
     await rig.rt[MemoryStore].write(SCOPE, [one])
     await forget(rig, {"max_age_days": 30})
-    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["buried"]

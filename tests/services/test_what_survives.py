@@ -159,7 +159,7 @@ class World:
             decisions = await decide(self.rig.rt, self.chat, SCOPE, [Candidate(record, piece, True)])
         except ModelAnswerInvalid:
             return
-        await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), late=True, review=review)
+        await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), background=True, review=review)
 
     async def say(self, text: str, session: str) -> None:
         """The same words as a message: evidence of what is stated, another name of it, or a memory."""

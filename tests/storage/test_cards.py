@@ -46,7 +46,7 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
         assert card is not None
         assert found is not None
         made = found.record
-        card.place(0.25, 0.75, "hybrid")
+        card.set_score(0.25, 0.75, "hybrid")
         wanted = result_of(made)
         assert json.loads(to_json(card.values)) == json.loads(wanted.model_dump_json())
         assert card.model() == wanted
@@ -63,7 +63,7 @@ async def test_a_card_says_what_stands_beside_its_record_now(rig: Rig) -> None:
     again = (await reader(SCOPE, names))[6]
     assert first is not None
     assert again is not None
-    again.place(0.25, 0.75, "hybrid")
+    again.set_score(0.25, 0.75, "hybrid")
     assert (first.values["access_count"], again.values["access_count"]) == (0, 1)
     assert first.values["last_accessed"] < again.values["last_accessed"]
     assert "score" not in first.values or first.values["score"] is None
@@ -81,7 +81,7 @@ async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict
     )
     assert card is not None
     assert found is not None
-    card.place(0.25, 0.75, "hybrid")
+    card.set_score(0.25, 0.75, "hybrid")
     shown, wanted = json.loads(to_json(card.values)), json.loads(result_of(found.record).model_dump_json())
     # Whoever left the time out gets that of the reading.
     assert {**shown, "created_at": ""} == {**wanted, "created_at": ""}

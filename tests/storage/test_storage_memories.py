@@ -111,14 +111,14 @@ async def test_background_work_cannot_bring_back_what_was_deleted(rig: Rig) -> N
     one = record("ferry")
     await rig.remember(one)
     await rig.rt[MemoryStore].delete(SCOPE, [one])
-    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["buried"]
-    assert await rig.rt[MemoryStore].write(SCOPE, [record("other words", one.id), record("two")], late=True) == ["buried", "new"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [record("other words", one.id), record("two")], background=True) == ["buried", "new"]
     assert await rig.rt[MemoryStore].get(SCOPE, [one.id]) == [None]
     ttl = await rig.rt.client.ttl(rig.keys.tombstone(rig.rt[MemoryStore].mid(SCOPE, one.id)))
     assert 29 * 86400 < ttl <= 30 * 86400
     # Who writes it again on purpose gets it, and what is late then finds it as it is.
     assert await rig.rt[MemoryStore].write(SCOPE, [one]) == ["new"]
-    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["same"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["same"]
 
 
 async def test_a_vector_that_comes_after_the_deletion_is_not_written(rig: Rig) -> None:

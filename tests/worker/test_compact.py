@@ -140,7 +140,7 @@ async def test_what_went_does_not_come_back_with_the_next_extraction(rig: Rig) -
     second = fact("Ada likes tea", "s2", day=1)
     await rig.remember(fact("Ada likes tea"), second)
     await compact(rig.rt, SCOPE, Selection())
-    assert await rig.rt[MemoryStore].write(SCOPE, [second], late=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [second], background=True) == ["buried"]
 
 
 async def test_the_periodic_pass_looks_at_changes_only(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Ri
         fence = Fence(rig.sid(REF), journal.epoch, "jp", journal.start, journal.start + 1, 10, own=journal.own)
         assert (
             await rig.rt[MemoryStore].write(
-                SCOPE, [message_memory(journal.ref, journal.waiting[0].message, "figs")], fence=fence, late=True
+                SCOPE, [message_memory(journal.ref, journal.waiting[0].message, "figs")], fence=fence, background=True
             )
             is None
         )
@@ -219,7 +219,7 @@ async def test_a_put_between_reading_and_promoting_keeps_the_newer_memory(rig: R
     assert journal is not None
     await put(rig, memories=[{"id": "1", "text": "new"}])
     fence = Fence(rig.sid(REF), journal.epoch, "jp", 0, 0, 10, own=journal.own)
-    assert await rig.rt[MemoryStore].write(SCOPE, [], fence=fence, late=True) == []
+    assert await rig.rt[MemoryStore].write(SCOPE, [], fence=fence, background=True) == []
     await rig.work(S)
     assert await remembered(rig) == ["new"]
 

@@ -19,7 +19,7 @@ from agent_memory.jobs.job_store import JobOrder
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats
-from agent_memory.memories.duplicates.repeats import comparable, merged, plan, precedence
+from agent_memory.memories.duplicates.repeats import comparable, merge_records, plan, precedence
 from agent_memory.memories.duplicates.store import MergeStore
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.runtime import Runtime
@@ -114,8 +114,8 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
     """Merges what a model judges to say the same among memories with similar vectors; a model that is away is asked another time."""
     gone = 0
     pairs = await _similar(runtime, scope, page)
-    known = await runtime[MergeStore].told_apart(pairs)
-    asked = [pair for pair, apart in zip(pairs, known, strict=True) if not apart]
+    judged_apart = await runtime[MergeStore].told_apart(pairs)
+    asked = [pair for pair, apart in zip(pairs, judged_apart, strict=True) if not apart]
     most = _PAIRS_PER_CALL
     while asked and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
         await runtime[ContextLimits].refresh(chat)
@@ -137,7 +137,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
         for number, (stays, other) in enumerate(batch, start=1):
             if number in same:
                 # One that has just been merged is no longer what was judged; the next pass asks again.
-                gone += int(await runtime[MergeStore].merge(scope, stays, merged(stays.record, [other.record]), [other]))
+                gone += int(await runtime[MergeStore].merge(scope, stays, merge_records(stays.record, [other.record]), [other]))
         await runtime[MergeStore].keep_apart([pair for number, pair in enumerate(batch, start=1) if number not in same])
         asked = asked[len(batch) :]
     return gone

@@ -12,7 +12,7 @@ from agent_memory.extraction.rules import Rules
 from agent_memory.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage, ChatModel
 from agent_memory.memories.commit import Add, Decision, Update
-from agent_memory.memories.quarantine.service import screened
+from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.service import content_hash
 from agent_memory.memories.store import MemoryStore
@@ -62,7 +62,7 @@ async def summarize(
     if not cleaned(text) or rules.blocklist.holds(text):
         return []
     record = _record(ref, memory_id, rules, text, answer.topics, messages, chat.model, None if summary is None else summary.record)
-    record = screened(runtime.settings, record)
+    record = screen_record(runtime.settings, record)
     return [Add(record, dedupe=False) if summary is None else Update(summary, record)]
 
 

@@ -23,7 +23,7 @@ from agent_memory.cli.target import say_server
 from agent_memory.core.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Conversation, load
-from agent_memory.evaluation.floors import floors_of, judged
+from agent_memory.evaluation.floors import floors_of, judge_floors
 from agent_memory.evaluation.plot import svg
 from agent_memory.evaluation.runner import Entrance, Mode, Options, run
 from agent_memory.llm.tokens import TokenCounter
@@ -73,7 +73,7 @@ def evaluate(wanted: EvaluationOptions) -> int:
     else:
         for report in found:
             reports.show(report, wanted.unit, _stdout())
-    judgements = [(report, kept) for report in found for kept in judged(report, wanted.unit, floors)]
+    judgements = [(report, kept) for report in found for kept in judge_floors(report, wanted.unit, floors)]
     for report, kept in judgements:
         print(f"{report['options']['entrance']}: {kept}", file=sys.stderr if wanted.format == "json" else sys.stdout)
     low = sum(not kept.holds for _, kept in judgements)

@@ -62,8 +62,8 @@ async def list_changes(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
     """A page of recorded changes, the newest first."""
-    given = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
-    wanted = {name: str(value) for name, value in given.items() if value is not None}
+    filters = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
+    wanted = {name: str(value) for name, value in filters.items() if value is not None}
     return ModelResponse(await services[HistoryService].changes(scope, wanted, memory_id, offset, limit))
 
 

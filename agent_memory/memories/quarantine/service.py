@@ -46,23 +46,23 @@ def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | 
         rules = rules_of(settings, (record,))
     if not rules:
         return None
-    found = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
-    return found or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
+    reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
+    return reason or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
 
 
-def screened(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
+def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
     """A record as it is to be stored: in quarantine if it must be looked at, or (`derived`) was made of what must."""
     reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
-def given(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
+def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
     """A caller's record, whose own word on quarantine and approval does not count; `rules` are those of `rules_of`."""
     if not rules and rules is not None and record.approved is None and record.quarantine is None:
         return record
     if record.approved is not None:
         record = record.model_copy(update={"approved": None})
-    return screened(settings, record, rules)
+    return screen_record(settings, record, rules)
 
 
 class QuarantineService:
@@ -76,8 +76,8 @@ class QuarantineService:
         """What waits for a review, the newest first. Raises Forbidden for what is out of reach."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         total, names = await self._store.find(scope, namespace, user_id, offset, limit)
-        found = [one for one in await self._memories.fetch(scope, names) if one is not None and one.quarantine is not None]
-        return QuarantineListResponse(memories=found, total=total, next_offset=offset + limit if offset + limit < total else None)
+        memories = [memory for memory in await self._memories.fetch(scope, names) if memory is not None and memory.quarantine is not None]
+        return QuarantineListResponse(memories=memories, total=total, next_offset=offset + limit if offset + limit < total else None)
 
     async def approve(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """Lets a memory be found and shown, as it reads now. For administrators: who writes must not vouch for what is written.
@@ -105,7 +105,7 @@ class QuarantineService:
         return AckResponse(status="ok")
 
     async def _waiting(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int]:
-        found = await self._memories.versioned(scope, memory_id)
-        if found is None or found[0].quarantine is None:
+        current = await self._memories.versioned(scope, memory_id)
+        if current is None or current[0].quarantine is None:
             raise NotFound(f"there is no memory {memory_id} in quarantine")
-        return found
+        return current

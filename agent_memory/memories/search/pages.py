@@ -97,7 +97,7 @@ class PageReader:
             if card is not None:
                 memory = ranking.memory_of(each)
                 why = explain_memory(memory, rank) if query.request.explain else None
-                card.place(max(memory.distance, 0.0), memory.score, query.score_type, why)
+                card.set_score(max(memory.distance, 0.0), memory.score, query.score_type, why)
                 cards.append(card)
         return cards
 

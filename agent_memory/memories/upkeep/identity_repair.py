@@ -72,7 +72,7 @@ class IdentityRepair:
         if not names:
             return {}
         rows = await read(self._client, lambda pipe: [pipe.hmget(prefix + name, ["t", "j"]) for name in names])
-        found: dict[str, str] = {}
+        strangers: dict[str, str] = {}
         for name, (owner, raw) in zip(names, rows, strict=True):
             if owner is None or raw is None:
                 continue
@@ -83,8 +83,8 @@ class IdentityRepair:
                 log.warning("the record of memory %s cannot be read: it is left as it is", mid)
                 continue
             if self._keys.mid(tenant, memory_id) != mid:
-                found[mid] = tenant
-        return found
+                strangers[mid] = tenant
+        return strangers
 
     async def _repair(self, tenant: str, mid: str) -> bool:
         documents = await self._documents(mid)
@@ -118,9 +118,9 @@ class IdentityRepair:
             pipe.hget(k.history(mid), "j")
 
         ledger, current, over = await read(self._client, build)
-        found = [(kind, raw) for kind, raw in (("m", current), ("h", over)) if raw is not None]
+        documents = [(kind, raw) for kind, raw in (("m", current), ("h", over)) if raw is not None]
         versions = [member.decode() for member in ledger if member.isdigit()]
         if versions:
             rows = await read(self._client, lambda pipe: [pipe.hget(k.history(f"{mid}.{version}"), "j") for version in versions])
-            found += [(version, raw) for version, raw in zip(versions, rows, strict=True) if raw is not None]
-        return found
+            documents += [(version, raw) for version, raw in zip(versions, rows, strict=True) if raw is not None]
+        return documents

@@ -60,17 +60,17 @@ class Reindexer:
 
         Their documents stay: they are what the indexes of today hold.
         """
-        found = await former_indexes(self._client, self._keys, self._spec)
+        former = await former_indexes(self._client, self._keys, self._spec)
         with redis_errors():
             seconds, _ = await self._client.time()
-            kept: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
-            noted = {name.decode(): float(at) for name, at in kept.items() if name.startswith(_FORMER.encode())}
-            for name in found:
+            config: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
+            noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
+            for name in former:
                 await self._client.hsetnx(self._keys.config, _FORMER + name, str(seconds))
-        over = [name for name in found if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
+        over = [name for name in former if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
         for name in over:
             await drop_index(self._client, name)
-        ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in found]
+        ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in former]
         if ended:
             with redis_errors():
                 await self._client.hdel(self._keys.config, *ended)

@@ -37,12 +37,12 @@ class UsageLog:
     async def flush(self) -> None:
         """Writes what waits; what Redis does not take is tried again with the next readings."""
         while self._waiting:
-            some = dict(list(self._waiting.items())[:_BATCH])
-            await self._store.note(some)
+            batch = dict(list(self._waiting.items())[:_BATCH])
+            await self._store.note(batch)
             if len(self._noted) > _MOST_REMEMBERED:
                 self._noted.clear()
             now = time.monotonic()
-            for mid in some:
+            for mid in batch:
                 self._waiting.pop(mid, None)
                 self._noted[mid] = now
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from agent_memory.core.errors import IdTaken
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.memories.owners import placed_in
+from agent_memory.memories.owners import with_session_owner
 from agent_memory.memories.records import WORDS, Standing, memory_digest, standing
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.writing import repeats
@@ -75,7 +75,7 @@ class MigrationPreview:
 
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
         """Raises IdTaken for memories of a session whose id belongs to another owner, as its write would."""
-        placed = [(place, placed_in(ref, change.memories[place])) for place in change.waiting]
+        placed = [(place, with_session_owner(ref, change.memories[place])) for place in change.waiting]
         taken = set(await self._memories.taken(scope, [record for _, record in placed]))
         for place, record in placed:
             if record.id in taken:
