@@ -218,7 +218,9 @@ class MemoryCommits:
         change_ids = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
         return CommitOutcome(batch=batch, states=states, changes=change_ids)
 
-    async def forget(self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str) -> list[StoredMemory]:
+    async def forget_memories(
+        self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
+    ) -> list[StoredMemory]:
         """Forgets those memories that are still as they were read, each a change of its own; returns them."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
@@ -227,7 +229,7 @@ class MemoryCommits:
         states = (await steps.run_steps(self._scripts))[1:] if memories else []
         return [memory for memory, state in zip(memories, states, strict=True) if state == "done"]
 
-    async def approve(self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any) -> bool:
+    async def commit_proposal(self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any) -> bool:
         """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on."""
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER))
         steps = StepGroups(self._keys, scope.tenant, atomic=True)

@@ -55,9 +55,9 @@ class NeighbourStore:
         self._keys = keys
         self._memories = memories
 
-    async def around(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
+    async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
         """What is around each record, by its vector among others; messages are never, nor is what belongs to another namespace or user."""
-        existing = await self.held(scope, records)
+        existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:
             for record, vector in zip(records, vectors, strict=True):
@@ -85,7 +85,7 @@ class NeighbourStore:
             result.append(NearMemories(exact.same_id, exact.twin, exact.holder, near))
         return result
 
-    async def held(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
+    async def load_existing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
         """What is there of each record."""
         standings = [standing(scope.tenant, record) for record in records]
 

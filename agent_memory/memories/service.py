@@ -191,7 +191,7 @@ class MemoryService:
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
-        self._usage.read([(memory.mid, memory.record.access_count)])
+        self._usage.note_readings([(memory.mid, memory.record.access_count)])
         # By whatever of its ids it is asked for: that one stays valid.
         memory.record.id = memory_id
         memory.record.recorded_at = None  # `…/history` says when each version was recorded.
@@ -213,7 +213,7 @@ class MemoryService:
             changes["text"] = redact(body.text)
         # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
         for _ in range(_PATCH_TRIES):
-            current = await self._store.versioned(scope, memory_id)
+            current = await self._store.get_versioned(scope, memory_id)
             if current is None:
                 raise NotFound(f"Memory with ID {memory_id} not found")
             (old, version), wanted = current, changes
@@ -235,7 +235,7 @@ class MemoryService:
                     if (await self._commits.commit(scope, decisions, STATED)).done:
                         return await self.get(scope, memory_id)
                     continue
-            if await self._store.replace(scope, old, new, version, settled=not claims_slot):
+            if await self._store.replace_memory(scope, old, new, version, settled=not claims_slot):
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
@@ -243,5 +243,5 @@ class MemoryService:
         """Deletes for good; unknown and repeated ids count as nothing."""
         self.require()
         records = await self._store.get(scope, list(dict.fromkeys(memory_ids)))
-        deleted = await self._store.delete(scope, [record for record in records if record is not None])
+        deleted = await self._store.delete_records(scope, [record for record in records if record is not None])
         return AckResponse(status=f"ok, deleted {deleted} memories")

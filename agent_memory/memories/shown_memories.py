@@ -61,20 +61,20 @@ class ShownMemoryReader:
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
         """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
         or where it is not the caller's after all."""
-        return self.cards(scope, await self.rows(names))
+        return self.shown_memories(scope, await self.load_rows(names))
 
-    async def rows(self, names: Sequence[str], already_read: Mapping[str, MemoryRow] = MappingProxyType({})) -> list[MemoryRow]:
-        """What Redis knows by these names, for `cards`: whoever it belongs to. What was `already_read` is not asked for again."""
+    async def load_rows(self, names: Sequence[str], already_read: Mapping[str, MemoryRow] = MappingProxyType({})) -> list[MemoryRow]:
+        """What Redis knows by these names, for `shown_memories`: whoever it belongs to. What was `already_read` is not asked for again."""
         new = [name for name in names if name not in already_read] if already_read else names
         if new:
-            replies = await read(self._client, lambda pipe: self.queue(pipe, new))
+            replies = await read(self._client, lambda pipe: self.queue_rows(pipe, new))
             if new is names:
                 return self._rows(names, replies)
-            already_read = {**already_read, **self.parse(new, replies)}
+            already_read = {**already_read, **self.parse_rows(new, replies)}
         return [already_read[name] for name in names]
 
-    def queue(self, pipe: Pipe, names: Sequence[str]) -> int:
-        """Asks for the rows of some names (at least one); how many replies `parse` takes."""
+    def queue_rows(self, pipe: Pipe, names: Sequence[str]) -> int:
+        """Asks for the rows of some names (at least one); how many replies `parse_rows` takes."""
         mids = list(map(_mid, names))
         for name, mid in zip(names, mids, strict=True):
             key = self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
@@ -82,8 +82,8 @@ class ShownMemoryReader:
         queue_usage(pipe, self._keys, mids)
         return len(names) + 1
 
-    def parse(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, MemoryRow]:
-        """The rows that `queue` asked for, by their names."""
+    def parse_rows(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, MemoryRow]:
+        """The rows that `queue_rows` asked for, by their names."""
         return dict(zip(names, self._rows(names, replies), strict=True))
 
     @staticmethod
@@ -91,7 +91,7 @@ class ShownMemoryReader:
         return list(map(MemoryRow, names, replies, replies[-1]))
 
     @staticmethod
-    def cards(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
+    def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
         """The memories of rows; None as in `__call__`."""
         tenant = tag(scope.tenant).encode()
         memories = [_read_card(tenant, row) for row in rows]

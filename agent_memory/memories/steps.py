@@ -109,7 +109,7 @@ class PutOptions:
     keep_digest: bool = False
     """What its writer said counts as it did, so the same write again is the same."""
     imported: bool = False
-    """Another server made it, see `MemoryStore.adopt`."""
+    """Another server made it, see `MemoryStore.adopt_memories`."""
     alone: bool = False
     """It is stored whatever else has its words, and takes over nothing."""
 

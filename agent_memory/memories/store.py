@@ -91,7 +91,7 @@ class MemoryStore(MemoryQueries):
         permit_writing(scope, records)
         states: list[str] = []
         step = len(records) if fence else _WRITE_BATCH
-        if len(records) > step and (taken := await self.taken(scope, records)):
+        if len(records) > step and (taken := await self.taken_ids(scope, records)):
             raise IdTaken(taken)
         for start in range(0, len(records), step) if records else (0,):
             written = await self._write(scope, records[start : start + step], fence, background, dedupe)
@@ -100,7 +100,7 @@ class MemoryStore(MemoryQueries):
             states += written
         return states
 
-    async def adopt(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
+    async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
         """Stores memories that another server made, each with its own times: "new", "same", "other" or "buried"; with `dedupe` also
         "twin <mid>", as `write`, but for what has a place in a session.
 
@@ -155,7 +155,7 @@ class MemoryStore(MemoryQueries):
             raise IdTaken([records[int(group) - 1].id for group in reply[1:]])
         return None if reply[0] == "fenced" else reply[1:]
 
-    async def taken(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+    async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
         """The ids among those of some memories that belong to other owners, in whatever state their own memories are."""
         if not records:
             return []
@@ -163,7 +163,7 @@ class MemoryStore(MemoryQueries):
         owners = await self._scripts.owners_of(mids)
         return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
 
-    async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
+    async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
         """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile, or, unless that is
         `settled`, when another has its slot.
 
@@ -177,7 +177,7 @@ class MemoryStore(MemoryQueries):
         state = (await steps.run_steps(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
 
-    async def release(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
+    async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
         """Writes a memory that was in quarantine where it is found, if it still has this version: "changed", "moved" or "slot <mid>".
 
         Given again, it counts as what was given before.
@@ -187,8 +187,8 @@ class MemoryStore(MemoryQueries):
         steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
         return (await steps.run_steps(self._scripts))[1]
 
-    async def versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
-        """A memory and its version, for `replace`."""
+    async def get_versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
+        """A memory and its version, for `replace_memory`."""
         memory = (await self.find(scope, [memory_id]))[0]
         return None if memory is None else (_plain(memory.record), memory.version)
 
@@ -204,7 +204,7 @@ class MemoryStore(MemoryQueries):
         """
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
-    async def find_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
+    async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
         """As `find`, by their names in keys; other names of a memory are not followed."""
         return await self._read(scope, mids, follow=False)
 
@@ -237,13 +237,13 @@ class MemoryStore(MemoryQueries):
                 memories[index] = memory
         return memories
 
-    async def fetch(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
+    async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
         """The memories of these names in keys, and versions of names that begin with `PAST`; None where there is none, or where it is
         not the caller's after all."""
-        return [None if memory is None else _plain(memory.record) for memory in await self.load(scope, names)]
+        return [None if memory is None else _plain(memory.record) for memory in await self.load_by_names(scope, names)]
 
-    async def load(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
-        """As `fetch`, with their versions and with the times when they were recorded and retired."""
+    async def load_by_names(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
+        """As `fetch_records`, with their versions and with the times when they were recorded and retired."""
         if not names:
             return []
 
@@ -261,12 +261,12 @@ class MemoryStore(MemoryQueries):
                 with_usage(memory.record, used)
         return [memory if memory is not None and within(scope, memory.record) else None for memory in memories]
 
-    async def delete(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
+    async def delete_records(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
         """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
-        return sum(await self.drop(scope, [(record, None) for record in records]))
+        return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
-    async def drop(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Deletes as `delete`, each only if it still has its version (None: any); says which were deleted."""
+    async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
+        """Deletes as `delete_records`, each only if it still has its version (None: any); says which were deleted."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -287,21 +287,21 @@ class MemoryStore(MemoryQueries):
 
     # For background work.
 
-    async def ended(self, limit: int) -> list[str]:
+    async def find_ended(self, limit: int) -> list[str]:
         """Some memories (mids, of all tenants) whose end has come, and that stand among the current ones still."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
 
-    async def sweep(self, mids: Sequence[str]) -> int:
+    async def sweep_memories(self, mids: Sequence[str]) -> int:
         """Moves memories whose end has come out of the current ones; returns how many."""
         return await self._scripts.sweep_ended(mids)
 
-    async def bare(self, limit: int) -> list[str]:
+    async def list_unembedded(self, limit: int) -> list[str]:
         """Some versions that were retired before they had a vector."""
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
-    async def no_longer_bare(self, names: Sequence[str]) -> None:
+    async def unmark_unembedded(self, names: Sequence[str]) -> None:
         """These versions have their vector, or are gone."""
         with redis_errors():
             await self._client.srem(self._keys.bare, *names)

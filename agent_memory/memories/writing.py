@@ -64,7 +64,7 @@ async def decide(
         if taken.isdisjoint(names):
             compared.append(record)
         taken |= names
-    existing = await neighbours.held(scope, compared)
+    existing = await neighbours.load_existing(scope, compared)
     return [
         *alone,
         *[(record, await _decide(store, scope, record, memories, dedupe)) for record, memories in zip(compared, existing, strict=True)],
@@ -91,7 +91,7 @@ async def decide_edit(
     store: MemoryStore, neighbours: NeighbourStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
     """What an edit that gives a memory a slot does to the fact that has it; None when nothing has."""
-    (existing,) = await neighbours.held(scope, [edited])
+    (existing,) = await neighbours.load_existing(scope, [edited])
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:
         return None
@@ -102,17 +102,17 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """As `MemoryStore.adopt`, and "repeat" for what says what a memory says that is here: it becomes its evidence, its id a name of it."""
-    states = await store.adopt(scope, records)
+    """As `MemoryStore.adopt_memories`, and "repeat" for what says what a memory says that is here: it becomes its evidence, its id a name of it."""
+    states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
-    for index, other in zip(twins, await store.load(scope, list(twins.values())), strict=True):
+    for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
         record = records[index]
         done = False
         if other is not None and repeats(record, other.record):
             pieces = [piece.model_copy(update={"source": "import"}) for piece in evidence_of(record)]
             decisions = [AddEvidence(other, piece, record) for piece in pieces]
             done = (await commits.commit(scope, decisions, ChangeOrigin("move"), background=True)).done
-        states[index] = "repeat" if done else (await store.adopt(scope, [record], dedupe=False))[0]
+        states[index] = "repeat" if done else (await store.adopt_memories(scope, [record], dedupe=False))[0]
     return ["repeat" if state == "again" else state for state in states]
 
 

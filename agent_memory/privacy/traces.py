@@ -48,7 +48,7 @@ class TraceStore:
         while True:
             hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
-            found = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
+            found = await self._memories.fetch_records(scope, [hit.mid for hit in hits.hits])
             meant = [(name, one) for name, one in zip(names, found, strict=True) if one is not None and is_meant(what, one)]
             if meant:
                 await self._forget_versions(scope, meant)
@@ -64,7 +64,9 @@ class TraceStore:
             offset = 0
             while True:
                 hits = await search(self._client, index, name_query(clause, offset, _COUNT))
-                some = [one for one in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if one]
+                some = [
+                    one for one in await self._memories.load_by_names(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if one
+                ]
                 done = await self._disown(scope, what, some)
                 gone += done
                 # What was worked on is not found again.
@@ -91,15 +93,15 @@ class TraceStore:
 
     async def _forget_versions(self, scope: Scope, meant: Sequence[tuple[str, MemoryRecord]]) -> None:
         mids = [name.partition(".")[0] for name, _ in meant]
-        current = await self._memories.fetch(scope, mids)
-        over = await self._memories.fetch(scope, [PAST + mid for mid in mids])
+        current = await self._memories.fetch_records(scope, mids)
+        over = await self._memories.fetch_records(scope, [PAST + mid for mid in mids])
         whole = [
             record
             for (name, record), now, ended in zip(meant, current, over, strict=True)
             # Of what somebody else has now, only the versions go.
             if now is None and (ended is None or "." not in name)
         ]
-        await self._memories.delete(scope, whole)
+        await self._memories.delete_records(scope, whole)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for mid, (name, _) in zip(mids, meant, strict=True):

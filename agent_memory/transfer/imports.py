@@ -194,7 +194,7 @@ class ImportService:
     async def _twin(self, run: _Run, one: MemoryExport, mid: str) -> str:
         """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
         scope = run.scope
-        other = (await self._to.memories.load(scope, [mid]))[0]
+        other = (await self._to.memories.load_by_names(scope, [mid]))[0]
         if other is not None and one.now is not None and tells_the_same(one.now.record, other.record):
             more = other.record if is_turn(one.now.record) else add_details(other.record, one.now.record)
             if more != other.record:

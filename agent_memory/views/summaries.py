@@ -49,7 +49,7 @@ class ViewSummarizer:
         self._chat_of = chat_of
         self._counter = counter
 
-    async def compute(
+    async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
         """The partition of a group as it is now; `seconds` bounds the model's time.
@@ -58,7 +58,7 @@ class ViewSummarizer:
         summary while the model is away. Otherwise a model that fails is replaced by the most central memories, which `degraded` says.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
-        total, memories = (0, []) if selection is None else await self._survey.newest(scope, selection, _MOST_MEMORIES)
+        total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
         if not memories:
             return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
         chat = self._chat_of(scope.tenant)
@@ -124,7 +124,7 @@ class ViewSummarizer:
 
     async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
         """The most central of the memories by their stored vectors, in time order, a line each; the newest where none is embedded yet."""
-        vectors = await self._survey.vectors([memory.mid for memory in memories])
+        vectors = await self._survey.load_vectors([memory.mid for memory in memories])
         candidates = [memory for memory in memories if memory.mid in vectors] or list(memories)
         candidates.sort(key=lambda memory: (memory.record.created_at, memory.record.id))
         lines = [self._line(memory) for memory in candidates]

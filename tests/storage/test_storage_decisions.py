@@ -98,7 +98,7 @@ async def test_deletion_leaves_no_version_evidence_name_or_change(rig: Rig) -> N
     await commit(rig, Merge(tea, tea.record, [teas]))
     await commit(rig, Supersede([await found(rig, "turin")], home("Ada lives in Oslo", "oslo", JUNE)))
     for name in ("again", "turin", "oslo"):
-        assert await rig.rt[MemoryStore].delete(SCOPE, [(await found(rig, name)).record]) == 1
+        assert await rig.rt[MemoryStore].delete_records(SCOPE, [(await found(rig, name)).record]) == 1
     left = await rig.raw_keys() - before
     assert {key.split(":")[0] for key in left} <= {"mt", "due", "wake", "bare"}, left
     late = await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes teas", "teas")], background=True)

@@ -160,7 +160,7 @@ async def test_promoting_twice_at_once_makes_each_memory_once(rig: Rig) -> None:
     assert sum(map(len, made)) == 450
     assert await remembered(rig) == sorted(texts)
     order = [member for member, _ in await rig.rt.client.zrange(rig.keys.order(rig.sid(REF)), 0, -1, withscores=True)]
-    assert [one.text for one in await rig.rt[MemoryStore].fetch(SCOPE, [m.decode() for m in order]) if one] == texts
+    assert [one.text for one in await rig.rt[MemoryStore].fetch_records(SCOPE, [m.decode() for m in order]) if one] == texts
 
 
 async def test_a_task_delivered_twice_late_and_reversed(rig: Rig) -> None:
@@ -322,7 +322,7 @@ async def test_a_memory_written_by_hand_is_not_overwritten_by_a_later_delivery(r
 
 
 async def test_nothing_is_left_when_everything_is_deleted(rig: Rig) -> None:
-    await rig.rt[Reindexer].if_model_changed()
+    await rig.rt[Reindexer].reindex_for_model()
     await put(rig, "I like figs", "and plums", memories=[{"id": "1", "text": "own"}], data={"a": 1}, namespace="n", user_id="u")
     await rig.append("t", "another session", "with figs")
     await rig.work()

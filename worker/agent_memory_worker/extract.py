@@ -149,7 +149,7 @@ async def _extract(
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
     """The facts, those under other ids whose own one belongs to somebody else: who knows a message can compute it, and come first."""
-    taken = set(await runtime[MemoryStore].taken(scope, [fact.record for fact in facts]))
+    taken = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken}
     return [
         replace(fact, record=fact.record.model_copy(update={"id": others[fact.record.id]})) if fact.record.id in others else fact

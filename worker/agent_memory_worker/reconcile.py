@@ -61,7 +61,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
         return quarantined
     records = [fact.record for fact in facts]
     vectors = await runtime[TenantModels].embedder(scope.tenant).embed([record.text for record in records])
-    around = await runtime[NeighbourStore].around(scope, records, vectors)
+    around = await runtime[NeighbourStore].load_near(scope, records, vectors)
     decisions: list[Decision] = quarantined
     shown: dict[str, tuple[int, StoredMemory]] = {}
     asked: list[_Open] = []

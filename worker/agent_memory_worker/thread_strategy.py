@@ -74,7 +74,7 @@ async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[st
         if summary is not None and (summary.record.namespace, summary.record.user_id, summary.record.agent_id) == owner:
             return name, summary
     free = MemoryRecord(id=names[0], text="-", namespace=ref.namespace, user_id=ref.user_id)
-    return names[1 if await runtime[MemoryStore].taken(scope, [free]) else 0], None
+    return names[1 if await runtime[MemoryStore].taken_ids(scope, [free]) else 0], None
 
 
 def thread_prompt(former: str | None, shown: Sequence[PromptMessage], rules: Rules, words: int) -> list[ChatMessage]:

@@ -47,7 +47,7 @@ class HistoryService:
         self._changes = changes
         self._commits = commits
 
-    async def at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
+    async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
         """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound.
 
         Without any time it is its last version, also when it is no longer a current one.
@@ -65,12 +65,12 @@ class HistoryService:
                 return record
         raise NotFound(f"Memory with ID {memory_id} not found at that time")
 
-    async def history(self, scope: Scope, memory_id: str) -> MemoryHistory:
+    async def read_history(self, scope: Scope, memory_id: str) -> MemoryHistory:
         """All versions of a memory, the newest first, and its changes. Raises NotFound."""
         versions = await self._versions(scope, memory_id)
         if not versions:
             raise NotFound(f"Memory with ID {memory_id} not found")
-        ledger = await self._changes.ledger(versions[0].mid)
+        ledger = await self._changes.load_ledger(versions[0].mid)
         older: list[MemoryRecord | None] = [*(memory.record for memory in versions[1:]), None]
         return MemoryHistory(
             memory_id=memory_id,
@@ -84,7 +84,7 @@ class HistoryService:
                 )
                 for memory, before in zip(versions, older, strict=True)
             ],
-            changes=await self._shown(scope, await self._changes.load(scope, list(reversed(ledger.changes)))),
+            changes=await self._shown(scope, await self._changes.load_changes(scope, list(reversed(ledger.changes)))),
         )
 
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
@@ -96,20 +96,20 @@ class HistoryService:
         return versions
 
     async def _versions_of(self, scope: Scope, mid: str) -> list[StoredMemory]:
-        ledger = await self._changes.ledger(mid)
-        current = (await self._store.find_mids(scope, [mid]))[0]
-        past = await self._changes.versions(scope, [(mid, version) for version in reversed(ledger.versions)])
+        ledger = await self._changes.load_ledger(mid)
+        current = (await self._store.find_by_mids(scope, [mid]))[0]
+        past = await self._changes.load_versions(scope, [(mid, version) for version in reversed(ledger.versions)])
         memories = [memory for memory in (current, *past) if memory is not None]
         return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
 
-    async def evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
+    async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
         """What a memory rests on, with the messages that still exist. Raises NotFound."""
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
             raise NotFound(f"Memory with ID {memory_id} not found")
         own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
-        later = await self._changes.evidence(memory.mid)
+        later = await self._changes.load_evidence(memory.mid)
         pieces = [*own, *(piece for piece in later if (piece.session_id, *piece.message_ids) not in cited)]
         wanted = {
             (piece.session_id, message): message_memory_id(
@@ -121,58 +121,60 @@ class HistoryService:
         records = dict(zip(wanted, await self._store.get(scope, list(wanted.values())), strict=True))
         return MemoryEvidence(memory_id=memory_id, evidence=[_item(piece, records) for piece in pieces])
 
-    async def changes(self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int) -> ChangeListResponse:
+    async def read_changes(
+        self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int
+    ) -> ChangeListResponse:
         """A page of changes, the newest first; with a memory, of those that it was part of."""
         if memory_id is None:
-            total, ids = await self._changes.find(scope, wanted, offset, limit)
+            total, ids = await self._changes.find_changes(scope, wanted, offset, limit)
         else:
-            every = (await self._changes.ledger(self._store.mid(scope, memory_id))).changes[::-1]
+            every = (await self._changes.load_ledger(self._store.mid(scope, memory_id))).changes[::-1]
             total, ids = len(every), every[offset : offset + limit]
-        shown = await self._shown(scope, await self._changes.load(scope, ids))
+        shown = await self._shown(scope, await self._changes.load_changes(scope, ids))
         return ChangeListResponse(changes=shown, total=total, next_offset=offset + limit if offset + limit < total else None)
 
-    async def change(self, scope: Scope, change_id: str) -> Change:
+    async def read_change(self, scope: Scope, change_id: str) -> Change:
         """Raises NotFound."""
-        return (await self._shown(scope, [await self._changes.required(scope, change_id)]))[0]
+        return (await self._shown(scope, [await self._changes.require_change(scope, change_id)]))[0]
 
-    async def undo(self, scope: Scope, change_id: str) -> Change:
+    async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
         """Undoes a change; answers the change that this is. Raises NotFound, Conflict."""
-        name = await self._changes.undo(scope, await self._changes.required(scope, change_id), batch=str(ULID()))
-        return await self.change(scope, name)
+        name = await self._changes.write_undo(scope, await self._changes.require_change(scope, change_id), batch=str(ULID()))
+        return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
         """Undoes all applied changes of a batch, the last one first. Raises NotFound, and Conflict at the first that cannot be undone."""
         batch, undone = str(ULID()), list[str]()
-        _, ids = await self._changes.find(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
+        _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         if not ids:
             raise NotFound(f"no applied change of batch {batch_id} found")
-        applied = [change for change in await self._changes.load(scope, ids) if change is not None]
+        applied = [change for change in await self._changes.load_changes(scope, ids) if change is not None]
         for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
-            undone.append(await self._changes.undo(scope, change, batch=batch))
-        shown = await self._shown(scope, await self._changes.load(scope, undone[:100]))
+            undone.append(await self._changes.write_undo(scope, change, batch=batch))
+        shown = await self._shown(scope, await self._changes.load_changes(scope, undone[:100]))
         return ChangeListResponse(changes=shown, total=len(undone))
 
-    async def approve(self, scope: Scope, change_id: str) -> Change:
+    async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
         """Carries a proposal out. Raises NotFound, and Conflict when it is none or a memory of it was changed since."""
-        change = await self._changes.required(scope, change_id)
+        change = await self._changes.require_change(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
         memories = await self._store.find(scope, [old_id for old_id, _ in change.proposal["old"]])
         versioned = zip(memories, change.proposal["old"], strict=True)
         old = [memory for memory, (_, version) in versioned if memory is not None and memory.version == version]
-        if len(old) != len(memories) or not await self._commits.approve(scope, change_id, old, change.proposal["record"]):
+        if len(old) != len(memories) or not await self._commits.commit_proposal(scope, change_id, old, change.proposal["record"]):
             raise Conflict(f"change {change_id} cannot be approved: a memory of it was changed since; reject it")
-        return await self.change(scope, change_id)
+        return await self.read_change(scope, change_id)
 
-    async def reject(self, scope: Scope, change_id: str) -> Change:
+    async def reject_proposal(self, scope: Scope, change_id: str) -> Change:
         """Ends a proposal. Raises NotFound, Conflict."""
-        await self._changes.reject(scope, await self._changes.required(scope, change_id))
-        return await self.change(scope, change_id)
+        await self._changes.end_proposal(scope, await self._changes.require_change(scope, change_id))
+        return await self.read_change(scope, change_id)
 
     async def _shown(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[Change]:
         visible = [change for change in changes if change is not None]
         names = [(mid, version) for change in visible for mid, *both in change.memories for version in both if version]
-        versions = dict(zip(names, await self._changes.versions(scope, names), strict=True))
+        versions = dict(zip(names, await self._changes.load_versions(scope, names), strict=True))
         return [
             Change.model_validate(
                 {

@@ -24,7 +24,7 @@ class MergeStore:
         self._keys = keys
         self._commits = commits
 
-    async def merge(
+    async def merge_memories(
         self,
         scope: Scope,
         stays: StoredMemory,
@@ -43,13 +43,13 @@ class MergeStore:
         outcome = await self._commits.commit(scope, decisions, ChangeOrigin("compaction", reason), background=True, batch=batch)
         return outcome.done
 
-    async def told_apart(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
+    async def judged_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
         """Which of the pairs were judged to be different, as they are now."""
         names = [_pair(*pair) for pair in pairs]
         replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names]) if pairs else []
         return [bool(reply) for reply in replies]
 
-    async def keep_apart(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
+    async def remember_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
         """Remembers that these are different; a change of either is a new question."""
         if not pairs:
             return

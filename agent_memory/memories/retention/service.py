@@ -167,12 +167,14 @@ class RetentionService:
         self._survey = survey
         self._commits = commits
 
-    async def request(self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool) -> ForgetResponse:
+    async def forget_by_request(
+        self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool
+    ) -> ForgetResponse:
         """Forgets as a request asks. Raises BadInput for a policy that cannot be meant."""
         policy = parse_policy(body.policy)
-        return await self.forget(scope, policy, selection, spared=frozenset(body.pinned_ids or ()), limit=limit, dry_run=dry_run)
+        return await self.forget_by_policy(scope, policy, selection, spared=frozenset(body.pinned_ids or ()), limit=limit, dry_run=dry_run)
 
-    async def forget(
+    async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
         """Looks at all memories that are meant and deletes at most `limit` of them (never more than 10,000), the oldest first.
@@ -181,9 +183,9 @@ class RetentionService:
         """
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
-        scanned = await self._survey.count(scope, selection)
+        scanned = await self._survey.count_memories(scope, selection)
         if not policy.empty and choice.limit:
-            async for page in self._survey.walk(scope, narrow_selection(selection, policy, now)):
+            async for page in self._survey.walk_memories(scope, narrow_selection(selection, policy, now)):
                 for memory in page:
                     choice.look(memory)
         chosen = choice.chosen()
@@ -198,5 +200,5 @@ class RetentionService:
         origin = ChangeOrigin("forgetting", "past the policy's age or budget")
         for start in range(0, len(chosen), _BATCH):
             part = chosen[start : start + _BATCH]
-            gone += await self._commits.forget(scope, part, origin, batch=batch)
+            gone += await self._commits.forget_memories(scope, part, origin, batch=batch)
         return gone

@@ -35,13 +35,13 @@ class IdentityRepair:
         self._keys = keys
         self._rename = Script(client, "memories/memory_rename", fsync=fsync)
 
-    async def until_clean(self) -> int:
+    async def repair_until_clean(self) -> int:
         """Repairs what there is, unless a former look at the whole store found nothing; returns how many memories were repaired."""
         with redis_errors():
             looked = await self._client.hexists(self._keys.config, _LOOKED)
         if looked:
             return 0
-        repaired = await self.repair()
+        repaired = await self.repair_identities()
         if repaired:
             log.warning("%d memories had an id that was not theirs and got one of their own", repaired)
         else:
@@ -49,7 +49,7 @@ class IdentityRepair:
                 await self._client.hset(self._keys.config, _LOOKED, "1")
         return repaired
 
-    async def repair(self) -> int:
+    async def repair_identities(self) -> int:
         """Looks at every memory and version, a scan in batches; returns how many memories were repaired."""
         broken: dict[str, str] = {}
         for prefix in (self._keys.memory_prefix, self._keys.history_prefix):

@@ -42,20 +42,20 @@ class Reindexer:
         self._outbox = outbox
         self._spec = spec
 
-    async def if_model_changed(self) -> int:
+    async def reindex_for_model(self) -> int:
         """Marks all memories when the store was last indexed for another model; returns how many. Cheap when nothing changed."""
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
             return 0
-        count = await self.mark_all() if before is not None else 0
+        count = await self.mark_all_memories() if before is not None else 0
         with redis_errors():
             await self._client.hset(self._keys.config, mapping={"vectors": self._spec.digest, "model": self._spec.model})
         if count:
             log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
         return count
 
-    async def drop_former(self) -> list[str]:
+    async def drop_former_indexes(self) -> list[str]:
         """Drops the indexes of a former version or embedding model an hour after they were first seen to be such; returns their names.
 
         Their documents stay: they are what the indexes of today hold.
@@ -78,7 +78,7 @@ class Reindexer:
             log.info("dropped the indexes of a former version or model: %s", ", ".join(over))
         return over
 
-    async def mark_all(self) -> int:
+    async def mark_all_memories(self) -> int:
         """Marks every memory, and all that history holds, as due for its vector; a scan in batches, for workers and commands only."""
         count = 0
         with redis_errors():
@@ -94,7 +94,7 @@ class Reindexer:
             await self._outbox.mark(DueKind.MEMORY, batch)
         return count + len(batch)
 
-    async def rebuild(self) -> dict[str, int]:
+    async def rebuild_indexes(self) -> dict[str, int]:
         """Drops the indexes and builds them from what is stored; returns how much each holds then. Nothing may write meanwhile.
 
         The documents stay. Searches find nothing (503) until it is done.

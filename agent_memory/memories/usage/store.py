@@ -44,7 +44,7 @@ class UsageStore:
         self._fold = Script(client, "memories/usage_fold")
         self._cursor = 0
 
-    async def note(self, seen: Mapping[str, int]) -> int:
+    async def count_readings(self, seen: Mapping[str, int]) -> int:
         """Counts a reading of each of these memories (name in keys -> the count that was shown); returns how many were counted.
 
         A memory's readings within 15 minutes count as one, in all processes together.
@@ -60,7 +60,7 @@ class UsageStore:
         )
         return int(counted)
 
-    async def fold(self) -> int:
+    async def fold_usage(self) -> int:
         """Brings the index's times of reading up to date, which filters look at, and forgets the usage of what is gone.
 
         In small steps, since each rewrites index entries; returns how many.

@@ -49,7 +49,7 @@ class MigrationPreview:
             for record, here in zip(records, await self._moves.here(scope, records), strict=True)
         ]
         await self._read_holders(scope, coming)
-        others = set(await self._memories.taken(scope, records))
+        others = set(await self._memories.taken_ids(scope, records))
         states = [""] * len(coming)
         # In the order in which they are adopted; what has the words of another is settled when all the others are there.
         twins: list[tuple[int, MemoryRecord]] = []
@@ -76,7 +76,7 @@ class MigrationPreview:
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
         """Raises IdTaken for memories of a session whose id belongs to another owner, as its write would."""
         placed = [(place, with_session_owner(ref, change.memories[place])) for place in change.waiting]
-        taken = set(await self._memories.taken(scope, [record for _, record in placed]))
+        taken = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
         for place, record in placed:
             if record.id in taken:
                 raise IdTaken([record.id], field=f"memories.{place}.id")
@@ -85,7 +85,7 @@ class MigrationPreview:
         """Reads the memories here that have the words of some of these, once."""
         mids = {mid for one in coming for mid in one.here.holders.values()} - self._records.keys()
         names = sorted(mids)
-        for mid, found in zip(names, await self._memories.load(scope, names), strict=True):
+        for mid, found in zip(names, await self._memories.load_by_names(scope, names), strict=True):
             if found is not None:
                 self._records[mid] = found.record
         for one in coming:
