@@ -13,7 +13,7 @@ from agent_memory.core.errors import BadInput
 from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.retention.service import Choice, Policy, RetentionService, narrow_selection, outdated, parse_policy, recency
 from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import Found, MemoryScan, Selection
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory_client.models import ForgetRequest, ForgetResponse, MemoryRecord
 from tests.support.rig import SCOPE, Rig, record
 
@@ -29,7 +29,7 @@ def aged(name: str, age: float, idle: float | None = None, **more: Any) -> Memor
 def gone(policy: Policy, *records: MemoryRecord, limit: int = 1000, spared: frozenset[str] = frozenset()) -> list[str]:
     choice = Choice(policy, NOW, limit, spared)
     for place, one in enumerate(records):
-        choice.look(Found(f"{place:032x}", 1, one))
+        choice.look(StoredMemory(f"{place:032x}", 1, one))
     return [found.record.id for found in choice.chosen()]
 
 

@@ -277,7 +277,7 @@ async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
 async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city"))
     oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city")
-    for end in ("reject", "approve"):
+    for end in ("reject_proposal", "approve_proposal"):
         held = await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
         assert held.states == ["proposed"]
         assert await listed(rig) == ["turin"]

@@ -16,7 +16,7 @@ from agent_memory.memories.duplicates.repeats import comparable, made_here, norm
 from agent_memory.memories.duplicates.store import MergeStore
 from agent_memory.memories.service import fact_memory_id
 from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.upkeep.scan import Found, MemoryScan, Selection
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory_client.models import MemoryRecord
 from agent_memory_worker.duplicates import compact, compact_changed
 from tests.support.lookalike import Lookalike
@@ -41,8 +41,8 @@ def fact(text: str, session: str = "s1", *, user: str | None = "ada", day: int =
     return record(text, fact_memory_id(ref, text), **{**given, **more})
 
 
-def found(*records: MemoryRecord) -> list[Found]:
-    return [Found(f"{place:032x}", 1, one) for place, one in enumerate(records)]
+def found(*records: MemoryRecord) -> list[StoredMemory]:
+    return [StoredMemory(f"{place:032x}", 1, one) for place, one in enumerate(records)]
 
 
 async def everything(rig: Rig) -> dict[str, MemoryRecord]:
@@ -276,7 +276,7 @@ def _memories(draw: st.DrawFn) -> list[MemoryRecord]:
 @given(_memories())
 def test_no_pin_known_id_evidence_or_count_is_ever_lost(records: list[MemoryRecord]) -> None:
     kept = {one.id: one for one in records}
-    groups: dict[str, list[Found]] = {}
+    groups: dict[str, list[StoredMemory]] = {}
     for one in found(*records):
         groups.setdefault(normal_text(one.record.text), []).append(one)
     for merge in (merge for group in groups.values() for merge in plan(group)):
