@@ -76,13 +76,13 @@ def parse(data: object) -> list[Conversation]:
         raise ValueError("a list of samples is expected")
     samples = cast("list[Mapping[str, Any]]", data)
     if "conversation" in samples[0]:
-        return [_locomo(sample, place) for place, sample in enumerate(samples)]
+        return [_locomo(sample, index) for index, sample in enumerate(samples)]
     if "haystack_sessions" in samples[0]:
         return [_longmemeval(sample) for sample in samples]
     raise ValueError("its samples have neither a conversation nor haystack_sessions")
 
 
-def _locomo(sample: Mapping[str, Any], place: int) -> Conversation:
+def _locomo(sample: Mapping[str, Any], index: int) -> Conversation:
     said = sample["conversation"]
     turns: list[ConversationTurn] = []
     for number in sorted(int(key.split("_")[1]) for key in said if re.fullmatch(r"session_\d+", key)):
@@ -102,7 +102,7 @@ def _locomo(sample: Mapping[str, Any], place: int) -> Conversation:
         if evidence:
             category = LOCOMO_CATEGORIES.get(asked["category"], str(asked["category"]))
             questions.append(Question(asked["question"], category, evidence, frozenset(session_of[turn] for turn in evidence)))
-    return Conversation(str(sample.get("sample_id", place)), tuple(turns), tuple(questions))
+    return Conversation(str(sample.get("sample_id", index)), tuple(turns), tuple(questions))
 
 
 def _longmemeval(sample: Mapping[str, Any]) -> Conversation:
@@ -113,12 +113,12 @@ def _longmemeval(sample: Mapping[str, Any]) -> Conversation:
         for number, turn in enumerate(said):
             if not turn["content"].strip():
                 continue
-            made = ConversationTurn(
+            message = ConversationTurn(
                 f"{session}#{number + 1}", str(session), turn["role"], _bounded(turn["content"]), start + timedelta(seconds=number)
             )
-            turns.append(made)
+            turns.append(message)
             if turn.get("has_answer"):
-                evidence.add(made.id)
+                evidence.add(message.id)
     name = str(sample["question_id"])
     if name.endswith("_abs"):  # the question has no answer in the conversation, so nothing can be found
         return Conversation(name, tuple(turns), ())
@@ -140,7 +140,7 @@ def _bounded(text: str) -> str:
 
 def sessions_of(turns: Sequence[ConversationTurn]) -> dict[str, list[ConversationTurn]]:
     """The turns by session, in order."""
-    found: dict[str, list[ConversationTurn]] = {}
+    sessions: dict[str, list[ConversationTurn]] = {}
     for turn in turns:
-        found.setdefault(turn.session, []).append(turn)
-    return found
+        sessions.setdefault(turn.session, []).append(turn)
+    return sessions

@@ -44,7 +44,7 @@ class FloorResult:
 
 def floors_of(text: str | None) -> list[Floor]:
     """The floors of a list such as "R@10=80,answerable:R@10=77,MRR=50,prompt=85". Raises StartupError for anything else."""
-    found: list[Floor] = []
+    floors: list[Floor] = []
     for part in (text or "").split(","):
         if not part.strip():
             continue
@@ -58,11 +58,11 @@ def floors_of(text: str | None) -> list[Floor]:
             raise StartupError(
                 f"--floors: {part.strip()} is not [answerable:]FIGURE=PERCENT with one of {', '.join(NAMES)}, {PROMPT} and 0 to 100"
             )
-        found.append(Floor(_GROUPS[group], figure, percent))
-    return found
+        floors.append(Floor(_GROUPS[group], figure, percent))
+    return floors
 
 
-def judged(report: Report, unit: Unit, floors: Sequence[Floor]) -> list[FloorResult]:
+def judge_floors(report: Report, unit: Unit, floors: Sequence[Floor]) -> list[FloorResult]:
     """Each floor with the report's figure."""
     return [FloorResult(floor, _percent(report, unit, floor)) for floor in floors]
 

@@ -18,26 +18,26 @@ def measure(ranked: Sequence[str], evidence: frozenset[str]) -> Scores:
 
     nDCG as in Järvelin, Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002, with gain 1 for evidence.
     """
-    found = [name in evidence for name in dict.fromkeys(ranked)][:DEEPEST]
+    relevant = [name in evidence for name in dict.fromkeys(ranked)][:DEEPEST]
     scores: Scores = {}
     for cut in CUTS:
-        hits = sum(found[:cut])
-        gain = sum(1 / math.log2(place + 2) for place, hit in enumerate(found[:cut]) if hit)
-        best = sum(1 / math.log2(place + 2) for place in range(min(len(evidence), cut)))
+        hits = sum(relevant[:cut])
+        gain = sum(1 / math.log2(index + 2) for index, hit in enumerate(relevant[:cut]) if hit)
+        best = sum(1 / math.log2(index + 2) for index in range(min(len(evidence), cut)))
         scores |= {
             f"R@{cut}": hits / len(evidence),
             f"any@{cut}": float(hits > 0),
             f"all@{cut}": float(hits == len(evidence)),
             f"nDCG@{cut}": gain / best,
         }
-    scores["MRR"] = next((1 / place for place, hit in enumerate(found, start=1) if hit), 0.0)
+    scores["MRR"] = next((1 / rank for rank, hit in enumerate(relevant, start=1) if hit), 0.0)
     return scores
 
 
 def mean(rows: Iterable[Scores]) -> Scores:
     """The mean of every figure; empty for no rows."""
-    found = list(rows)
-    return {name: sum(row[name] for row in found) / len(found) for name in NAMES} if found else {}
+    every = list(rows)
+    return {name: sum(scores[name] for scores in every) / len(every) for name in NAMES} if every else {}
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

@@ -55,24 +55,24 @@ def report_of(run: EvaluationRun, file: str) -> Report:
 
 def by_group(answers: Sequence[Answer]) -> dict[str, list[Answer]]:
     """The answers of each category, of all, and of all but the adversarial ones where there are such."""
-    found: dict[str, list[Answer]] = {OVERALL: list(answers)}
+    by_name: dict[str, list[Answer]] = {OVERALL: list(answers)}
     categories = list(dict.fromkeys(answer.question.category for answer in answers))
     if ADVERSARIAL in categories:
-        found[ANSWERABLE] = [answer for answer in answers if answer.question.category != ADVERSARIAL]
-    return found | {name: [answer for answer in answers if answer.question.category == name] for name in categories}
+        by_name[ANSWERABLE] = [answer for answer in answers if answer.question.category != ADVERSARIAL]
+    return by_name | {name: [answer for answer in answers if answer.question.category == name] for name in categories}
 
 
 def groups(answers: Sequence[Answer], unit: Unit) -> dict[str, dict[str, float]]:
     """For each group the number of questions `n` whose evidence is known at this unit, and the means of their figures."""
-    found: dict[str, dict[str, float]] = {}
-    for name, some in by_group(answers).items():
+    figures: dict[str, dict[str, float]] = {}
+    for name, members in by_group(answers).items():
         rows: list[Scores] = [
             measure(*(answer.ranked, answer.question.turns) if unit == "turn" else (answer.sessions, answer.question.sessions))
-            for answer in some
+            for answer in members
             if (answer.question.turns if unit == "turn" else answer.question.sessions)
         ]
-        found[name] = {"n": len(rows)} | {figure: round(value, 4) for figure, value in mean(rows).items()}
-    return found
+        figures[name] = {"n": len(rows)} | {figure: round(value, 4) for figure, value in mean(rows).items()}
+    return figures
 
 
 def _times(values: Sequence[float]) -> dict[str, float | None]:
@@ -86,9 +86,9 @@ def _prompt(answers: Sequence[Answer], within: int) -> Report:
     return {
         "within_tokens": within,
         "evidence": {
-            name: {"n": len(some), "share": round(sum(bool(a.in_prompt) for a in some) / len(some), 4)}
-            for name, some in judged.items()
-            if some
+            name: {"n": len(members), "share": round(sum(bool(a.in_prompt) for a in members) / len(members), 4)}
+            for name, members in judged.items()
+            if members
         },
         "tokens": {**_times(tokens), "mean": round(sum(tokens) / len(tokens), 1)},
         "ms": _times([answer.prompt_ms or 0.0 for answer in answers]),
@@ -125,11 +125,11 @@ def show(report: Report, unit: Unit, console: Console) -> None:
     lines.append(f"search: {_shown_times(report['search_ms'])}")
     if report["prompt"]:
         prompt = report["prompt"]
-        told = ", ".join(f"{name} {100 * group['share']:.1f} %" for name, group in prompt["evidence"].items())
+        shares = ", ".join(f"{name} {100 * group['share']:.1f} %" for name, group in prompt["evidence"].items())
         lines.append(
             f"memory prompt: {_shown_times(prompt['ms'])}; tokens p50 {prompt['tokens']['p50']:.0f}, p95 {prompt['tokens']['p95']:.0f}"
         )
-        lines.append(f"evidence in its first {prompt['within_tokens']} tokens: {told}")
+        lines.append(f"evidence in its first {prompt['within_tokens']} tokens: {shares}")
     lines += [f"{len(report['errors'])} questions failed, the first: {report['errors'][0]}"] if report["errors"] else []
     console.print("\n".join(lines), highlight=False, markup=False)
 
@@ -175,7 +175,7 @@ def show_comparison(changes: Report, unit: Unit, console: Console) -> None:
     console.print(f"search before: {_shown_times(changes['search_ms']['before'])}; after: {_shown_times(changes['search_ms']['after'])}")
 
 
-def _rows(table: Table, found: Mapping[str, Mapping[str, float]], shown: Callable[[Mapping[str, float], str], str]) -> None:
-    for name, group in found.items():
+def _rows(table: Table, rows: Mapping[str, Mapping[str, float]], shown: Callable[[Mapping[str, float], str], str]) -> None:
+    for name, group in rows.items():
         style = "bold" if name in (OVERALL, ANSWERABLE) else None
         table.add_row(name, str(group["n"]), *(shown(group, figure) for figure in COLUMNS), style=style)

@@ -104,25 +104,25 @@ class Api:
 
 async def run(options: Options, conversations: Sequence[Conversation], counter: TokenCounter, progress: Progress) -> EvaluationRun:
     """Ingests (unless told not to), waits until the server's background work is done, and asks. Raises StartupError."""
-    found = EvaluationRun(options)
+    result = EvaluationRun(options)
     async with Api(options.url) as api:
-        found.models = str((await api.call("GET", "/v1/ready"))["checks"].get("models", ""))
+        result.models = str((await api.call("GET", "/v1/ready"))["checks"].get("models", ""))
         if options.ingest:
             started = time.monotonic()
-            found.turns = await _ingest(api, options, conversations, progress)
+            result.turns = await _ingest(api, options, conversations, progress)
             await _settle(api, options, progress)
-            found.ingest_seconds = time.monotonic() - started
+            result.ingest_seconds = time.monotonic() - started
         total, done = sum(len(conversation.questions) for conversation in conversations), 0
         for conversation in conversations:
             turns = {message_id(options, conversation, turn): turn for turn in conversation.turns}
             for question in conversation.questions:
                 try:
-                    found.answers.append(await _ask(api, options, conversation, question, turns, counter))
+                    result.answers.append(await _ask(api, options, conversation, question, turns, counter))
                 except StartupError as error:
-                    found.errors.append(f"{conversation.id}: {question.text}: {error.message}")
+                    result.errors.append(f"{conversation.id}: {question.text}: {error.message}")
                 done += 1
                 progress("asking", done, total)
-    return found
+    return result
 
 
 def user_of(options: Options, conversation: Conversation) -> str:
@@ -229,7 +229,7 @@ async def _ask(
     started = time.perf_counter()
     memories: list[dict[str, Any]] = (await api.call("POST", "/v1/long-term-memory/search", body))["memories"]
     search_ms = (time.perf_counter() - started) * 1000
-    names = named(memories, turns.keys())
+    names = origin_turns(memories, turns.keys())
     ranked = [turns[name].id if name in turns else f"?{name}" for name in names]
     sessions = list(dict.fromkeys(turns[name].session if name in turns else f"?{name}" for name in names))
     if not options.prompt:
@@ -244,23 +244,23 @@ async def _ask(
     prompt_ms = (time.perf_counter() - started) * 1000
     texts = [text_of(message["content"]) for message in prompt["messages"]]
     evidence = [turn.text for turn in turns.values() if turn.id in question.turns]
-    told = holds(counter.truncate("\n".join(texts), options.max_tokens or PROMPT_TOKENS), evidence)
-    return Answer(conversation.id, question, ranked, sessions, search_ms, sum(map(counter.count, texts)), told, prompt_ms)
+    in_prompt = holds(counter.truncate("\n".join(texts), options.max_tokens or PROMPT_TOKENS), evidence)
+    return Answer(conversation.id, question, ranked, sessions, search_ms, sum(map(counter.count, texts)), in_prompt, prompt_ms)
 
 
-def named(memories: Sequence[dict[str, Any]], known: Any) -> list[str]:
+def origin_turns(memories: Sequence[dict[str, Any]], turn_ids: Any) -> list[str]:
     """The turns that memories are or come from, in rank order, each once.
 
-    A memory that comes from several turns takes a place for each of them; one of unknown origin keeps its place.
+    A memory that comes from several turns takes a rank for each of them; one of unknown origin keeps its rank.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for memory in memories:
-        if memory["id"] in known:
-            found.setdefault(memory["id"])
+        if memory["id"] in turn_ids:
+            names.setdefault(memory["id"])
         else:
-            origins = [origin for origin in memory.get("extracted_from") or [] if origin in known]
-            found.update(dict.fromkeys(name for name in origins or [memory["id"]] if name not in found))
-    return list(found)
+            origins = [origin for origin in memory.get("extracted_from") or [] if origin in turn_ids]
+            names.update(dict.fromkeys(name for name in origins or [memory["id"]] if name not in names))
+    return list(names)
 
 
 def text_of(content: Any) -> str:

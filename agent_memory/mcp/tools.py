@@ -242,7 +242,7 @@ async def get_working_memory(runtime: Runtime, caller: Caller, given: takes.GetW
 async def get_long_term_memory(runtime: Runtime, caller: Caller, given: takes.ReadMemory) -> BaseModel:
     """Reads one long-term memory by the id that a search or a prompt gave: as it is, or as it was at a time."""
     if given.as_of is not None or given.known_at is not None:
-        return await runtime[HistoryService].at(caller.scope, given.memory_id, given.as_of, given.known_at)
+        return await runtime[HistoryService].record_at(caller.scope, given.memory_id, given.as_of, given.known_at)
     return await runtime[MemoryService].get(caller.scope, given.memory_id)
 
 
@@ -271,9 +271,9 @@ async def compact_long_term_memories(runtime: Runtime, caller: Caller, given: ta
     """Merges long-term memories that say the same. It happens by itself from time to time; ask for it only when the user does."""
     runtime[MemoryService].require()
     place = (given.namespace or caller.namespace, given.user_id or caller.user_id, given.session_id)
-    mark = await runtime[DuplicateService].order(caller.scope, *place)
+    mark = await runtime[DuplicateService].order_compaction(caller.scope, *place)
     done = await runtime[OperationService].wait(caller.scope, [mark], MAX_WAIT_SECONDS)
-    remaining = await runtime[DuplicateService].remaining(caller.scope, *place)
+    remaining = await runtime[DuplicateService].count_remaining(caller.scope, *place)
     return AckResponse(status=f"ok, {remaining} memories remaining after compaction{'' if done else ' so far, which goes on'}")
 
 

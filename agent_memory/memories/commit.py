@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -19,7 +18,7 @@ from ulid import ULID
 from agent_memory.core.scope import Scope
 from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, Step, StepGroups
+from agent_memory.memories.steps import Fence, PutOptions, Step, StepGroups
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import compact
 from agent_memory.text.normalization import begins_at
@@ -51,7 +50,7 @@ class Add:
 class AddEvidence:
     """A memory was said again: it gets evidence, and the id of `alias` (a record that is not stored) becomes another name of it."""
 
-    found: StoredMemory
+    memory: StoredMemory
     evidence: Evidence
     alias: MemoryRecord | None = None
 
@@ -63,7 +62,7 @@ class Update:
     With `evidence` and `alias` as in `AddEvidence`, for what the update comes from.
     """
 
-    found: StoredMemory
+    memory: StoredMemory
     record: MemoryRecord
     evidence: Evidence | None = None
     alias: MemoryRecord | None = None
@@ -75,7 +74,7 @@ class Supersede:
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
-    over: StoredMemory | None = None
+    former: StoredMemory | None = None
     """What has the record's id already, of which it is another version."""
 
 
@@ -94,7 +93,7 @@ class Merge:
 class Forget:
     """A memory goes to the history; its id names nothing any more."""
 
-    found: StoredMemory
+    memory: StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +149,14 @@ class CommitOutcome:
         return not (self.moved or self.fenced)
 
 
-def superseding(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
+def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
     """The old facts as they end, and the new one as it begins. A fact that already ended keeps its end."""
     at = begins_at(new)
     ended = [
-        one.model_copy(update={"valid_to": at if one.valid_to is None else min(one.valid_to, at), "superseded_by": new.id}) for one in old
+        record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
+        for record in old
     ]
-    earlier = [*(new.supersedes or ()), *(one.id for one in old)]
+    earlier = [*(new.supersedes or ()), *(record.id for record in old)]
     begun = new.model_copy(update={"valid_from": at, "supersedes": list(dict.fromkeys(earlier)), "superseded_by": None})
     return ended, begun
 
@@ -175,7 +175,7 @@ class MemoryCommits:
         origin: ChangeOrigin,
         *,
         fence: Fence | None = None,
-        late: bool = False,
+        background: bool = False,
         batch: str | None = None,
         review: bool = False,
         stated: bool = False,
@@ -185,12 +185,12 @@ class MemoryCommits:
 
         `written` says of records (by id) when (µs) a caller wrote them: of these only what was deleted since is not brought back.
 
-        With `late` (background work), what was deleted meanwhile is not brought back, and unless a caller `stated` it, pinned memories and
-        events are refused: see `check`. With `review`, supersessions are written down as proposals; everything else is done.
+        With `background`, what was deleted meanwhile is not brought back, and unless a caller `stated` it, pinned memories and events are
+        refused: see `check_background_decision`. With `review`, supersessions are written down as proposals; everything else is done.
         """
-        if late and not stated:
+        if background and not stated:
             for decision in decisions:
-                check(decision)
+                check_background_decision(decision)
         if not decisions and fence is None:
             return CommitOutcome()
         batch = batch or str(ULID())
@@ -199,13 +199,13 @@ class MemoryCommits:
         counts: list[int] = []
         changes: list[str | None] = []
         for decision in decisions:
-            held = review and isinstance(decision, Supersede)
-            group = [] if held else self._steps(steps, decision, _since(decision, late, written or {}))
-            change = self._change(scope, steps, decision, origin, batch, held)
-            steps.group(*group, change=change)
+            proposed = review and isinstance(decision, Supersede)
+            group = [] if proposed else self._steps(steps, decision, _since(decision, background, written or {}))
+            change = self._change(scope, steps, decision, origin, batch, proposed)
+            steps.add_group(*group, change=change)
             counts.append(len(group))
             changes.append(None if change is None else change["id"])
-        reply = await steps.run(self._scripts)
+        reply = await steps.run_steps(self._scripts)
         if reply[0] != "ok":
             taken = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
             return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken=taken, batch=batch)
@@ -215,68 +215,72 @@ class MemoryCommits:
             words = reply[at : at + count]
             states.append("proposed" if not count else next((word for word in words if word in ("same", "buried")), words[-1]))
             at += count
-        kept = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
-        return CommitOutcome(batch=batch, states=states, changes=kept)
+        change_ids = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
+        return CommitOutcome(batch=batch, states=states, changes=change_ids)
 
-    async def forget(self, scope: Scope, found: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str) -> list[StoredMemory]:
+    async def forget_memories(
+        self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
+    ) -> list[StoredMemory]:
         """Forgets those memories that are still as they were read, each a change of its own; returns them."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        for one in found:
-            check(Forget(one))
-            steps.group(steps.retire(one), change=self._change(scope, steps, Forget(one), origin, batch, False))
-        states = (await steps.run(self._scripts))[1:] if found else []
-        return [one for one, state in zip(found, states, strict=True) if state == "done"]
+        for memory in memories:
+            check_background_decision(Forget(memory))
+            steps.add_group(steps.retire_memory(memory), change=self._change(scope, steps, Forget(memory), origin, batch, False))
+        states = (await steps.run_steps(self._scripts))[1:] if memories else []
+        return [memory for memory, state in zip(memories, states, strict=True) if state == "done"]
 
-    async def approve(self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any) -> bool:
+    async def commit_proposal(self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any) -> bool:
         """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on."""
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER))
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
-        mids = [*(found.mid for found in old), steps.mid(decision.record.id)]
+        mids = [*(memory.mid for memory in old), steps.mid(decision.record.id)]
         change = {"id": change_id, "fields": ["st", tag("applied")], "mids": mids}
-        steps.group(claim, *self._steps(steps, decision, late=False), change=change)
-        return (await steps.run(self._scripts))[0] == "ok"
+        steps.add_group(claim, *self._steps(steps, decision, deleted_since=False), change=change)
+        return (await steps.run_steps(self._scripts))[0] == "ok"
 
-    def _steps(self, steps: StepGroups, decision: Decision, late: bool | str) -> list[Step]:
+    def _steps(self, steps: StepGroups, decision: Decision, deleted_since: bool | str) -> list[Step]:
         match decision:
             case Add(record, dedupe, apart):
-                return [steps.put(record, late=late, owned=True, dedupe=dedupe, apart=apart)]
-            case AddEvidence(found, evidence, alias):
-                return [steps.evidence(found, evidence, alias=alias, late=late)]
-            case Update(found, record, evidence, alias):
-                before, after = (steps.order(one) for one in (found.record, record))
-                leave, same = before if before != after else None, record.text == found.record.text
-                put = steps.put(record, expect=str(found.version), settled=True, same=same, kept=True, leave=leave)
-                return [put] if evidence is None else [put, steps.evidence(found, evidence, alias=alias, late=late)]
-            case Supersede(old, record, over):
-                ended, begun = superseding([found.record for found in old], record)
-                puts = [
-                    steps.put(one, expect=str(found.version), settled=True, same=True, kept=True)
-                    for one, found in zip(ended, old, strict=True)
+                unique = ("kin" if apart else "words") if dedupe else None
+                return [steps.put_record(record, PutOptions(unique=unique, check_owner=True, deleted_since=deleted_since))]
+            case AddEvidence(memory, evidence, alias):
+                return [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]
+            case Update(memory, record, evidence, alias):
+                before, after = steps.message_order(memory.record), steps.message_order(record)
+                put = steps.put_record(record, _revision(memory, record, leave=before if before != after else None))
+                return [
+                    put,
+                    *([] if evidence is None else [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]),
                 ]
-                expect = "" if over is None else str(over.version)
-                return [*puts, steps.put(begun, late=late, owned=over is None, expect=expect, among=[found.mid for found in old])]
+            case Supersede(old, record, former):
+                ended, begun = end_and_begin([memory.record for memory in old], record)
+                puts = [steps.put_record(end, _revision(memory, end)) for memory, end in zip(old, ended, strict=True)]
+                options = PutOptions(
+                    expect="" if former is None else str(former.version),
+                    check_owner=former is None,
+                    deleted_since=deleted_since,
+                    superseded=[memory.mid for memory in old],
+                )
+                return [*puts, steps.put_record(begun, options)]
             case Merge(stays, merged, repeats, evidence):
-                if merged == stays.record:
-                    first = steps.check(stays)
-                else:
-                    same = merged.text == stays.record.text
-                    first = steps.put(merged, expect=str(stays.version), settled=True, same=same, kept=True)
-                pieces = [steps.evidence(stays, one) for one in evidence]
-                return [first, *pieces, *(steps.retire(found, alias_of=stays.mid) for found in repeats)]
-            case Forget(found):
-                return [steps.retire(found)]
+                changed = merged != stays.record
+                first = steps.put_record(merged, _revision(stays, merged)) if changed else steps.check_version(stays)
+                pieces = [steps.add_evidence(stays, piece) for piece in evidence]
+                return [first, *pieces, *(steps.retire_memory(repeat, alias_of=stays.mid) for repeat in repeats)]
+            case Forget(memory):
+                return [steps.retire_memory(memory)]
             case Succeed(old, heir, fields, names):
                 moved: Step = {"op": "inherit", "mid": steps.mid(heir.id), "of": old.mid, "fields": list(fields), "names": list(names)}
                 free: Step = {"op": "yield", "mid": old.mid, "expect": str(old.version)}
-                return [free, steps.put(heir, expect="", settled=True, alone=True), moved]
+                return [free, steps.put_record(heir, PutOptions(expect="", slot_settled=True, alone=True)), moved]
 
     def _change(
-        self, scope: Scope, steps: StepGroups, decision: Decision, origin: ChangeOrigin, batch: str, held: bool
+        self, scope: Scope, steps: StepGroups, decision: Decision, origin: ChangeOrigin, batch: str, proposed: bool
     ) -> dict[str, Any] | None:
         match decision:
-            case Update(found, _, _, _) | Forget(found):
-                about = [found]
+            case Update(memory, _, _, _) | Forget(memory):
+                about = [memory]
             case Supersede(old, _, _):
                 about = list(old)
             case Merge(stays, _, repeats, _):
@@ -284,13 +288,13 @@ class MemoryCommits:
             case _:
                 return None
         kind = ChangeKind(type(decision).__name__.lower())
-        mids = [found.mid for found in about]
-        if isinstance(decision, Supersede) and not held:
+        mids = [memory.mid for memory in about]
+        if isinstance(decision, Supersede) and not proposed:
             mids.append(steps.mid(decision.record.id))
         state, extra = "applied", []
-        if held:
+        if proposed:
             assert isinstance(decision, Supersede)
-            olds = [[found.record.id, found.version] for found in decision.old]
+            olds = [[memory.record.id, memory.version] for memory in decision.old]
             state, extra = "proposed", ["p", json.dumps({"old": olds, "record": decision.record.model_dump(mode="json")})]
         fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, state)
         return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
@@ -311,7 +315,13 @@ def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str,
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
 
 
-def _since(decision: Decision, late: bool, written: Mapping[str, str]) -> bool | str:
+def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None) -> PutOptions:
+    """How another content of a memory is written over the version that was read."""
+    same_text = record.text == memory.record.text
+    return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave)
+
+
+def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> bool | str:
     """As of when a deletion counts for a decision."""
     match decision:
         case Add(record) | Supersede(_, record):
@@ -320,17 +330,17 @@ def _since(decision: Decision, late: bool, written: Mapping[str, str]) -> bool |
             name = "" if alias is None else alias.id
         case _:
             name = ""
-    return late and written.get(name, late)
+    return background and written.get(name, background)
 
 
-def check(decision: Decision) -> None:
+def check_background_decision(decision: Decision) -> None:
     """Raises ValueError for what background work must never do: change or end what is pinned, or supersede an event."""
     match decision:
-        case Update(found, _, _, _) | Forget(found):
-            touched = [found]
+        case Update(memory, _, _, _) | Forget(memory):
+            touched = [memory]
         case Supersede(old, _, _):
             touched = list(old)
-            if any(found.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for found in touched):
+            if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):
                 raise ValueError("events and messages are never superseded")
         case Merge(stays, merged, repeats, _):
             touched = list(repeats)
@@ -338,10 +348,5 @@ def check(decision: Decision) -> None:
                 raise ValueError("a merge does not change a pin")
         case _:
             return
-    if any(found.record.pinned for found in touched):
+    if any(memory.record.pinned for memory in touched):
         raise ValueError("what is pinned is never changed in the background")
-
-
-def between(record: MemoryRecord, at: datetime) -> bool:
-    """Whether a memory is true at a time."""
-    return begins_at(record) <= at and (record.valid_to is None or at < record.valid_to)

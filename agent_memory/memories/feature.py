@@ -51,7 +51,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
     foundation.on_close(usage.close)
-    limit = MemoryLimit(settings.limits, lambda tenant: scan.count(scope_of_work(tenant), Selection()))
+    limit = MemoryLimit(settings.limits, lambda tenant: scan.count_memories(scope_of_work(tenant), Selection()))
     services.add(
         scripts,
         store,

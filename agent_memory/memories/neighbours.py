@@ -27,12 +27,12 @@ _TERMS = 24
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """What is there of a new memory: the one of its id (`known`), and the current ones of its words (`twin`) and its slot (`holder`).
+    """What is there of a new memory: the one of its id (`same_id`), and the current ones of its words (`twin`) and its slot (`holder`).
 
     Of several with its words it is the one with its type and date.
     """
 
-    known: StoredMemory | None = None
+    same_id: StoredMemory | None = None
     twin: StoredMemory | None = None
     holder: StoredMemory | None = None
 
@@ -55,9 +55,9 @@ class NeighbourStore:
         self._keys = keys
         self._memories = memories
 
-    async def around(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
+    async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
         """What is around each record, by its vector among others; messages are never, nor is what belongs to another namespace or user."""
-        held = await self.held(scope, records)
+        existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:
             for record, vector in zip(records, vectors, strict=True):
@@ -69,36 +69,40 @@ class NeighbourStore:
 
         replies = await read(self._client, build) if records else []
         lists: list[dict[str, float | None]] = []
-        for place in range(len(records)):
-            similar: dict[str, float | None] = {hit.mid: 1.0 - hit.value for hit in parse_hits(replies[2 * place]).hits}
-            for hit in parse_hits(replies[2 * place + 1]).hits:
+        for index in range(len(records)):
+            similar: dict[str, float | None] = {hit.mid: 1.0 - hit.value for hit in parse_hits(replies[2 * index]).hits}
+            for hit in parse_hits(replies[2 * index + 1]).hits:
                 similar.setdefault(hit.mid, None)
             lists.append(similar)
-        found = await self._load(scope, set().union(*lists))
+        memories = await self._load(scope, set().union(*lists))
         result: list[NearMemories] = []
-        for record, there, similar in zip(records, held, lists, strict=True):
-            near = [(found[mid], value) for mid, value in similar.items() if mid in found and _whose(found[mid].record) == _whose(record)]
-            result.append(NearMemories(there.known, there.twin, there.holder, near))
+        for record, exact, similar in zip(records, existing, lists, strict=True):
+            near = [
+                (memories[mid], value)
+                for mid, value in similar.items()
+                if mid in memories and _whose(memories[mid].record) == _whose(record)
+            ]
+            result.append(NearMemories(exact.same_id, exact.twin, exact.holder, near))
         return result
 
-    async def held(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
+    async def load_existing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
         """What is there of each record."""
-        places = [standing(scope.tenant, record) for record in records]
+        standings = [standing(scope.tenant, record) for record in records]
 
         def build(pipe: Pipe) -> None:
-            for place in places:
-                pipe.hmget(self._keys.by(place.scope), [place.kin or "-", place.words or "-", place.slot or "-"])
+            for stands in standings:
+                pipe.hmget(self._keys.by(stands.scope), [stands.kin or "-", stands.words or "-", stands.slot or "-"])
 
         replies: list[list[bytes | None]] = await read(self._client, build) if records else []
-        named = [[None if one is None else one.decode() for one in (kin or words, slot)] for kin, words, slot in replies]
-        found = await self._load(scope, {mid for pair in named for mid in pair if mid})
-        named_so = await self._memories.find(scope, [record.id for record in records])
-        pairs = zip(records, named_so, strict=True)
+        named = [[None if mid is None else mid.decode() for mid in (kin or words, slot)] for kin, words, slot in replies]
+        memories = await self._load(scope, {mid for pair in named for mid in pair if mid})
+        with_ids = await self._memories.find(scope, [record.id for record in records])
+        pairs = zip(records, with_ids, strict=True)
         # What another owner has under this id is nothing to it: its own will not be stored under that.
-        known = [one if one is not None and _whose(one.record) == _whose(record) else None for record, one in pairs]
+        same_ids = [memory if memory is not None and _whose(memory.record) == _whose(record) else None for record, memory in pairs]
         return [
-            ExistingMemories(there, found.get(twin or ""), found.get(holder or ""))
-            for there, (twin, holder) in zip(known, named, strict=True)
+            ExistingMemories(same_id, memories.get(twin or ""), memories.get(holder or ""))
+            for same_id, (twin, holder) in zip(same_ids, named, strict=True)
         ]
 
     async def _load(self, scope: Scope, mids: set[str]) -> dict[str, StoredMemory]:
@@ -109,8 +113,8 @@ class NeighbourStore:
                 pipe.hmget(self._keys.memory(mid), READ_FIELDS)
 
         rows = await read(self._client, build) if names else []
-        found = {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}
-        return {mid: one for mid, one in found.items() if one is not None}
+        memories = {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}
+        return {mid: memory for mid, memory in memories.items() if memory is not None}
 
 
 def _whose(record: MemoryRecord) -> tuple[str | None, str | None, str | None]:

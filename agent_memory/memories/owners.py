@@ -18,13 +18,13 @@ def owner_name(record: MemoryRecord) -> str:
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
     """Raises IdTaken when two memories of one request (with their places in it) have an id in common, but not their owner."""
     owners: dict[str, tuple[str | None, ...]] = {}
-    for place, record in records:
+    for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)
         if owners.setdefault(record.id, owner) != owner:
-            raise IdTaken([record.id], field=f"memories.{place}.id")
+            raise IdTaken([record.id], field=f"memories.{index}.id")
 
 
-def placed_in(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
+def with_session_owner(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
     """A memory that was put into a session: what does not say whose it is belongs where the session belongs."""
     update = {
         "namespace": record.namespace or ref.namespace,

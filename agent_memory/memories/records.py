@@ -59,9 +59,9 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
-    made = bytearray(h.digest())
-    made[0] &= 127  # the times of ULIDs end before their first bit
-    return str(ULID(bytes(made)))
+    name = bytearray(h.digest())
+    name[0] &= 127  # the times of ULIDs end before their first bit
+    return str(ULID(bytes(name)))
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:

@@ -71,10 +71,10 @@ async def get_long_term_memory(
     """Reads a memory: as it is, or as it was; 404 also when it was not true, or not known, at the time that is asked for."""
     if history or as_of is not None or known_at is not None:
         times = (None, None) if history else (as_of, known_at)
-        found = await services[HistoryService].at(scope, memory_id, *times)
+        record = await services[HistoryService].record_at(scope, memory_id, *times)
     else:
-        found = await services[MemoryService].get(scope, memory_id)
-    return ModelResponse(record_as_shown(found, shows=knows_procedural(memory_types)))
+        record = await services[MemoryService].get(scope, memory_id)
+    return ModelResponse(record_as_shown(record, shows=knows_procedural(memory_types)))
 
 
 @router.patch(

@@ -20,7 +20,7 @@ from agent_memory.llm.threads import aside
 from agent_memory.memories.commit import STATED, MemoryCommits
 from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.owners import one_owner_each
-from agent_memory.memories.quarantine.service import given, rules_of, screened
+from agent_memory.memories.quarantine.service import rules_of, screen_caller_record, screen_record
 from agent_memory.memories.records import StoredMemory, message_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.usage.log import UsageLog
@@ -39,7 +39,7 @@ from agent_memory_client.models import (
 
 _PATCH_TRIES = 64
 # What decides which slot is meant, and where in it a memory stands.
-_PLACE = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
+_SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
 
 
 def content_hash(record: MemoryRecord) -> str:
@@ -51,7 +51,7 @@ def content_hash(record: MemoryRecord) -> str:
 
 @lru_cache(maxsize=1024)
 def _around_text(*names: str | None) -> tuple[str, str]:
-    kind, namespace, session, user = ["null" if one is None else _quoted(one) for one in names]
+    kind, namespace, session, user = ["null" if name is None else _quoted(name) for name in names]
     return f'{{"memory_type": {kind}, "namespace": {namespace}, "session_id": {session}, "text": ', f', "user_id": {user}}}'
 
 
@@ -89,7 +89,7 @@ def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> 
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
 
 
-def _is_known(record: MemoryRecord, old: MemoryRecord) -> bool:
+def _says_nothing_new(record: MemoryRecord, old: MemoryRecord) -> bool:
     """Whether a record says nothing else than a memory, and of its owner nothing that the memory does not say."""
     if any(getattr(record, name) not in (None, getattr(old, name)) for name in ("namespace", "user_id", "agent_id")):
         return False
@@ -104,7 +104,7 @@ class MemoryService:
         settings: Settings,
         store: MemoryStore,
         neighbours: NeighbourStore,
-        decisions: MemoryCommits,
+        commits: MemoryCommits,
         usage: UsageLog,
         memory_limit: MemoryLimit,
     ) -> None:
@@ -113,7 +113,7 @@ class MemoryService:
         self._memory_limit = memory_limit
         self._store = store
         self._neighbours = neighbours
-        self._decisions = decisions
+        self._commits = commits
         self._usage = usage
 
     def require(self) -> None:
@@ -139,20 +139,22 @@ class MemoryService:
                 await self.store(scope, records, dedupe=body.deduplicate)
                 return AckResponse(status="ok")
             except IdTaken as error:
-                known = await self._known(scope, records, error.ids)
-                if not known.issuperset(error.ids):
+                unchanged = await self._unchanged_ids(scope, records, error.ids)
+                if not unchanged.issuperset(error.ids):
                     raise error.of([record.id for record in body.memories]) from None
-                records = [record for record in records if record.id not in known]
+                records = [record for record in records if record.id not in unchanged]
 
-    async def _known(self, scope: Scope, records: Sequence[MemoryRecord], taken: Sequence[str]) -> set[str]:
+    async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken: Sequence[str]) -> set[str]:
         """Those of the ids under which nothing is to be done: who creates them names no other owner than they have, and says the same.
 
         Archived clients create what they read in a session again, without the session's user and namespace. Of what the caller does not
         reach nothing is told.
         """
         wanted = [record for record in records if record.id in taken]
-        found = await self._store.find(scope, [record.id for record in wanted])
-        return {record.id for record, old in zip(wanted, found, strict=True) if old is not None and _is_known(record, old.record)}
+        memories = await self._store.find(scope, [record.id for record in wanted])
+        return {
+            record.id for record, old in zip(wanted, memories, strict=True) if old is not None and _says_nothing_new(record, old.record)
+        }
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
         """Stores records as they are, with their hash, which they are given here; of records with the same id the last one wins.
@@ -160,7 +162,7 @@ class MemoryService:
         One that repeats a memory becomes its evidence (with `dedupe`), one with the slot of a current fact ends that: see `settling`.
         """
         prepared = await aside(lambda: self._prepared(records), sum([len(record.text) for record in records]))
-        await store_settled(self._store, self._neighbours, self._decisions, scope, prepared, dedupe=dedupe)
+        await store_settled(self._store, self._neighbours, self._commits, scope, prepared, dedupe=dedupe)
 
     def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Records as they are stored: without secrets, in quarantine if they must be looked at, with their hash."""
@@ -171,7 +173,7 @@ class MemoryService:
                 pairs = zip(records, clean, strict=True)
                 records = [record if text == record.text else record.model_copy(update={"text": text}) for record, text in pairs]
         rules = rules_of(self._settings, records)
-        unique = {record.id: given(self._settings, record, rules) for record in records}
+        unique = {record.id: screen_caller_record(self._settings, record, rules) for record in records}
         prepared = list(unique.values())
         for record in prepared:
             if not record.memory_hash:
@@ -186,14 +188,14 @@ class MemoryService:
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """A memory, whose reading is counted. Raises NotFound."""
         self.require()
-        found = (await self._store.find(scope, [memory_id]))[0]
-        if found is None:
+        memory = (await self._store.find(scope, [memory_id]))[0]
+        if memory is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
-        self._usage.read([(found.mid, found.record.access_count)])
+        self._usage.note_readings([(memory.mid, memory.record.access_count)])
         # By whatever of its ids it is asked for: that one stays valid.
-        found.record.id = memory_id
-        found.record.recorded_at = None  # `…/history` says when each version was recorded.
-        return found.record
+        memory.record.id = memory_id
+        memory.record.recorded_at = None  # `…/history` says when each version was recorded.
+        return memory.record
 
     async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest, *, shown_as_semantic: bool = False) -> MemoryRecord:
         """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound.
@@ -211,10 +213,10 @@ class MemoryService:
             changes["text"] = redact(body.text)
         # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
         for _ in range(_PATCH_TRIES):
-            found = await self._store.versioned(scope, memory_id)
-            if found is None:
+            current = await self._store.get_versioned(scope, memory_id)
+            if current is None:
                 raise NotFound(f"Memory with ID {memory_id} not found")
-            (old, version), wanted = found, changes
+            (old, version), wanted = current, changes
             if shown_as_semantic and old.memory_type is MemoryTypeEnum.PROCEDURAL and body.memory_type is MemoryTypeEnum.SEMANTIC:
                 wanted = {name: value for name, value in changes.items() if name != "memory_type"}
                 if not wanted:
@@ -223,23 +225,23 @@ class MemoryService:
             if "text" in changes:
                 new.memory_hash = content_hash(new)
                 # What is in quarantine stays there whatever it is changed to, until it is approved.
-                new = new if old.quarantine is not None else screened(self._settings, new)
-            placed = new.slot is not None and new.quarantine is None and not _PLACE.isdisjoint(changes)
-            if placed:
+                new = new if old.quarantine is not None else screen_record(self._settings, new)
+            claims_slot = new.slot is not None and new.quarantine is None and not _SLOT_FIELDS.isdisjoint(changes)
+            if claims_slot:
                 permit_writing(scope, (old, new))
                 edited = StoredMemory(self._store.mid(scope, old.id), version, old)
-                decided = await decide_edit(self._store, self._neighbours, scope, edited, new)
-                if decided is not None:
-                    if (await self._decisions.commit(scope, decided, STATED)).done:
+                decisions = await decide_edit(self._store, self._neighbours, scope, edited, new)
+                if decisions is not None:
+                    if (await self._commits.commit(scope, decisions, STATED)).done:
                         return await self.get(scope, memory_id)
                     continue
-            if await self._store.replace(scope, old, new, version, settled=not placed):
+            if await self._store.replace_memory(scope, old, new, version, settled=not claims_slot):
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
     async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
         """Deletes for good; unknown and repeated ids count as nothing."""
         self.require()
-        found = await self._store.get(scope, list(dict.fromkeys(memory_ids)))
-        deleted = await self._store.delete(scope, [record for record in found if record is not None])
+        records = await self._store.get(scope, list(dict.fromkeys(memory_ids)))
+        deleted = await self._store.delete_records(scope, [record for record in records if record is not None])
         return AckResponse(status=f"ok, deleted {deleted} memories")

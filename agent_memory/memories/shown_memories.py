@@ -29,7 +29,7 @@ _ALWAYS: dict[str, Any] = {
     for name, field in MemoryRecordResult.model_fields.items()
     if field.exclude_if is None
 } | {"extraction_strategy_config": {}, "metadata": {}, "memory_type": "message"}
-_KNOWN = frozenset(MemoryRecord.model_fields)
+_RECORD_FIELDS = frozenset(MemoryRecord.model_fields)
 _STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
 _INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
 _TAGS = ("topics", "entities", "extracted_from")
@@ -61,20 +61,20 @@ class ShownMemoryReader:
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
         """The memories of these names in keys, and versions of names that begin with `PAST`, in one round trip; None where there is none,
         or where it is not the caller's after all."""
-        return self.cards(scope, await self.rows(names))
+        return self.shown_memories(scope, await self.load_rows(names))
 
-    async def rows(self, names: Sequence[str], known: Mapping[str, MemoryRow] = MappingProxyType({})) -> list[MemoryRow]:
-        """What Redis knows by these names, for `cards`: whoever it belongs to. What was just read is `known`, and not asked for again."""
-        new = [name for name in names if name not in known] if known else names
+    async def load_rows(self, names: Sequence[str], already_read: Mapping[str, MemoryRow] = MappingProxyType({})) -> list[MemoryRow]:
+        """What Redis knows by these names, for `shown_memories`: whoever it belongs to. What was `already_read` is not asked for again."""
+        new = [name for name in names if name not in already_read] if already_read else names
         if new:
-            replies = await read(self._client, lambda pipe: self.queue(pipe, new))
+            replies = await read(self._client, lambda pipe: self.queue_rows(pipe, new))
             if new is names:
                 return self._rows(names, replies)
-            known = {**known, **self.parse(new, replies)}
-        return [known[name] for name in names]
+            already_read = {**already_read, **self.parse_rows(new, replies)}
+        return [already_read[name] for name in names]
 
-    def queue(self, pipe: Pipe, names: Sequence[str]) -> int:
-        """Asks for the rows of some names (at least one); how many replies `parse` takes."""
+    def queue_rows(self, pipe: Pipe, names: Sequence[str]) -> int:
+        """Asks for the rows of some names (at least one); how many replies `parse_rows` takes."""
         mids = list(map(_mid, names))
         for name, mid in zip(names, mids, strict=True):
             key = self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
@@ -82,8 +82,8 @@ class ShownMemoryReader:
         queue_usage(pipe, self._keys, mids)
         return len(names) + 1
 
-    def parse(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, MemoryRow]:
-        """The rows that `queue` asked for, by their names."""
+    def parse_rows(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, MemoryRow]:
+        """The rows that `queue_rows` asked for, by their names."""
         return dict(zip(names, self._rows(names, replies), strict=True))
 
     @staticmethod
@@ -91,11 +91,11 @@ class ShownMemoryReader:
         return list(map(MemoryRow, names, replies, replies[-1]))
 
     @staticmethod
-    def cards(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
+    def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
         """The memories of rows; None as in `__call__`."""
         tenant = tag(scope.tenant).encode()
-        found = [_read_card(tenant, row) for row in rows]
-        return [card if card is None or within(scope, card) else None for card in found] if scope.limited else found
+        memories = [_read_card(tenant, row) for row in rows]
+        return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
 
 def _mid(name: str) -> str:
@@ -155,7 +155,7 @@ class ShownMemory:
         """When it happened, or was made."""
         return self.event_date or self.created_at
 
-    def place(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
+    def set_score(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
         """Says where it stands in an answer."""
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
@@ -167,7 +167,7 @@ class ShownMemory:
 def _values(raw: bytes) -> dict[str, Any]:
     """What an answer shows of a stored record."""
     body = cast("dict[str, Any]", from_json(raw))
-    if not (_STORED <= body.keys() <= _KNOWN) or None in body.values():
+    if not (_STORED <= body.keys() <= _RECORD_FIELDS) or None in body.values():
         # What another version wrote: pydantic knows what to leave out and what to add.
         body = cast("dict[str, Any]", to_jsonable_python(decode_memory(raw)))
     values = {**_ALWAYS, **body}

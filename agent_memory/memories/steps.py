@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 from agent_memory.core.clock import iso
 from agent_memory.core.scope import SessionRef
@@ -55,7 +55,7 @@ class Fence:
     refused: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     embeds: bool = False
 
-    def described(self) -> dict[str, Any]:
+    def script_argument(self) -> dict[str, Any]:
         """As the script knows it."""
         return {
             "sid": self.sid,
@@ -87,6 +87,36 @@ def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evid
     return blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class PutOptions:
+    """How a record is written, and what refuses it. It never gets beside the current memory of its slot, unless that is settled."""
+
+    unique: Literal["words", "kin"] | None = None
+    """Not beside a current memory of its words; with "kin" only of its type and date, too."""
+    check_owner: bool = False
+    """Not under an id of another owner."""
+    expect: str | None = None
+    """Only over this version; "" is none at all."""
+    deleted_since: bool | str = False
+    """Not when it was deleted before; a time (µs) is as of when a deletion counts."""
+    slot_settled: bool = False
+    superseded: Sequence[str] = ()
+    """Memories (mids) that may have its words and its slot, as they end with it."""
+    leave: str | None = None
+    """The order of messages that it stood in and leaves."""
+    same_text: bool = False
+    """The text stays, and with it the vector."""
+    keep_digest: bool = False
+    """What its writer said counts as it did, so the same write again is the same."""
+    imported: bool = False
+    """Another server made it, see `MemoryStore.adopt_memories`."""
+    alone: bool = False
+    """It is stored whatever else has its words, and takes over nothing."""
+
+
+_PLAIN = PutOptions()
+
+
 class StepGroups:
     """The groups of steps of one call. A group is done as a whole; with a change it is remembered and can be undone."""
 
@@ -95,7 +125,7 @@ class StepGroups:
         self._keys = keys
         self._tenant = tenant
         self._atomic = atomic
-        self._fence = None if fence is None else fence.described()
+        self._fence = None if fence is None else fence.script_argument()
         self._embed_after_ms = _EMBEDDED_MS if fence is not None and fence.embeds else 0
         self._revised = revised
         self._values: list[Arg] = []
@@ -103,44 +133,29 @@ class StepGroups:
         self._groups: list[dict[str, Any]] = []
 
     def mid(self, memory_id: str) -> str:
+        """The name in keys of a memory."""
         return new_mid(self._tenant, memory_id)
 
-    def order(self, record: MemoryRecord) -> str | None:
+    def message_order(self, record: MemoryRecord) -> str | None:
         """As `order_of`."""
         return order_of(self._keys, self._tenant, record)
 
-    def group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
+    def add_group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
         """Adds steps that belong together."""
         self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
 
-    def put(
+    def put_record(
         self,
         record: MemoryRecord,
+        options: PutOptions = _PLAIN,
         *,
         before: Sequence[MemoryRecord] = (),
         after: Sequence[MemoryRecord] = (),
-        late: bool | str = False,
-        owned: bool = False,
-        expect: str | None = None,
-        dedupe: bool = False,
-        apart: bool = False,
-        settled: bool = False,
-        among: Sequence[str] = (),
-        leave: str | None = None,
-        same: bool = False,
-        kept: bool = False,
-        past: bool = False,
-        alone: bool = False,
     ) -> Step:
-        """Writes a record; with `dedupe` not beside one of its words (`apart`: and type and date), and never beside another of its slot.
+        """Writes a record; `before` and `after` are its neighbours in its session, by whose words it is memory, too.
 
-        With `owned` an id of another owner is refused; `late` may be the time (µs) as of which a deletion counts.
-
-        All but for those `among` (mids); the slot is not asked about when that is `settled`. A new turn in the words of a current memory
-        becomes evidence of that, and another name of it; a new statement in the words of turns takes them over in the same way.
-
-        `past`: a memory that another server made, see `MemoryStore.adopt`. `same`: the text stays, and with it the vector. `kept`: what
-        its writer gave counts as it did, so the same write again is the same. `alone`: it is stored whatever else has its words.
+        A new turn in the words of a current memory becomes evidence of that, and another name of it; a new statement in the words of
+        turns takes them over in the same way.
         """
         stands = standing(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
@@ -153,40 +168,36 @@ class StepGroups:
             "field_count": len(fields.names),
             "shared": self._add_once(fields.alike),
             "shared_count": len(fields.alike),
+            **self._put_conditions(record, stands, options),
         }
-        aside = record.quarantine is not None
-        if aside:
-            # It stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
-            dedupe, settled = False, True
-        if aside or record.valid_to is not None or record.expires_at is not None:
-            step["ends"] = True
-        if alone:
+        if options.alone:
             step["first_digest"] = fields.digest
-        elif not kept:
+        elif not options.keep_digest:
             step["digest"] = fields.digest
-        if dedupe and stands.kin:
-            step["unique"] = "kin" if apart else "words"
-        if not settled and stands.slot:
-            step["slot"] = True
-        if among:
-            step["except"] = list(among)
-        if late:
-            step["deleted_since"] = "1" if late is True else late
-        if owned:
+        if options.check_owner:
             step["owner"] = self._add_once((owner_name(record),))
-        if same:
-            step["same_text"] = True
-        if past:
-            step["imported"] = True
-        if (order := order_of(self._keys, self._tenant, record)) is not None:
-            step["order"] = order
-        if expect is not None:
-            step["expect"] = expect
-        if leave is not None:
-            step["leave"] = leave
-        if not (aside or alone):
+        if options.expect is not None:
+            step["expect"] = options.expect
+        if record.quarantine is None and not options.alone:
             step |= self._cited(record, stands)
         return step
+
+    def _put_conditions(self, record: MemoryRecord, stands: Standing, options: PutOptions) -> dict[str, Any]:
+        """When a put is refused, and what else it does; only what is asked for."""
+        # What is in quarantine stands for itself: it repeats nothing, ends nothing and is nobody's evidence.
+        quarantined = record.quarantine is not None
+        conditions: dict[str, Any] = {
+            "ends": quarantined or record.valid_to is not None or record.expires_at is not None,
+            "unique": options.unique if stands.kin and not quarantined else None,
+            "slot": bool(stands.slot) and not (quarantined or options.slot_settled),
+            "except": list(options.superseded),
+            "deleted_since": "1" if options.deleted_since is True else options.deleted_since,
+            "same_text": options.same_text,
+            "imported": options.imported,
+            "order": self.message_order(record),
+            "leave": options.leave,
+        }
+        return {name: value for name, value in conditions.items() if value}
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
         """What a turn says to what has its words already, and a statement to turns of its words."""
@@ -213,20 +224,22 @@ class StepGroups:
         }
         return {"message": {name: value for name, value in message.items() if value is not None}}
 
-    def evidence(self, found: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, late: bool | str = False) -> Step:
+    def add_evidence(
+        self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
+    ) -> Step:
         """Adds what else a memory rests on; an `alias` is a record that is not stored, as its id becomes another name of the memory."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
-            "mid": found.mid,
-            "field": evidence_field(self._keys, self._tenant, found.record, evidence),
+            "mid": memory.mid,
+            "field": evidence_field(self._keys, self._tenant, memory.record, evidence),
             "json": text,
         }
-        if alias is not None and alias.id != found.record.id:
-            step |= {"alias": self.mid(alias.id), "digest": memory_digest(alias), "owner": self._add_once((owner_name(found.record),))}
-        return step | ({"deleted_since": "1" if late is True else late} if late else {})
+        if alias is not None and alias.id != memory.record.id:
+            step |= {"alias": self.mid(alias.id), "digest": memory_digest(alias), "owner": self._add_once((owner_name(memory.record),))}
+        return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
-    def absorb(self, record: MemoryRecord) -> Step | None:
+    def absorb_messages(self, record: MemoryRecord) -> Step | None:
         """What a new statement does to messages of its words, for one that is here already; None for a message itself."""
         if is_turn(record) or record.quarantine is not None:
             return None
@@ -234,29 +247,29 @@ class StepGroups:
         step: Step = {"op": "absorb", "mid": self.mid(record.id), "scope": stands.scope, **self._cited(record, stands)}
         return step | ({"order": order} if order else {})
 
-    def also_named(self, found: StoredMemory, memory_id: str, dig: str) -> Step:
+    def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
         """Makes an id another name of a memory; `dig` is the digest of what was given under it."""
-        return {"op": "alias", "alias": self.mid(memory_id), "mid": found.mid, "digest": dig}
+        return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
-    def disown(self, found: StoredMemory, name: str, evidence: Evidence) -> Step:
+    def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
         """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""
-        step: Step = {"op": "forget_evidence", "mid": found.mid, "field": name}
+        step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         if name.startswith("m") and evidence.session_id:
-            ref = SessionRef(evidence.session_id, found.record.namespace, found.record.user_id)
+            ref = SessionRef(evidence.session_id, memory.record.namespace, memory.record.user_id)
             step |= {"alias": name[1:], "order": self._keys.order(self._keys.sid(self._tenant, ref))}
         return step
 
-    def retire(self, found: StoredMemory, *, alias_of: str | None = None) -> Step:
+    def retire_memory(self, memory: StoredMemory, *, alias_of: str | None = None) -> Step:
         """Takes a memory out of the current ones; its id can become another name of the memory `alias_of` (a mid)."""
-        step: Step = {"op": "retire", "mid": found.mid, "expect": str(found.version)}
-        order = order_of(self._keys, self._tenant, found.record)
+        step: Step = {"op": "retire", "mid": memory.mid, "expect": str(memory.version)}
+        order = order_of(self._keys, self._tenant, memory.record)
         if order is not None:
             step["order"] = order
         return step | ({} if alias_of is None else {"alias": alias_of})
 
-    def check(self, found: StoredMemory) -> Step:
+    def check_version(self, memory: StoredMemory) -> Step:
         """Nothing, but only while a memory is as it was read."""
-        return {"op": "check", "mid": found.mid, "expect": str(found.version)}
+        return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
 
     def _add(self, values: Sequence[Arg]) -> int:
         """The position of the first of some values, from 0."""
@@ -271,7 +284,7 @@ class StepGroups:
             position = self._shared[values] = self._add(values)
         return position
 
-    async def run(self, scripts: MemoryScripts) -> list[str]:
+    async def run_steps(self, scripts: MemoryScripts) -> list[str]:
         """The script's reply."""
         return await scripts.commit_steps(
             self._groups,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from agent_memory.memories.commit import STATED, ChangeKind, change_base
 from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, StepGroups, order_of
+from agent_memory.memories.steps import Fence, PutOptions, StepGroups, order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
@@ -77,9 +77,9 @@ class MemoryStore(MemoryQueries):
         return self._keys.mid(scope.tenant, memory_id)
 
     async def write(
-        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, late: bool = False, dedupe: bool = False
+        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, background: bool = False, dedupe: bool = False
     ) -> list[str] | None:
-        """Stores memories: "new", "changed" (the same id, other content), "same", or with `late` "buried" (deleted before).
+        """Stores memories: "new", "changed" (the same id, other content), "same", or with `background` "buried" (deleted before).
 
         With `dedupe` a new memory is not stored beside one that has the same words: "twin <mid>"; nor, ever, beside the current one of its
         slot: "slot <mid>". Both are for `memories/writing.py` to decide. What is changed stays as a version, and the change can be
@@ -91,16 +91,16 @@ class MemoryStore(MemoryQueries):
         permit_writing(scope, records)
         states: list[str] = []
         step = len(records) if fence else _WRITE_BATCH
-        if len(records) > step and (taken := await self.taken(scope, records)):
+        if len(records) > step and (taken := await self.taken_ids(scope, records)):
             raise IdTaken(taken)
         for start in range(0, len(records), step) if records else (0,):
-            some = await self._write(scope, records[start : start + step], fence, late, dedupe)
-            if some is None:
+            written = await self._write(scope, records[start : start + step], fence, background, dedupe)
+            if written is None:
                 return None
-            states += some
+            states += written
         return states
 
-    async def adopt(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
+    async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
         """Stores memories that another server made, each with its own times: "new", "same", "other" or "buried"; with `dedupe` also
         "twin <mid>", as `write`, but for what has a place in a session.
 
@@ -108,13 +108,13 @@ class MemoryStore(MemoryQueries):
         take their place in their session by `created_at`, before all that were said here.
         """
         permit_writing(scope, records)
-        ordered = sorted(range(len(records)), key=lambda place: records[place].created_at)
+        ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
         states = [""] * len(records)
         for start in range(0, len(ordered), _WRITE_BATCH):
-            some = ordered[start : start + _WRITE_BATCH]
-            written = await self._write(scope, [records[place] for place in some], late=True, dedupe=dedupe, past=True)
-            for place, state in zip(some, written or (), strict=True):
-                states[place] = state
+            batch = ordered[start : start + _WRITE_BATCH]
+            written = await self._write(scope, [records[index] for index in batch], background=True, dedupe=dedupe, imported=True)
+            for index, state in zip(batch, written or (), strict=True):
+                states[index] = state
         return states
 
     async def _write(
@@ -122,41 +122,48 @@ class MemoryStore(MemoryQueries):
         scope: Scope,
         records: Sequence[MemoryRecord],
         fence: Fence | None = None,
-        late: bool = False,
+        background: bool = False,
         dedupe: bool = False,
-        past: bool = False,
+        imported: bool = False,
     ) -> list[str] | None:
         if not records and fence is None:
             return []
         batch = str(ULID())
         revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, STATED, batch, "applied")}
-        steps = StepGroups(self._keys, scope.tenant, atomic=False, fence=fence, revised=None if past else revised)
+        steps = StepGroups(self._keys, scope.tenant, atomic=False, fence=fence, revised=None if imported else revised)
+        options = PutOptions(
+            unique="words" if dedupe else None,
+            check_owner=True,
+            deleted_since=background,
+            # With a fence there is no second step that could settle a slot.
+            slot_settled=imported or fence is not None,
+            imported=imported,
+        )
+        # What has a position in a session keeps it.
+        message_options = replace(options, unique=None) if imported else options
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
-        for place, (record, order) in enumerate(zip(records, orders, strict=True)):
+        for index, (record, order) in enumerate(zip(records, orders, strict=True)):
             before: Sequence[MemoryRecord] = ()
             after: Sequence[MemoryRecord] = ()
             if order is not None:
                 # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
-                spans = range(max(place - REACH, 0), place), range(place + 1, min(place + 1 + REACH, len(records)))
+                spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
                 before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
-            # With a fence there is no second step that could settle a slot.
-            settled, once = past or fence is not None, dedupe and not (past and order)
-            put = steps.put(record, before=before, after=after, late=late, owned=True, dedupe=once, settled=settled, past=past)
-            steps.group(put)
-        reply = await steps.run(self._scripts)
+            steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
+        reply = await steps.run_steps(self._scripts)
         if reply[0] == "taken":
             raise IdTaken([records[int(group) - 1].id for group in reply[1:]])
         return None if reply[0] == "fenced" else reply[1:]
 
-    async def taken(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+    async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
         """The ids among those of some memories that belong to other owners, in whatever state their own memories are."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
         owners = await self._scripts.owners_of(mids)
-        return [one.id for one, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(one)]
+        return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
 
-    async def replace(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
+    async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
         """Writes a changed memory if it still has this version; False when it was changed or deleted meanwhile, or, unless that is
         `settled`, when another has its slot.
 
@@ -165,28 +172,29 @@ class MemoryStore(MemoryQueries):
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.group(steps.put(new, expect=str(version), settled=settled, leave=before if before != after else None))
-        state = (await steps.run(self._scripts))[1]
+        options = PutOptions(expect=str(version), slot_settled=settled, leave=before if before != after else None)
+        steps.add_group(steps.put_record(new, options))
+        state = (await steps.run_steps(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
 
-    async def release(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
+    async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
         """Writes a memory that was in quarantine where it is found, if it still has this version: "changed", "moved" or "slot <mid>".
 
         Given again, it counts as what was given before.
         """
         permit_writing(scope, (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.group(steps.put(new, expect=str(version), same=True, kept=True))
-        return (await steps.run(self._scripts))[1]
+        steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
+        return (await steps.run_steps(self._scripts))[1]
 
-    async def versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
-        """A memory and its version, for `replace`."""
-        found = (await self.find(scope, [memory_id]))[0]
-        return None if found is None else (_plain(found.record), found.version)
+    async def get_versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
+        """A memory and its version, for `replace_memory`."""
+        memory = (await self.find(scope, [memory_id]))[0]
+        return None if memory is None else (_plain(memory.record), memory.version)
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
         """The memories of these ids, None where there is none."""
-        return [None if found is None else _plain(found.record) for found in await self.find(scope, ids)]
+        return [None if memory is None else _plain(memory.record) for memory in await self.find(scope, ids)]
 
     async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:
         """The memories of these ids as they are now, also those whose time is over; None where there is none.
@@ -196,7 +204,7 @@ class MemoryStore(MemoryQueries):
         """
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
-    async def find_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
+    async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
         """As `find`, by their names in keys; other names of a memory are not followed."""
         return await self._read(scope, mids, follow=False)
 
@@ -212,30 +220,30 @@ class MemoryStore(MemoryQueries):
             queue_usage(pipe, self._keys, mids)
 
         *replies, usage = await read(self._client, build)
-        found: list[StoredMemory | None] = []
+        memories: list[StoredMemory | None] = []
         others: dict[int, str] = {}
-        for place, mid in enumerate(mids):
-            current, over, alias = replies[3 * place : 3 * place + 3]
-            one = read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over)
-            if one is not None and not within(scope, one.record):
-                one = None
-            found.append(one)
-            if one is not None:
-                with_usage(one.record, usage[place])
-            if found[-1] is None and alias is not None and follow:
-                others[place] = alias.split(b" ", 1)[0].decode()
+        for index, mid in enumerate(mids):
+            current, over, alias = replies[3 * index : 3 * index + 3]
+            memory = read_row(scope.tenant, mid, current) or read_row(scope.tenant, mid, over)
+            if memory is not None and not within(scope, memory.record):
+                memory = None
+            memories.append(memory)
+            if memory is not None:
+                with_usage(memory.record, usage[index])
+            if memories[-1] is None and alias is not None and follow:
+                others[index] = alias.split(b" ", 1)[0].decode()
         if others:
-            for place, one in zip(others, await self._read(scope, list(others.values()), follow=False), strict=True):
-                found[place] = one
-        return found
+            for index, memory in zip(others, await self._read(scope, list(others.values()), follow=False), strict=True):
+                memories[index] = memory
+        return memories
 
-    async def fetch(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
+    async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
         """The memories of these names in keys, and versions of names that begin with `PAST`; None where there is none, or where it is
         not the caller's after all."""
-        return [None if found is None else _plain(found.record) for found in await self.load(scope, names)]
+        return [None if memory is None else _plain(memory.record) for memory in await self.load_by_names(scope, names)]
 
-    async def load(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
-        """As `fetch`, with their versions and with the times when they were recorded and retired."""
+    async def load_by_names(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
+        """As `fetch_records`, with their versions and with the times when they were recorded and retired."""
         if not names:
             return []
 
@@ -247,27 +255,27 @@ class MemoryStore(MemoryQueries):
 
         mids = [name.removeprefix(PAST).split(".")[0] for name in names]
         *rows, usage = await read(self._client, build)
-        found = [read_row(scope.tenant, mid, row) for mid, row in zip(mids, rows, strict=True)]
-        for one, used in zip(found, usage, strict=True):
-            if one is not None:
-                with_usage(one.record, used)
-        return [one if one is not None and within(scope, one.record) else None for one in found]
+        memories = [read_row(scope.tenant, mid, row) for mid, row in zip(mids, rows, strict=True)]
+        for memory, used in zip(memories, usage, strict=True):
+            if memory is not None:
+                with_usage(memory.record, used)
+        return [memory if memory is not None and within(scope, memory.record) else None for memory in memories]
 
-    async def delete(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
+    async def delete_records(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
         """Deletes for good and buries: background work cannot bring them back. Returns how many were there."""
-        return sum(await self.drop(scope, [(record, None) for record in records]))
+        return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
-    async def drop(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Deletes as `delete`, each only if it still has its version (None: any); says which were deleted."""
+    async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
+        """Deletes as `delete_records`, each only if it still has its version (None: any); says which were deleted."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
         args: list[Arg] = []
         mids = [self._keys.mid(scope.tenant, record.id) for record, _ in items]
-        told = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids])
-        for mid, (record, version), pieces in zip(mids, items, told, strict=True):
-            places = told_at(self._keys, scope.tenant, record, pieces)
-            args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or "", places]
+        evidence = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids])
+        for mid, (record, version), pieces in zip(mids, items, evidence, strict=True):
+            positions = evidence_positions(self._keys, scope.tenant, record, pieces)
+            args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or "", positions]
         return await self._scripts.delete_memories(args)
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
@@ -279,21 +287,21 @@ class MemoryStore(MemoryQueries):
 
     # For background work.
 
-    async def ended(self, limit: int) -> list[str]:
+    async def find_ended(self, limit: int) -> list[str]:
         """Some memories (mids, of all tenants) whose end has come, and that stand among the current ones still."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
 
-    async def sweep(self, mids: Sequence[str]) -> int:
+    async def sweep_memories(self, mids: Sequence[str]) -> int:
         """Moves memories whose end has come out of the current ones; returns how many."""
         return await self._scripts.sweep_ended(mids)
 
-    async def bare(self, limit: int) -> list[str]:
+    async def list_unembedded(self, limit: int) -> list[str]:
         """Some versions that were retired before they had a vector."""
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
-    async def no_longer_bare(self, names: Sequence[str]) -> None:
+    async def unmark_unembedded(self, names: Sequence[str]) -> None:
         """These versions have their vector, or are gone."""
         with redis_errors():
             await self._client.srem(self._keys.bare, *names)
@@ -307,11 +315,11 @@ class MemoryStore(MemoryQueries):
                 pipe.hmget(self._keys.history(mid), ["n", "j", "t", "k"])
 
         rows = await read(self._client, build)
-        found: list[tuple[str, int, MemoryRecord, str | None, str]] = []
-        places: list[tuple[str, str, str]] = []
+        described: list[tuple[str, int, MemoryRecord, str | None, str]] = []
+        positions: list[tuple[str, str, str]] = []
         gone: list[str] = []
-        for place, mid in enumerate(mids):
-            current, past = rows[2 * place : 2 * place + 2]
+        for index, mid in enumerate(mids):
+            current, past = rows[2 * index : 2 * index + 2]
             version, raw, owner = current[:3] if current[1] is not None else past[:3]
             if raw is None or version is None:
                 gone.append(mid)
@@ -321,45 +329,45 @@ class MemoryStore(MemoryQueries):
                 tenant = bytes.fromhex(owner.decode()).decode()
                 order = None if terms is not None else order_of(self._keys, tenant, record)
                 if order is not None:
-                    places.append((mid, order, mid))
+                    positions.append((mid, order, mid))
                 elif terms is None and current[3] is not None:
                     # A statement that a message of these words has become: it is found by what was said around that.
                     turn, _, session = current[3].decode().partition(" ")
                     sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
-                    places.append((mid, self._keys.order(sid), turn))
-                found.append((mid, int(version), record, terms, tenant))
-        neighbours = await self._neighbours(places)
+                    positions.append((mid, self._keys.order(sid), turn))
+                described.append((mid, int(version), record, terms, tenant))
+        neighbours = await self._neighbours(positions)
         jobs = [
-            IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms, owner) for mid, version, record, terms, owner in found
+            IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms, owner) for mid, version, record, terms, owner in described
         ]
         return jobs, gone
 
-    async def _neighbours(self, places: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
+    async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
         """What stands around memories (mid, order, and by which mid it stands in that), by mid. What has become another name of a memory
         stands there with that one's words."""
-        if not places:
+        if not positions:
             return {}
-        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in places])
-        known = [(*place, rank) for place, rank in zip(places, ranks, strict=True) if rank is not None]
+        ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
+        ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
 
         def ranges(pipe: Pipeline) -> None:
-            for _, order, _, rank in known:
+            for _, order, _, rank in ranked:
                 pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
 
-        around = await read(self._client, ranges) if known else []
+        around = await read(self._client, ranges) if ranked else []
         wanted = sorted({m.decode() for group in around for m in group})
         texts = dict(zip(wanted, await self._texts(wanted), strict=True))
-        told = [m for m, raw in texts.items() if raw is None]
-        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in told]) if told else []
-        of = {m: raw.split(b" ", 1)[0].decode() for m, raw in zip(told, names, strict=True) if raw is not None}
-        texts |= dict(zip(of, await self._texts(list(of.values())), strict=True))
+        aliased = [m for m, raw in texts.items() if raw is None]
+        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in aliased]) if aliased else []
+        targets = {m: raw.split(b" ", 1)[0].decode() for m, raw in zip(aliased, names, strict=True) if raw is not None}
+        texts |= dict(zip(targets, await self._texts(list(targets.values())), strict=True))
         records = {m: decode_memory(raw) for m, raw in texts.items() if raw is not None}
         result: dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]] = {}
-        for (mid, _, member, _), group in zip(known, around, strict=True):
+        for (mid, _, member, _), group in zip(ranked, around, strict=True):
             members = [m.decode() for m in group]
-            place = members.index(member) if member in members else 0
-            before = [records[m] for m in members[:place] if m in records]
-            after = [records[m] for m in members[place + 1 :] if m in records]
+            index = members.index(member) if member in members else 0
+            before = [records[m] for m in members[:index] if m in records]
+            after = [records[m] for m in members[index + 1 :] if m in records]
             result[mid] = (before, after)
         return result
 
@@ -387,7 +395,7 @@ class MemoryStore(MemoryQueries):
         return await self._scripts.write_index(documents, args)
 
 
-def told_at(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
+def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
     """Where messages that are evidence of a memory stand among those of their sessions: lines of an order's key and a mid."""
     lines: list[str] = []
     for name, raw in pieces.items():

@@ -35,7 +35,7 @@ def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
     return least if record.trust is None else min(least, record.trust)
 
 
-def together(records: Sequence[MemoryRecord]) -> dict[str, Any]:
+def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
     """Source and trust of what is made of several memories: those of the least trusted one."""
     least = min(records, key=trust_of)
     return {"source_class": source_of(least), "trust": trust_of(least)}

@@ -21,7 +21,7 @@ _MOST_FORMER = 50
 
 
 async def store_settled(
-    store: MemoryStore, neighbours: NeighbourStore, decisions: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
+    store: MemoryStore, neighbours: NeighbourStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
 ) -> None:
     """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself.
 
@@ -29,18 +29,18 @@ async def store_settled(
     """
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
-        again = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
-        if not again:
+        unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
+        if not unsettled:
             return
-        decided = await decide(store, neighbours, scope, again, dedupe=dedupe)
+        decided = await decide(store, neighbours, scope, unsettled, dedupe=dedupe)
         settled: set[str] = set()
-        for record, some in decided:
-            outcome = await decisions.commit(scope, some, STATED)
+        for record, decisions in decided:
+            outcome = await commits.commit(scope, decisions, STATED)
             if outcome.taken:
                 raise IdTaken([record.id])
             if outcome.done:
                 settled.add(record.id)
-        records = [record for record in again if record.id not in settled]
+        records = [record for record in unsettled if record.id not in settled]
         if not records:
             return
     raise Conflict("the memories that these follow are being changed by others all the time; try again")
@@ -53,84 +53,87 @@ async def decide(
 
     What is in quarantine stands for itself: it ends no fact and repeats none.
     """
-    aside = [record for record in records if record.quarantine is not None]
+    quarantined = [record for record in records if record.quarantine is not None]
     records = [record for record in records if record.quarantine is None]
-    alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in aside]
+    alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in quarantined]
     taken: set[str] = set()
-    some: list[MemoryRecord] = []
+    compared: list[MemoryRecord] = []
     for record in records:
-        place = standing(scope.tenant, record)
-        names = {record.id, *(f"{place.scope} {name}" for name in (place.words, place.slot) if name)}
+        stands = standing(scope.tenant, record)
+        names = {record.id, *(f"{stands.scope} {name}" for name in (stands.words, stands.slot) if name)}
         if taken.isdisjoint(names):
-            some.append(record)
+            compared.append(record)
         taken |= names
-    held = await neighbours.held(scope, some)
-    return [*alone, *[(record, await _decide(store, scope, record, one, dedupe)) for record, one in zip(some, held, strict=True)]]
+    existing = await neighbours.load_existing(scope, compared)
+    return [
+        *alone,
+        *[(record, await _decide(store, scope, record, memories, dedupe)) for record, memories in zip(compared, existing, strict=True)],
+    ]
 
 
-async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, held: ExistingMemories, dedupe: bool) -> list[Decision]:
-    known = held.known if held.known is not None and held.known.record.id == record.id else None
-    twin = held.twin if dedupe and known is None else None
-    holder = held.holder if held.holder is None or known is None or held.holder.mid != known.mid else None
+async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existing: ExistingMemories, dedupe: bool) -> list[Decision]:
+    same_id = existing.same_id if existing.same_id is not None and existing.same_id.record.id == record.id else None
+    twin = existing.twin if dedupe and same_id is None else None
+    holder = existing.holder if existing.holder is None or same_id is None or existing.holder.mid != same_id.mid else None
     if twin is not None and repeats(record, twin.record):
         evidence, *more = evidence_of(record)
-        merged = enriched(twin.record, record)
+        merged = add_details(twin.record, record)
         first = AddEvidence(twin, evidence, record) if merged == twin.record else Update(twin, merged, evidence, record)
-        return [first, *(AddEvidence(twin, one) for one in more)]
+        return [first, *(AddEvidence(twin, piece) for piece in more)]
     if holder is None:
-        return [Add(record, dedupe=dedupe and known is None and twin is None)]
-    if known is None and begins_at(record) < begins_at(holder.record):
-        return await _inserted(store, scope, record, holder)
-    return [Supersede([holder], record, known)]
+        return [Add(record, dedupe=dedupe and same_id is None and twin is None)]
+    if same_id is None and begins_at(record) < begins_at(holder.record):
+        return await _insert_former(store, scope, record, holder)
+    return [Supersede([holder], record, same_id)]
 
 
 async def decide_edit(
-    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, found: StoredMemory, edited: MemoryRecord
+    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
     """What an edit that gives a memory a slot does to the fact that has it; None when nothing has."""
-    (held,) = await neighbours.held(scope, [edited])
-    holder = held.holder
-    if holder is None or holder.mid == found.mid:
+    (existing,) = await neighbours.load_existing(scope, [edited])
+    holder = existing.holder
+    if holder is None or holder.mid == memory.mid:
         return None
     if begins_at(edited) < begins_at(holder.record):
-        inserted = await _inserted(store, scope, edited, holder)
-        return [Update(found, one.record) if isinstance(one, Add) else one for one in inserted]
-    return [Supersede([holder], edited, found)]
+        inserted = await _insert_former(store, scope, edited, holder)
+        return [Update(memory, decision.record) if isinstance(decision, Add) else decision for decision in inserted]
+    return [Supersede([holder], edited, memory)]
 
 
-async def adopt_settled(store: MemoryStore, decisions: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """As `MemoryStore.adopt`, and "repeat" for what says what a memory says that is here: it becomes its evidence, its id a name of it."""
-    states = await store.adopt(scope, records)
-    twins = {place: state.split(" ")[1] for place, state in enumerate(states) if state.startswith("twin ")}
-    for place, other in zip(twins, await store.load(scope, list(twins.values())), strict=True):
-        record = records[place]
+async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
+    """As `MemoryStore.adopt_memories`, and "repeat" for what says what a memory says that is here: it becomes its evidence, its id a name of it."""
+    states = await store.adopt_memories(scope, records)
+    twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
+    for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
+        record = records[index]
         done = False
         if other is not None and repeats(record, other.record):
-            pieces = [one.model_copy(update={"source": "import"}) for one in evidence_of(record)]
-            decided = [AddEvidence(other, one, record) for one in pieces]
-            done = (await decisions.commit(scope, decided, ChangeOrigin("move"), late=True)).done
-        states[place] = "repeat" if done else (await store.adopt(scope, [record], dedupe=False))[0]
+            pieces = [piece.model_copy(update={"source": "import"}) for piece in evidence_of(record)]
+            decisions = [AddEvidence(other, piece, record) for piece in pieces]
+            done = (await commits.commit(scope, decisions, ChangeOrigin("move"), background=True)).done
+        states[index] = "repeat" if done else (await store.adopt_memories(scope, [record], dedupe=False))[0]
     return ["repeat" if state == "again" else state for state in states]
 
 
-async def _inserted(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
+async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
     """Puts a fact that was learned late among the former facts of its slot: it was true until the next began, and ends the one before."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # Whoever wrote it may have named anything there.
-        found = await store.find(scope, current.record.supersedes or [])
-        before = [one for one in found if one is not None and owner_name(one.record) == owner_name(record)]
-        later = [one for one in before if begins_at(one.record) > begins]
+        memories = await store.find(scope, current.record.supersedes or [])
+        before = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
+        later = [memory for memory in before if begins_at(memory.record) > begins]
         if not later:
             break
-        current = min(later, key=lambda one: begins_at(one.record))
+        current = min(later, key=lambda memory: begins_at(memory.record))
     else:
         before = []
     ended = record.model_copy(update={"valid_to": begins_at(current.record), "superseded_by": current.record.id})
     decisions: list[Decision] = [Add(ended, dedupe=False)]
-    for one in before:
-        if one.record.valid_to is not None and one.record.valid_to > begins >= begins_at(one.record):
-            decisions.append(Update(one, one.record.model_copy(update={"valid_to": begins, "superseded_by": record.id})))
+    for memory in before:
+        if memory.record.valid_to is not None and memory.record.valid_to > begins >= begins_at(memory.record):
+            decisions.append(Update(memory, memory.record.model_copy(update={"valid_to": begins, "superseded_by": record.id})))
     return decisions
 
 
@@ -160,7 +163,7 @@ def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
     return same_day and record.metadata.get("role") == old.metadata.get("role") and is_plain(record)
 
 
-def enriched(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
+def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
     """A memory with the tags, the metadata and the date that a repeat adds; itself when it adds none.
 
     A type that somebody named counts more than one that was inferred, and every type more than "message", which is what a session's

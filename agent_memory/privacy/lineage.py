@@ -126,8 +126,8 @@ class LineageStore:
         to = "" if memory.now is None else str(memory.now.version)
         step: Step = {"op": "restore", "mid": memory.mid, "from": str(version.version), "to": to, **({"order": order} if order else {})}
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.group(step, *([{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []))
-        return (await steps.run(self._scripts))[0] == "ok"
+        steps.add_group(step, *([{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []))
+        return (await steps.run_steps(self._scripts))[0] == "ok"
 
     async def forget_versions(self, memory: LineageMemory, versions: Sequence[int]) -> None:
         """Deletes former versions of a memory."""
@@ -144,9 +144,9 @@ class LineageStore:
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             if memory.alias_of is not None:
-                steps.group({"op": "unalias", "alias": memory.mid})
+                steps.add_group({"op": "unalias", "alias": memory.mid})
         if any(memory.alias_of is not None for memory in memories):
-            await steps.run(self._scripts)
+            await steps.run_steps(self._scripts)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Takes pieces of evidence away that came later, and other names (mids) under which they came."""
@@ -155,5 +155,5 @@ class LineageStore:
         mine = [name for name, raw in zip(names, taken, strict=True) if raw is not None and raw.decode().partition(" ")[0] == memory.mid]
         group += [{"op": "unalias", "alias": name} for name in mine]
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.group(*group)
-        await steps.run(self._scripts)
+        steps.add_group(*group)
+        await steps.run_steps(self._scripts)

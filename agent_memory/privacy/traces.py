@@ -48,7 +48,7 @@ class TraceStore:
         while True:
             hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
-            records = await self._memories.fetch(scope, [hit.mid for hit in hits.hits])
+            records = await self._memories.fetch_records(scope, [hit.mid for hit in hits.hits])
             meant = [
                 (name, record) for name, record in zip(names, records, strict=True) if record is not None and is_meant(erasure, record)
             ]
@@ -67,7 +67,7 @@ class TraceStore:
             while True:
                 hits = await search(self._client, index, name_query(clause, offset, _COUNT))
                 memories = [
-                    memory for memory in await self._memories.load(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if memory
+                    memory for memory in await self._memories.load_by_names(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if memory
                 ]
                 done = await self._disown(scope, erasure, memories)
                 gone += done
@@ -91,23 +91,23 @@ class TraceStore:
             for name, raw in row.items():
                 piece = Evidence.model_validate_json(raw)
                 if piece.session_id == erasure.session_id:
-                    steps.group(steps.disown(memory, name.decode(), piece))
+                    steps.add_group(steps.remove_evidence(memory, name.decode(), piece))
                     gone += 1
         if gone:
-            await steps.run(self._scripts)
+            await steps.run_steps(self._scripts)
         return gone
 
     async def _forget_versions(self, scope: Scope, meant: Sequence[tuple[str, MemoryRecord]]) -> None:
         mids = [name.partition(".")[0] for name, _ in meant]
-        current = await self._memories.fetch(scope, mids)
-        over = await self._memories.fetch(scope, [PAST + mid for mid in mids])
+        current = await self._memories.fetch_records(scope, mids)
+        over = await self._memories.fetch_records(scope, [PAST + mid for mid in mids])
         whole = [
             record
             for (name, record), now, ended in zip(meant, current, over, strict=True)
             # Of what somebody else has now, only the versions go.
             if now is None and (ended is None or "." not in name)
         ]
-        await self._memories.delete(scope, whole)
+        await self._memories.delete_records(scope, whole)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for mid, (name, _) in zip(mids, meant, strict=True):

@@ -101,7 +101,7 @@ class RecentMessages:
 
 def _card(record: MemoryRecord, share: float) -> ShownMemory:
     card = ShownMemory.of("", record)
-    card.place(1.0 - share, share, "keyword")
+    card.set_score(1.0 - share, share, "keyword")
     return card
 
 

@@ -15,7 +15,7 @@ from redisvl.query import FilterQuery
 from agent_memory.core.clock import iso
 from agent_memory.core.permissions import permit_owner, permit_session
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.memories.owners import one_owner_each, owner_name, placed_in
+from agent_memory.memories.owners import one_owner_each, owner_name, with_session_owner
 from agent_memory.sessions.codec import (
     SessionState,
     SessionTurns,
@@ -184,7 +184,7 @@ class SessionStore:
         for name, position in promoted.items():
             record = change.memories[position]
             created = _micros(record.created_at) if "created_at" in record.model_fields_set else ""
-            own += [name, encode_own(record, scope), self._keys.mid(scope.tenant, name), owner_name(placed_in(ref, record)), created]
+            own += [name, encode_own(record, scope), self._keys.mid(scope.tenant, name), owner_name(with_session_owner(ref, record)), created]
         memories = [part for record in change.memories for part in (record.id, content_mark(record), _micros(record.created_at))]
         return {"to_promote": own, "memories": memories}
 
@@ -395,7 +395,7 @@ def _session(replies: Sequence[Any], window: TokenWindow | None) -> SessionState
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
     """Raises Forbidden or IdTaken, naming its field, for a memory of the session that its writer could not create."""
-    placed = [(position, placed_in(ref, change.memories[position])) for position in change.waiting]
+    placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
     one_owner_each(placed)

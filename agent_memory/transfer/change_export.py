@@ -53,7 +53,7 @@ class ChangeTransfer:
             yield await self._read(scope, ids)
 
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
-        loaded = await self._changes.load(scope, ids)
+        loaded = await self._changes.load_changes(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
         present = [(change, *row) for change, row in zip(loaded, rows, strict=True) if change is not None]
         wanted: set[str] = set()

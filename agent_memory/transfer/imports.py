@@ -17,10 +17,10 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Update
-from agent_memory.memories.quarantine.service import given, screened
+from agent_memory.memories.quarantine.service import screen_caller_record, screen_record
 from agent_memory.memories.service import message_memory_id
 from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.writing import enriched, tells_the_same
+from agent_memory.memories.writing import add_details, tells_the_same
 from agent_memory.sessions.codec import message_identity
 from agent_memory.sessions.store import MovedSession, NewMessage, SessionStore, SessionWrite
 from agent_memory.sessions.strategies import check_strategy
@@ -118,7 +118,7 @@ class ImportService:
 
         def screen(record: MemoryRecord) -> MemoryRecord:
             # Who may approve may bring in what was approved; what was put aside there is put aside here.
-            judged = screened(self._settings, record) if scope.may_administer else given(self._settings, record)
+            judged = screen_record(self._settings, record) if scope.may_administer else screen_caller_record(self._settings, record)
             return judged if record.quarantine is None else record
 
         return ImportPlacement(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids)
@@ -194,11 +194,13 @@ class ImportService:
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
         """What is stated here in the same words gets it as evidence; what contradicts that, or is another day's, stands beside it."""
         scope = run.scope
-        other = (await self._to.memories.load(scope, [mid]))[0]
+        other = (await self._to.memories.load_by_names(scope, [mid]))[0]
         if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
-            more = other.record if is_turn(memory.now.record) else enriched(other.record, memory.now.record)
+            more = other.record if is_turn(memory.now.record) else add_details(other.record, memory.now.record)
             if more != other.record:
-                await self._to.decisions.commit(scope, [Update(other, more)], ChangeOrigin("import", "said again in an import"), late=True)
+                await self._to.decisions.commit(
+                    scope, [Update(other, more)], ChangeOrigin("import", "said again in an import"), background=True
+                )
             await self._to.restorer.fold(scope, memory, other, run.source)
             return "same"
         return (await self._to.restorer.restore(scope, [memory], dedupe=False, source=run.source))[0]

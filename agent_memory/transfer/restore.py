@@ -58,11 +58,11 @@ class Restorer:
             for memory, state in zip(memories, states, strict=True)
             if state == "new" and memory.now and memory.state == "current"
         ]
-        takes = [step for record in new if (step := steps.absorb(record)) is not None]
+        takes = [step for record in new if (step := steps.absorb_messages(record)) is not None]
         for step in takes:
-            steps.group(step)
+            steps.add_group(step)
         if takes:
-            await steps.run(self._scripts)
+            await steps.run_steps(self._scripts)
         return states
 
     async def _write(self, scope: Scope, memories: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
@@ -99,10 +99,10 @@ class Restorer:
         await self.restore(scope, [MemoryExport("gone", None, [*memory.versions, retired])], source=source)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for piece in (*evidence_of(record), *memory.evidence):
-            steps.group(steps.evidence(into, piece, alias=record))
+            steps.add_group(steps.add_evidence(into, piece, alias=record))
         for name, dig in memory.aliases:
-            steps.group(steps.also_named(into, name, dig))
-        await steps.run(self._scripts)
+            steps.add_group(steps.add_alias(into, name, dig))
+        await steps.run_steps(self._scripts)
 
     def _item(self, scope: Scope, memory: MemoryExport, values: list[Arg], source: str, *, dedupe: bool) -> dict[str, Any]:
         item: dict[str, Any] = {"mid": self.mid(scope, memory.id), "owner": owner_name(memory.any), "state": memory.state}

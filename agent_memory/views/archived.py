@@ -27,8 +27,8 @@ class ArchivedViews:
         except (BadInput, UnsupportedRequest) as error:
             raise ValueError(error.message) from error
         if not dry_run:
-            return await self._store.adopt(scope, view)
-        fresh = view.id not in self._views and await self._store.get(scope, view.id) is None
+            return await self._store.adopt_view(scope, view)
+        fresh = view.id not in self._views and await self._store.load_view(scope, view.id) is None
         self._views.add(view.id)
         return fresh
 
@@ -39,9 +39,9 @@ class ArchivedViews:
             # Without a fingerprint the next refresh of a continuous view makes it anew.
             return await self._store.add_partition(scope, result.view_id, Partition(result, ""))
         name = (result.view_id, group_key(result.group))
-        if result.view_id not in self._views and await self._store.get(scope, result.view_id) is None:
+        if result.view_id not in self._views and await self._store.load_view(scope, result.view_id) is None:
             return None
-        if name in self._partitions or name[1] in await self._store.partitions(scope, result.view_id):
+        if name in self._partitions or name[1] in await self._store.load_partitions(scope, result.view_id):
             return False
         self._partitions.add(name)
         return True

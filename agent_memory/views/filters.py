@@ -59,7 +59,7 @@ def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
         wanted = ", ".join(view.group_by) or "no fields"
         raise UnsupportedRequest(f"the group must have exactly the fields that the view groups by: {wanted}", field="group")
     filters: dict[str, Any] = {name: _filter(GROUP_FIELDS[name], value, f"group.{name}") for name, value in group.items()}
-    return {name: str(one.eq) for name, one in filters.items()}
+    return {name: str(value_filter.eq) for name, value_filter in filters.items()}
 
 
 def selection_of(view: SummaryView, now: datetime) -> Selection:
@@ -97,8 +97,8 @@ def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
         return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join([field, *(str(part) for part in first["loc"])])
-        raise BadInput(str(first["msg"]), field=place) from error
+        path = ".".join([field, *(str(part) for part in first["loc"])])
+        raise BadInput(str(first["msg"]), field=path) from error
 
 
 def _days_before(now: datetime, days: int) -> datetime:

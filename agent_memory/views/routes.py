@@ -35,7 +35,7 @@ ViewPath = Annotated[str, Path(description="The view's id, as it was given when 
 )
 async def list_summary_views(services: ServicesDep, scope: ScopeDep) -> Response:
     """All views, the oldest first."""
-    return JsonResponse(await services[ViewService].list(scope))
+    return JsonResponse(await services[ViewService].list_views(scope))
 
 
 @router.post(
@@ -46,7 +46,7 @@ async def list_summary_views(services: ServicesDep, scope: ScopeDep) -> Response
 )
 async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateSummaryViewRequest, Body()]) -> Response:
     """Makes a view; the server gives it an id."""
-    return ModelResponse(await services[ViewService].create(scope, body))
+    return ModelResponse(await services[ViewService].create_view(scope, body))
 
 
 @router.get(
@@ -57,7 +57,7 @@ async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body:
 )
 async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: ViewPath) -> Response:
     """Reads a view."""
-    return ModelResponse(await services[ViewService].get(scope, view_id))
+    return ModelResponse(await services[ViewService].get_view(scope, view_id))
 
 
 @router.delete(
@@ -68,7 +68,7 @@ async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: View
 )
 async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath) -> Response:
     """Deletes a view and its partitions; one that is not there is no error."""
-    return ModelResponse(await services[ViewService].delete(scope, view_id))
+    return ModelResponse(await services[ViewService].delete_view(scope, view_id))
 
 
 @router.post(
@@ -102,7 +102,7 @@ async def list_summary_view_partitions(
 ) -> Response:
     """The stored partitions of a view; computes nothing."""
     wanted = {"user_id": user_id, "namespace": namespace, "session_id": session_id, "memory_type": memory_type}
-    return JsonResponse(await services[ViewService].partitions(scope, view_id, wanted))
+    return JsonResponse(await services[ViewService].read_partitions(scope, view_id, wanted))
 
 
 @router.post(
@@ -115,7 +115,7 @@ async def run_summary_view(
     services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewRequest, Body()]
 ) -> Response:
     """Computes all partitions in the background; the task tells how far that is. The same `task_id` again starts over."""
-    return ModelResponse(await services[ViewService].run(scope, view_id, body))
+    return ModelResponse(await services[ViewService].run_all_partitions(scope, view_id, body))
 
 
 @router.get("/v1/tasks/{task_id:path}", operation_id="get_task_status_v1_tasks__task_id__get", response_model=Task, responses=errors(404))
@@ -123,4 +123,4 @@ async def get_task(
     services: ServicesDep, scope: ScopeDep, task_id: Annotated[Identifier, Path(description="The task's id; it may contain `/`.")]
 ) -> Response:
     """Where a task stands; it is kept for seven days."""
-    return ModelResponse(await services[ViewService].task(scope, task_id))
+    return ModelResponse(await services[ViewService].read_task(scope, task_id))

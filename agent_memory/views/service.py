@@ -42,65 +42,69 @@ class ViewService:
         self._orders = orders
         self._summarizer = summarizer
 
-    async def create(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
+    async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
         """Stores a view under a new id. Raises Refused and BadInput for one that could not be computed, Conflict for too many."""
         _whole_tenant(writing(scope))
         check_view(body)
-        if await self._store.count(scope) >= MAX_VIEWS:
+        if await self._store.count_views(scope) >= MAX_VIEWS:
             raise Conflict(f"there are {MAX_VIEWS} views already: delete some")
         view = SummaryView(id=made_id(), **body.model_dump())
-        await self._store.add(scope, view)
+        await self._store.add_view(scope, view)
         return view
 
-    async def list(self, scope: Scope) -> Sequence[SummaryView]:
+    async def list_views(self, scope: Scope) -> Sequence[SummaryView]:
         """All views, the oldest first."""
-        return [view for view in await self._store.list(scope) if _reaches_view(scope, view)]
+        return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
 
-    async def get(self, scope: Scope, view_id: str) -> SummaryView:
+    async def get_view(self, scope: Scope, view_id: str) -> SummaryView:
         """Raises NotFound."""
-        view = await self._store.get(scope, view_id)
+        view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
             raise NotFound(f"Summary view {view_id} not found")
         return view
 
-    async def delete(self, scope: Scope, view_id: str) -> AckResponse:
+    async def delete_view(self, scope: Scope, view_id: str) -> AckResponse:
         """Deletes a view and its partitions; one that is not there is no error."""
         _whole_tenant(writing(scope))
-        await self._store.delete(scope, view_id)
+        await self._store.drop_view(scope, view_id)
         return AckResponse(status="ok")
 
     async def run_partition(self, scope: Scope, view_id: str, body: RunSummaryViewPartitionRequest) -> SummaryViewPartitionResult:
         """Computes and stores one partition now, within a time budget. Raises NotFound, Refused and BadInput for a wrong group."""
-        view = await self.get(writing(scope), view_id)
+        view = await self.get_view(writing(scope), view_id)
         group = check_group(view, body.group)
         if not _reaches_group(scope, group):
             raise Forbidden("these credentials do not reach this group")
-        partition = await self._summarizer.compute(scope, view, group, seconds=self._settings.views.run_seconds)
-        if not await self._store.store(scope, view_id, [partition]):
+        partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
+        if not await self._store.store_partitions(scope, view_id, [partition]):
             raise NotFound(f"Summary view {view_id} not found")
         return partition.result
 
-    async def partitions(self, scope: Scope, view_id: str, wanted: Mapping[str, str | None]) -> Sequence[SummaryViewPartitionResult]:
+    async def read_partitions(self, scope: Scope, view_id: str, wanted: Mapping[str, str | None]) -> Sequence[SummaryViewPartitionResult]:
         """The stored partitions whose groups have the wanted values (None: any), by group. Raises NotFound."""
-        await self.get(scope, view_id)
-        stored = await self._store.partitions(scope, view_id)
+        await self.get_view(scope, view_id)
+        stored = await self._store.load_partitions(scope, view_id)
         asked = {name: value for name, value in wanted.items() if value is not None}
-        found = [one.result for one in stored.values() if all(one.result.group.get(name) == value for name, value in asked.items())]
-        found = [result for result in found if _reaches_group(scope, result.group)]
-        return sorted(found, key=lambda result: sorted(result.group.items()))
+        results = [
+            partition.result
+            for partition in stored.values()
+            if all(partition.result.group.get(name) == value for name, value in asked.items())
+        ]
+        results = [result for result in results if _reaches_group(scope, result.group)]
+        return sorted(results, key=lambda result: sorted(result.group.items()))
 
-    async def run(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
+    async def run_all_partitions(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
         """Orders that all partitions be computed; a task of the same id starts over. Raises NotFound."""
         _whole_tenant(writing(scope))
-        await self.get(scope, view_id)
+        await self.get_view(scope, view_id)
         task = Task(id=body.task_id or made_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
         await self._store.put_task(scope, task)
         await self._orders.place(_order(scope, task))
         return task
 
-    async def task(self, scope: Scope, task_id: str) -> Task:
+    async def read_task(self, scope: Scope, task_id: str) -> Task:
         """A task; one that the workers gave up has failed. Raises NotFound."""
-        task = await self._store.task(scope, task_id)
+        task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
             raise NotFound(f"Task {task_id} not found")
         unfinished = task.status in (TaskStatusEnum.PENDING, TaskStatusEnum.RUNNING)

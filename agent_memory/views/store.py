@@ -38,7 +38,7 @@ class ViewStore:
         self._keys = keys
         self._store = Script(client, "views/partitions_store")
 
-    async def add(self, scope: Scope, view: SummaryView) -> None:
+    async def add_view(self, scope: Scope, view: SummaryView) -> None:
         """Stores a view."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -46,7 +46,7 @@ class ViewStore:
                 pipe.sadd(self._keys.view_tenants, scope.tenant)
                 await pipe.execute()
 
-    async def adopt(self, scope: Scope, view: SummaryView) -> bool:
+    async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
         """Stores a view that another server made, unless there is one of its id; True when it did."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -56,30 +56,30 @@ class ViewStore:
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
         """Stores a partition unless there is one of its group: True when it did, None when there is no such view."""
-        if await self.get(scope, view_id) is None:
+        if await self.load_view(scope, view_id) is None:
             return None
-        if group_key(partition.result.group) in await self.partitions(scope, view_id):
+        if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
             return False
-        return await self.store(scope, view_id, [partition]) or None
+        return await self.store_partitions(scope, view_id, [partition]) or None
 
-    async def get(self, scope: Scope, view_id: str) -> SummaryView | None:
+    async def load_view(self, scope: Scope, view_id: str) -> SummaryView | None:
         """A view, or None."""
         key = self._keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hget(key, view_id)))[0]
         return None if raw is None else SummaryView.model_validate_json(raw)
 
-    async def count(self, scope: Scope) -> int:
+    async def count_views(self, scope: Scope) -> int:
         """How many views there are."""
         key = self._keys.views(scope.tenant)
         return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
 
-    async def list(self, scope: Scope) -> Sequence[SummaryView]:
+    async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
         """All views, the oldest first."""
         key = self._keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
-        return sorted((SummaryView.model_validate_json(one) for one in raw), key=lambda view: view.id)
+        return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
-    async def delete(self, scope: Scope, view_id: str) -> bool:
+    async def drop_view(self, scope: Scope, view_id: str) -> bool:
         """Deletes a view and its partitions; a run that goes on stores no more. True when it was there."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -87,27 +87,27 @@ class ViewStore:
                 pipe.unlink(self._keys.partitions(scope.tenant, view_id))
                 return bool((await pipe.execute())[0])
 
-    async def tenants(self) -> Sequence[str]:
+    async def load_tenants(self) -> Sequence[str]:
         """Everyone who has had views."""
         key = self._keys.view_tenants
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
 
-    async def store(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
+    async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Stores computed partitions; False when their view was deleted meanwhile."""
         items: list[str] = []
-        for one in partitions:
-            body = {"f": one.fingerprint, "r": one.result.model_dump(mode="json")}
-            items += [group_key(one.result.group), json.dumps(body, ensure_ascii=False)]
+        for partition in partitions:
+            body = {"f": partition.fingerprint, "r": partition.result.model_dump(mode="json")}
+            items += [group_key(partition.result.group), json.dumps(body, ensure_ascii=False)]
         views, partitions_key = self._keys.views(scope.tenant), self._keys.partitions(scope.tenant, view_id)
         return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, partitions=items))
 
-    async def partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
+    async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
         """The stored partitions of a view, by `group_key`."""
         key = self._keys.partitions(scope.tenant, view_id)
         raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
         return {name.decode(): _decode(value) for name, value in raw.items()}
 
-    async def drop(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
+    async def drop_partitions(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
         """Deletes some partitions by `group_key`."""
         if names:
             with redis_errors():
@@ -118,7 +118,7 @@ class ViewStore:
         with redis_errors():
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 
-    async def task(self, scope: Scope, task_id: str) -> Task | None:
+    async def load_task(self, scope: Scope, task_id: str) -> Task | None:
         """A task, or None."""
         key = self._keys.task(scope.tenant, task_id)
         raw = (await read(self._client, lambda pipe: pipe.get(key)))[0]

@@ -49,7 +49,7 @@ class ViewSummarizer:
         self._chat_of = chat_of
         self._counter = counter
 
-    async def compute(
+    async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
         """The partition of a group as it is now; `seconds` bounds the model's time.
@@ -58,30 +58,30 @@ class ViewSummarizer:
         summary while the model is away. Otherwise a model that fails is replaced by the most central memories, which `degraded` says.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
-        total, found = (0, []) if selection is None else await self._survey.newest(scope, selection, _MOST_MEMORIES)
-        if not found:
+        total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
+        if not memories:
             return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
         chat = self._chat_of(scope.tenant)
         chat = chat.named(view.model_name) if chat is not None and view.model_name else chat
-        made_of = [part for one in found for part in (one.mid, str(one.version))]
+        made_of = [part for memory in memories for part in (memory.mid, str(memory.version))]
         fingerprint = digest("partition", view.prompt, None if chat is None else chat.model, str(total), *made_of)
         if stored is not None and stored.fingerprint == fingerprint:
             return stored
         reason = NO_MODEL
         if chat is not None:
             try:
-                told = await self._told(chat, view, group, found, seconds)
-                return Partition(_result(view, group, total, summary=told), fingerprint)
+                summary = await self._summary_by_model(chat, view, group, memories, seconds)
+                return Partition(_result(view, group, total, summary=summary), fingerprint)
             except (ModelUnavailable, ModelAnswerInvalid) as error:
                 log.warning("a partition of view %s goes without the language model: %s", view.id, error)
                 if stored is not None and stored.result.summary and stored.result.degraded is None:
                     return stored
                 reason = f"the language model did not answer usably ({error.code}): the most central memories are shown"
                 fingerprint = "degraded"
-        return Partition(_result(view, group, total, summary=await self._central(found), degraded=reason), fingerprint)
+        return Partition(_result(view, group, total, summary=await self._summary_without_model(memories), degraded=reason), fingerprint)
 
-    async def _told(
-        self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], found: Sequence[StoredMemory], seconds: float | None
+    async def _summary_by_model(
+        self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None
     ) -> str:
         """The model's summary of the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
         deadline = None if seconds is None else monotonic() + seconds
@@ -92,26 +92,26 @@ class ViewSummarizer:
                 raise chat.context.no_room()
             answer = min(_ANSWER_TOKENS, max(left // 3, _LEAST_TOKENS))
             room = max(min(_PROMPT_TOKENS, left - answer, most or _PROMPT_TOKENS), _LEAST_TOKENS)
-            shown = self._shown(found, room)
+            shown = self._prompt_messages(memories, room)
             asked = summarize_group(shown, group, instructions=view.prompt, max_words=min(_SUMMARY_WORDS, answer // 2))
             timeout = None if deadline is None else max(deadline - monotonic(), 0.0)
             try:
-                told = (await chat.structured(asked, ViewSummary, max_tokens=answer, timeout=timeout)).summary.strip()
+                summary = (await chat.structured(asked, ViewSummary, max_tokens=answer, timeout=timeout)).summary.strip()
             except ContextExceeded:
-                used = min(room, sum(self._counter.count(one.content) + _SHOWN_TOKENS for one in shown))
+                used = min(room, sum(self._counter.count(memory.content) + _SHOWN_TOKENS for memory in shown))
                 if used < 2 * _LEAST_TOKENS:
                     raise
                 most = used // 2
                 continue
-            if not told or told.strip(".! ").casefold() in _DECLINED:
+            if not summary or summary.strip(".! ").casefold() in _DECLINED:
                 raise ModelAnswerInvalid("the model gave no summary", reason="declined")
-            return told
+            return summary
 
-    def _shown(self, found: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
+    def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
         """The newest memories that have room, as the prompt shows them."""
         shown: list[PromptMessage] = []
-        for number, one in enumerate(found, start=1):
-            record = one.record
+        for number, memory in enumerate(memories, start=1):
+            record = memory.record
             text = self._counter.truncate(record.text, max(min(_MEMORY_TOKENS, room - _SHOWN_TOKENS), 1))
             room -= self._counter.count(text) + _SHOWN_TOKENS
             if shown and room < 0:
@@ -119,20 +119,20 @@ class ViewSummarizer:
             said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
             # The newest come first, and at equal times the one that was found later is the older one.
             role = said_by if isinstance(said_by, str) else record.memory_type.value
-            shown.append(PromptMessage(len(found) - number, role, text, record.event_date or record.created_at))
+            shown.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
         return shown
 
-    async def _central(self, found: Sequence[StoredMemory]) -> str:
+    async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
         """The most central of the memories by their stored vectors, in time order, a line each; the newest where none is embedded yet."""
-        vectors = await self._survey.vectors([one.mid for one in found])
-        known = [one for one in found if one.mid in vectors] or list(found)
-        known.sort(key=lambda one: (one.record.created_at, one.record.id))
-        lines = [self._line(one) for one in known]
+        vectors = await self._survey.load_vectors([memory.mid for memory in memories])
+        candidates = [memory for memory in memories if memory.mid in vectors] or list(memories)
+        candidates.sort(key=lambda memory: (memory.record.created_at, memory.record.id))
+        lines = [self._line(memory) for memory in candidates]
         sizes = [self._counter.count(line) + 1 for line in lines]
         if vectors:
-            matrix = np.stack([vectors[one.mid] for one in known])
+            matrix = np.stack([vectors[memory.mid] for memory in candidates])
             chosen = central_sentences(matrix, limit=len(lines), lengths=sizes, budget=_SUMMARY_TOKENS)
-            return "\n".join(lines[place] for place in chosen)
+            return "\n".join(lines[index] for index in chosen)
         first = len(lines) - 1
         left = _SUMMARY_TOKENS - sizes[first]
         while first and left >= sizes[first - 1]:
@@ -140,8 +140,8 @@ class ViewSummarizer:
             left -= sizes[first]
         return "\n".join(lines[first:])
 
-    def _line(self, one: StoredMemory) -> str:
-        record = one.record
+    def _line(self, memory: StoredMemory) -> str:
+        record = memory.record
         short = self._counter.truncate(" ".join(record.text.split()), _LINE_TOKENS)
         return f"[{record.event_date or record.created_at:%Y-%m-%d}] {short}"
 

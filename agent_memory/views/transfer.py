@@ -36,8 +36,8 @@ class ViewTransfer:
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
         """The partitions that are of this user alone, each with its view."""
-        for view in () if scope.agents is not None else await self._store.list(scope):
-            for partition in (await self._store.partitions(scope, view.id)).values():
+        for view in () if scope.agents is not None else await self._store.load_views(scope):
+            for partition in (await self._store.load_partitions(scope, view.id)).values():
                 group = partition.result.group
                 owned = group.get("user_id") == owner.user_id and owner.namespace in (None, group.get("namespace"))
                 if owned and scope.reaches(group.get("namespace"), group.get("user_id")):
@@ -62,40 +62,40 @@ class ViewTransfer:
         return "new" if added else "same"
 
     async def _view(self, scope: Scope, line: _SummaryLine, group: Mapping[str, str]) -> SummaryView:
-        view = await self._store.get(scope, line.partition.view_id)
+        view = await self._store.load_view(scope, line.partition.view_id)
         if view is not None:
             return view
         if line.view is None or line.view.id != line.partition.view_id or scope.limited:
             raise BadInput("its summary view is not here", field="view")
         check_view(line.view)
         check_group(line.view, group)
-        if await self._store.count(scope) >= MAX_VIEWS:
+        if await self._store.count_views(scope) >= MAX_VIEWS:
             raise BadInput(f"there are {MAX_VIEWS} views already", field="view")
-        await self._store.adopt(scope, line.view)
+        await self._store.adopt_view(scope, line.view)
         return line.view
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Deletes views about the user, and summaries that may tell of the user; views kept up to date make those of the others again."""
         counts: Counter[str] = Counter()
-        for view in await self._store.list(scope):
+        for view in await self._store.load_views(scope):
             if owner.namespace is None and owner.user_id in _texts(view.filters.get("user_id")):
-                counts["views"] += int(await self._store.delete(scope, view.id))
+                counts["views"] += int(await self._store.drop_view(scope, view.id))
                 continue
-            stored = await self._store.partitions(scope, view.id)
+            stored = await self._store.load_partitions(scope, view.id)
             names = [name for name, partition in stored.items() if _may_tell_of(partition.result.group, owner)]
-            await self._store.drop(scope, view.id, names)
+            await self._store.drop_partitions(scope, view.id, names)
             counts["summaries"] += len(names)
         return counts
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Drops the partitions that may have been made of memories of these groups; views kept up to date make them anew."""
         counts: Counter[str] = Counter()
-        for view in await self._store.list(scope) if groups else ():
-            stored = await self._store.partitions(scope, view.id)
+        for view in await self._store.load_views(scope) if groups else ():
+            stored = await self._store.load_partitions(scope, view.id)
             names = [name for name, partition in stored.items() if any(_may_hold(partition.result.group, group) for group in groups)]
             counts["summaries"] += len(names)
             if not dry_run:
-                await self._store.drop(scope, view.id, names)
+                await self._store.drop_partitions(scope, view.id, names)
         return counts
 
 

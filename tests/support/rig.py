@@ -118,7 +118,7 @@ class Rig:
     async def stored(self) -> list[MemoryRecord]:
         """Every memory, by the keys alone."""
         mids = [key.decode().rsplit(":", 1)[-1] async for key in self.rt.client.scan_iter(match=self.keys.memory_prefix + "*", count=1000)]
-        return [record for record in await self.rt[MemoryStore].fetch(SCOPE, mids) if record is not None]
+        return [record for record in await self.rt[MemoryStore].fetch_records(SCOPE, mids) if record is not None]
 
     async def raw_keys(self) -> set[str]:
         """The keys of this runtime without their common prefix; docket's own are left out."""

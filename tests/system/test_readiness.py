@@ -246,7 +246,7 @@ async def test_a_lost_index_is_built_again_by_the_processes_that_run(make_rig: M
         async with make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as later:
             assert sorted(await later.rt.client.execute_command("FT._LIST")) == before
         # And neither do those that clear up after former versions.
-        assert await rig.rt[Reindexer].drop_former() == []
+        assert await rig.rt[Reindexer].drop_former_indexes() == []
 
 
 async def test_ready_names_an_index_that_is_gone(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:

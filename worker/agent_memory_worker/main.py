@@ -75,8 +75,8 @@ async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -
     """Notes what has to be done once; a Redis that is slow or away for a moment is waited for."""
     while not stop.is_set():
         try:
-            await runtime[IdentityRepair].until_clean()
-            await runtime[Reindexer].if_model_changed()
+            await runtime[IdentityRepair].repair_until_clean()
+            await runtime[Reindexer].reindex_for_model()
         except RedisUnavailable as error:
             log.warning("the worker waits for Redis: %s", error)
             await _pause(stop, _RESTART_SECONDS)

@@ -31,9 +31,11 @@ _AT_ONCE = 4
 async def order_refreshes(runtime: Runtime) -> int:
     """Orders a refresh of every continuous view; returns how many."""
     orders: list[JobOrder] = []
-    for tenant in await runtime[ViewStore].tenants():
+    for tenant in await runtime[ViewStore].load_tenants():
         scope = scope_of_work(tenant)
-        orders += [JobOrder.of(scope, REFRESH_VIEW, view_id=view.id) for view in await runtime[ViewStore].list(scope) if view.continuous]
+        orders += [
+            JobOrder.of(scope, REFRESH_VIEW, view_id=view.id) for view in await runtime[ViewStore].load_views(scope) if view.continuous
+        ]
     await runtime[JobStore].place(*orders)
     return len(orders)
 
@@ -41,7 +43,7 @@ async def order_refreshes(runtime: Runtime) -> int:
 async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
     """Brings the partitions of a view up to date; those that would come out the same cost no model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    view = await runtime[ViewStore].get(scope, order.arguments["view_id"] or "")
+    view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
     if view is not None:
         await _compute(runtime, scope, view, refresh=True)
 
@@ -49,13 +51,13 @@ async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
 async def run_view(runtime: Runtime, order: JobOrder) -> None:
     """Computes all partitions of a view anew, and tells in its task how that went. Raises RedisUnavailable, to be done again."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    task = await runtime[ViewStore].task(scope, order.arguments["task_id"] or "")
+    task = await runtime[ViewStore].load_task(scope, order.arguments["task_id"] or "")
     if task is None:
         return
     task.status, task.started_at = TaskStatusEnum.RUNNING, datetime.now(UTC)
     await runtime[ViewStore].put_task(scope, task)
     try:
-        view = await runtime[ViewStore].get(scope, order.arguments["view_id"] or "")
+        view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
         if view is None or not await _compute(runtime, scope, view, refresh=False):
             raise NotFound("the view was deleted")
         task.status = TaskStatusEnum.SUCCESS
@@ -77,16 +79,16 @@ async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh
         await runtime[ContextLimits].refresh(chat.named(view.model_name) if view.model_name else chat)
     groups: list[dict[str, str]] = [{}]
     if view.group_by:
-        groups = await runtime[MemoryScan].groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
+        groups = await runtime[MemoryScan].list_groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
         if len(groups) == _MOST_GROUPS:
             log.warning("view %s has more than %d groups: only the largest are computed", view.id, _MOST_GROUPS)
-    before = await runtime[ViewStore].partitions(scope, view.id)
+    before = await runtime[ViewStore].load_partitions(scope, view.id)
     for start in range(0, len(groups), _AT_ONCE):
         batch = groups[start : start + _AT_ONCE]
         olds = [before.get(group_key(group)) if refresh else None for group in batch]
-        work = [runtime[ViewSummarizer].compute(scope, view, group, stored=old) for group, old in zip(batch, olds, strict=True)]
-        if not await runtime[ViewStore].store(scope, view.id, await asyncio.gather(*work)):
+        work = [runtime[ViewSummarizer].compute_partition(scope, view, group, stored=old) for group, old in zip(batch, olds, strict=True)]
+        if not await runtime[ViewStore].store_partitions(scope, view.id, await asyncio.gather(*work)):
             return False
     current = {group_key(group) for group in groups}
-    await runtime[ViewStore].drop(scope, view.id, [name for name in before if name not in current])
+    await runtime[ViewStore].drop_partitions(scope, view.id, [name for name in before if name not in current])
     return True

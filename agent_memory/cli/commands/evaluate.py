@@ -23,7 +23,7 @@ from agent_memory.cli.target import say_server
 from agent_memory.core.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Conversation, load
-from agent_memory.evaluation.floors import floors_of, judged
+from agent_memory.evaluation.floors import floors_of, judge_floors
 from agent_memory.evaluation.plot import svg
 from agent_memory.evaluation.runner import Entrance, Mode, Options, run
 from agent_memory.llm.tokens import TokenCounter
@@ -73,7 +73,7 @@ def evaluate(options: EvaluationOptions) -> int:
     else:
         for report in results:
             reports.show(report, options.unit, _stdout())
-    judgements = [(report, judgement) for report in results for judgement in judged(report, options.unit, floors)]
+    judgements = [(report, judgement) for report in results for judgement in judge_floors(report, options.unit, floors)]
     for report, judgement in judgements:
         print(f"{report['options']['entrance']}: {judgement}", file=sys.stderr if options.format == "json" else sys.stdout)
     low = sum(not judgement.holds for _, judgement in judgements)

@@ -29,8 +29,8 @@ def rebuild(redis_url: str | None, data_dir: str | None, *, embed: bool, form: s
             open_runtime(settings, store.url, data_dir=store.data_dir) as home,
         ):
             for runtime in home.all:
-                done.update(await runtime[Reindexer].rebuild())
-                done["to_embed"] += await runtime[Reindexer].mark_all() if embed else 0
+                done.update(await runtime[Reindexer].rebuild_indexes())
+                done["to_embed"] += await runtime[Reindexer].mark_all_memories() if embed else 0
         say_store(store.shown)
         return done
 

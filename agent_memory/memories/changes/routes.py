@@ -34,7 +34,7 @@ BatchPath = Annotated[Identifier, Path(description="The `batch_id` of the change
 )
 async def get_evidence(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
     """What a memory rests on, with the messages that still exist."""
-    return ModelResponse(await services[HistoryService].evidence(scope, memory_id))
+    return ModelResponse(await services[HistoryService].read_evidence(scope, memory_id))
 
 
 @router.get(
@@ -45,7 +45,7 @@ async def get_evidence(services: ServicesDep, scope: ScopeDep, memory_id: Memory
 )
 async def get_history(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
     """All versions of a memory, the newest first, and the changes that it was part of."""
-    return ModelResponse(await services[HistoryService].history(scope, memory_id))
+    return ModelResponse(await services[HistoryService].read_history(scope, memory_id))
 
 
 @router.get("/v1/changes", operation_id="list_changes", response_model=ChangeListResponse, responses=errors(400))
@@ -62,33 +62,33 @@ async def list_changes(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
     """A page of recorded changes, the newest first."""
-    given = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
-    wanted = {name: str(value) for name, value in given.items() if value is not None}
-    return ModelResponse(await services[HistoryService].changes(scope, wanted, memory_id, offset, limit))
+    filters = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
+    wanted = {name: str(value) for name, value in filters.items() if value is not None}
+    return ModelResponse(await services[HistoryService].read_changes(scope, wanted, memory_id, offset, limit))
 
 
 @router.get("/v1/changes/{change_id}", operation_id="get_change", response_model=Change, responses=errors(404))
 async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePath) -> Response:
     """One change, with what was before and after."""
-    return ModelResponse(await services[HistoryService].change(scope, change_id))
+    return ModelResponse(await services[HistoryService].read_change(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/undo", operation_id="undo_change", response_model=Change, responses=errors(404, 409))
 async def undo_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
     """Brings back what was before a change; the answer is the change that this is, which can be undone in turn."""
-    return ModelResponse(await services[HistoryService].undo(scope, change_id))
+    return ModelResponse(await services[HistoryService].undo_by_id(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/approve", operation_id="approve_change", response_model=Change, responses=errors(404, 409))
 async def approve_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
     """Carries a proposal out."""
-    return ModelResponse(await services[HistoryService].approve(scope, change_id))
+    return ModelResponse(await services[HistoryService].approve_proposal(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/reject", operation_id="reject_change", response_model=Change, responses=errors(404, 409))
 async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
     """Ends a proposal; nothing of it happens."""
-    return ModelResponse(await services[HistoryService].reject(scope, change_id))
+    return ModelResponse(await services[HistoryService].reject_proposal(scope, change_id))
 
 
 @router.post(

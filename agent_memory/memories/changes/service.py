@@ -33,84 +33,87 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
     """The fields of two records that differ, each as [before, after]; times of writing and reading are no difference."""
-    old, new = ({} if one is None else one.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for one in (before, after))
+    old, new = (
+        {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
+    )
     return {name: [old.get(name), new.get(name)] for name in sorted({*old, *new}) if old.get(name) != new.get(name)}
 
 
 class HistoryService:
     """Answers what was, why it changed, and brings it back."""
 
-    def __init__(self, store: MemoryStore, changes: ChangeStore, decisions: MemoryCommits) -> None:
+    def __init__(self, store: MemoryStore, changes: ChangeStore, commits: MemoryCommits) -> None:
         self._store = store
         self._changes = changes
-        self._decisions = decisions
+        self._commits = commits
 
-    async def at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
+    async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
         """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound.
 
         Without any time it is its last version, also when it is no longer a current one.
         """
         moment = as_of or known_at
-        for one in await self._versions(scope, memory_id):
-            record = one.record
+        for memory in await self._versions(scope, memory_id):
+            record = memory.record
             if moment is None:
                 return record
             recorded = record.recorded_at or record.created_at
-            known = record.retired_at is None if known_at is None else recorded <= known_at
+            was_known = record.retired_at is None if known_at is None else recorded <= known_at
             gone = known_at is not None and record.retired_at is not None and record.retired_at <= known_at
             ends = ends_at(record)
-            if known and not gone and begins_at(record) <= moment and (ends is None or moment < ends):
+            if was_known and not gone and begins_at(record) <= moment and (ends is None or moment < ends):
                 return record
         raise NotFound(f"Memory with ID {memory_id} not found at that time")
 
-    async def history(self, scope: Scope, memory_id: str) -> MemoryHistory:
+    async def read_history(self, scope: Scope, memory_id: str) -> MemoryHistory:
         """All versions of a memory, the newest first, and its changes. Raises NotFound."""
         versions = await self._versions(scope, memory_id)
         if not versions:
             raise NotFound(f"Memory with ID {memory_id} not found")
-        ledger = await self._changes.ledger(versions[0].mid)
-        older: list[MemoryRecord | None] = [*(one.record for one in versions[1:]), None]
+        ledger = await self._changes.load_ledger(versions[0].mid)
+        older: list[MemoryRecord | None] = [*(memory.record for memory in versions[1:]), None]
         return MemoryHistory(
             memory_id=memory_id,
             versions=[
                 MemoryVersion(
-                    version=one.version,
-                    record=one.record,
-                    recorded_at=one.record.recorded_at,
-                    retired_at=one.record.retired_at,
-                    diff={} if before is None else diff(before, one.record),
+                    version=memory.version,
+                    record=memory.record,
+                    recorded_at=memory.record.recorded_at,
+                    retired_at=memory.record.retired_at,
+                    diff={} if before is None else diff(before, memory.record),
                 )
-                for one, before in zip(versions, older, strict=True)
+                for memory, before in zip(versions, older, strict=True)
             ],
-            changes=await self._shown(scope, await self._changes.load(scope, list(reversed(ledger.changes)))),
+            changes=await self._shown(scope, await self._changes.load_changes(scope, list(reversed(ledger.changes)))),
         )
 
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
         """The versions of a memory, the newest first; of what only ever was another name of a memory, that memory's."""
         mid = self._store.mid(scope, memory_id)
         versions = await self._versions_of(scope, mid)
-        if not versions and (found := (await self._store.find(scope, [memory_id]))[0]) is not None:
-            versions = await self._versions_of(scope, found.mid)
+        if not versions and (memory := (await self._store.find(scope, [memory_id]))[0]) is not None:
+            versions = await self._versions_of(scope, memory.mid)
         return versions
 
     async def _versions_of(self, scope: Scope, mid: str) -> list[StoredMemory]:
-        ledger = await self._changes.ledger(mid)
-        current = (await self._store.find_mids(scope, [mid]))[0]
-        past = await self._changes.versions(scope, [(mid, version) for version in reversed(ledger.versions)])
-        found = [one for one in (current, *past) if one is not None]
-        return [one for one in found if scope.reaches(one.record.namespace, one.record.user_id)]
+        ledger = await self._changes.load_ledger(mid)
+        current = (await self._store.find_by_mids(scope, [mid]))[0]
+        past = await self._changes.load_versions(scope, [(mid, version) for version in reversed(ledger.versions)])
+        memories = [memory for memory in (current, *past) if memory is not None]
+        return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
 
-    async def evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
+    async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
         """What a memory rests on, with the messages that still exist. Raises NotFound."""
-        found = (await self._store.find(scope, [memory_id]))[0]
-        if found is None or not scope.reaches(found.record.namespace, found.record.user_id):
+        memory = (await self._store.find(scope, [memory_id]))[0]
+        if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
             raise NotFound(f"Memory with ID {memory_id} not found")
-        own = evidence_of(found.record)
+        own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
-        pieces = [*own, *(one for one in await self._changes.evidence(found.mid) if (one.session_id, *one.message_ids) not in cited)]
+        later = await self._changes.load_evidence(memory.mid)
+        pieces = [*own, *(piece for piece in later if (piece.session_id, *piece.message_ids) not in cited)]
         wanted = {
             (piece.session_id, message): message_memory_id(
-                SessionRef(piece.session_id or "", found.record.namespace, found.record.user_id), message
+                SessionRef(piece.session_id or "", memory.record.namespace, memory.record.user_id), message
             )
             for piece in pieces
             for message in piece.message_ids
@@ -118,57 +121,60 @@ class HistoryService:
         records = dict(zip(wanted, await self._store.get(scope, list(wanted.values())), strict=True))
         return MemoryEvidence(memory_id=memory_id, evidence=[_item(piece, records) for piece in pieces])
 
-    async def changes(self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int) -> ChangeListResponse:
+    async def read_changes(
+        self, scope: Scope, wanted: dict[str, str], memory_id: str | None, offset: int, limit: int
+    ) -> ChangeListResponse:
         """A page of changes, the newest first; with a memory, of those that it was part of."""
         if memory_id is None:
-            total, ids = await self._changes.find(scope, wanted, offset, limit)
+            total, ids = await self._changes.find_changes(scope, wanted, offset, limit)
         else:
-            every = (await self._changes.ledger(self._store.mid(scope, memory_id))).changes[::-1]
+            every = (await self._changes.load_ledger(self._store.mid(scope, memory_id))).changes[::-1]
             total, ids = len(every), every[offset : offset + limit]
-        shown = await self._shown(scope, await self._changes.load(scope, ids))
+        shown = await self._shown(scope, await self._changes.load_changes(scope, ids))
         return ChangeListResponse(changes=shown, total=total, next_offset=offset + limit if offset + limit < total else None)
 
-    async def change(self, scope: Scope, change_id: str) -> Change:
+    async def read_change(self, scope: Scope, change_id: str) -> Change:
         """Raises NotFound."""
-        return (await self._shown(scope, [await self._changes.required(scope, change_id)]))[0]
+        return (await self._shown(scope, [await self._changes.require_change(scope, change_id)]))[0]
 
-    async def undo(self, scope: Scope, change_id: str) -> Change:
+    async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
         """Undoes a change; answers the change that this is. Raises NotFound, Conflict."""
-        name = await self._changes.undo(scope, await self._changes.required(scope, change_id), batch=str(ULID()))
-        return await self.change(scope, name)
+        name = await self._changes.write_undo(scope, await self._changes.require_change(scope, change_id), batch=str(ULID()))
+        return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
         """Undoes all applied changes of a batch, the last one first. Raises NotFound, and Conflict at the first that cannot be undone."""
         batch, undone = str(ULID()), list[str]()
-        _, ids = await self._changes.find(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
+        _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         if not ids:
             raise NotFound(f"no applied change of batch {batch_id} found")
-        loaded = [one for one in await self._changes.load(scope, ids) if one is not None]
-        for one in sorted(loaded, key=lambda change: (change.at, change.id), reverse=True):
-            undone.append(await self._changes.undo(scope, one, batch=batch))
-        shown = await self._shown(scope, await self._changes.load(scope, undone[:100]))
+        applied = [change for change in await self._changes.load_changes(scope, ids) if change is not None]
+        for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
+            undone.append(await self._changes.write_undo(scope, change, batch=batch))
+        shown = await self._shown(scope, await self._changes.load_changes(scope, undone[:100]))
         return ChangeListResponse(changes=shown, total=len(undone))
 
-    async def approve(self, scope: Scope, change_id: str) -> Change:
+    async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
         """Carries a proposal out. Raises NotFound, and Conflict when it is none or a memory of it was changed since."""
-        change = await self._changes.required(scope, change_id)
+        change = await self._changes.require_change(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
-        found = await self._store.find(scope, [one for one, _ in change.proposal["old"]])
-        old = [one for one, (_, version) in zip(found, change.proposal["old"], strict=True) if one is not None and one.version == version]
-        if len(old) != len(found) or not await self._decisions.approve(scope, change_id, old, change.proposal["record"]):
+        memories = await self._store.find(scope, [old_id for old_id, _ in change.proposal["old"]])
+        versioned = zip(memories, change.proposal["old"], strict=True)
+        old = [memory for memory, (_, version) in versioned if memory is not None and memory.version == version]
+        if len(old) != len(memories) or not await self._commits.commit_proposal(scope, change_id, old, change.proposal["record"]):
             raise Conflict(f"change {change_id} cannot be approved: a memory of it was changed since; reject it")
-        return await self.change(scope, change_id)
+        return await self.read_change(scope, change_id)
 
-    async def reject(self, scope: Scope, change_id: str) -> Change:
+    async def reject_proposal(self, scope: Scope, change_id: str) -> Change:
         """Ends a proposal. Raises NotFound, Conflict."""
-        await self._changes.reject(scope, await self._changes.required(scope, change_id))
-        return await self.change(scope, change_id)
+        await self._changes.end_proposal(scope, await self._changes.require_change(scope, change_id))
+        return await self.read_change(scope, change_id)
 
     async def _shown(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[Change]:
-        there = [change for change in changes if change is not None]
-        names = [(mid, version) for change in there for mid, *both in change.memories for version in both if version]
-        known = dict(zip(names, await self._changes.versions(scope, names), strict=True))
+        visible = [change for change in changes if change is not None]
+        names = [(mid, version) for change in visible for mid, *both in change.memories for version in both if version]
+        versions = dict(zip(names, await self._changes.load_versions(scope, names), strict=True))
         return [
             Change.model_validate(
                 {
@@ -178,23 +184,23 @@ class HistoryService:
                     "state": change.state,
                     "batch_id": change.batch,
                     "at": change.at,
-                    "memories": _memories(change, known),
+                    "memories": _memories(change, versions),
                 }
             )
-            for change in there
+            for change in visible
         ]
 
 
-def _memories(change: StoredChange, known: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:
+def _memories(change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:
     shown: list[ChangedMemory] = []
     if change.proposal is not None:
         new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
         shown.append(ChangedMemory.model_construct(memory_id=new.id, before=None, after=new, diff=diff(None, new)))
     for mid, *both in change.memories:
-        before, after = (None if (one := known.get((mid, version))) is None else one.record for version in both)
-        name = after or before
-        if name is not None:
-            shown.append(ChangedMemory.model_construct(memory_id=name.id, before=before, after=after, diff=diff(before, after)))
+        before, after = (None if (memory := versions.get((mid, version))) is None else memory.record for version in both)
+        record = after or before
+        if record is not None:
+            shown.append(ChangedMemory.model_construct(memory_id=record.id, before=before, after=after, diff=diff(before, after)))
     return shown
 
 

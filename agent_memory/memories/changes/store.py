@@ -69,21 +69,21 @@ class ChangeStore:
         self._keys = keys
         self._scripts = scripts
 
-    async def load(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
+    async def load_changes(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
         """The changes of these ids; None where there is none in the caller's scope."""
         if not ids:
             return []
         names = ["t", "kd", "st", "bt", "at", "o", "i", "ns", "u", "p"]
-        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(one), names) for one in ids])
-        return [_stored(scope, one, row) for one, row in zip(ids, rows, strict=True)]
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change_id), names) for change_id in ids])
+        return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
-    async def find(self, scope: Scope, wanted: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
+    async def find_changes(self, scope: Scope, wanted: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
         """How many changes there are with these values (of ns, u, kd, bt, st), and the ids of a page of them, the newest first."""
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in wanted.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
 
-    async def forgotten(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
+    async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
         """Some forgettings (tenant and change) of before a time that nobody has undone, the oldest first. For background work."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
@@ -91,12 +91,12 @@ class ChangeStore:
         hits = await search(self._client, change_index_name(self._keys), query)
         return [(untag(hit.fields[b"t"].decode()), hit.mid) for hit in hits.hits]
 
-    async def ledger(self, mid: str) -> Ledger:
+    async def load_ledger(self, mid: str) -> Ledger:
         """What else there is of a memory."""
-        return (await self.ledgers([mid]))[0]
+        return (await self.load_ledgers([mid]))[0]
 
-    async def ledgers(self, mids: Sequence[str]) -> list[Ledger]:
-        """As `ledger`, of several."""
+    async def load_ledgers(self, mids: Sequence[str]) -> list[Ledger]:
+        """As `load_ledger`, of several."""
         rows = await read(self._client, lambda pipe: [pipe.zrange(self._keys.ledger(mid), 0, -1) for mid in mids]) if mids else []
         named = [[member.decode() for member in row] for row in rows]
         return [
@@ -108,7 +108,7 @@ class ChangeStore:
             for members in named
         ]
 
-    async def versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
+    async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
         """These versions (mid, version) of memories, current or not; None where they are gone."""
         if not names:
             return []
@@ -119,22 +119,31 @@ class ChangeStore:
                     pipe.hmget(key, READ_FIELDS)
 
         rows = await read(self._client, build)
-        found: list[StoredMemory | None] = []
-        for place, (mid, version) in enumerate(names):
-            some = [read_row(scope.tenant, mid, row) for row in rows[3 * place : 3 * place + 3]]
-            found.append(next((one for one in some if one is not None and str(one.version) == version and within(scope, one.record)), None))
-        return found
+        memories: list[StoredMemory | None] = []
+        for index, (mid, version) in enumerate(names):
+            candidates = [read_row(scope.tenant, mid, row) for row in rows[3 * index : 3 * index + 3]]
+            memories.append(
+                next(
+                    (
+                        memory
+                        for memory in candidates
+                        if memory is not None and str(memory.version) == version and within(scope, memory.record)
+                    ),
+                    None,
+                )
+            )
+        return memories
 
-    async def evidence(self, mid: str) -> list[Evidence]:
+    async def load_evidence(self, mid: str) -> list[Evidence]:
         """The evidence that came after a memory was written."""
-        return list((await self.pieces(mid)).values())
+        return list((await self.load_evidence_fields(mid)).values())
 
-    async def pieces(self, mid: str) -> dict[str, Evidence]:
-        """As `evidence`, each piece under the name of its field."""
+    async def load_evidence_fields(self, mid: str) -> dict[str, Evidence]:
+        """As `load_evidence`, each piece under the name of its field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): Evidence.model_validate_json(value) for name, value in values.items()}
 
-    async def undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
+    async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
         """Brings back what was before a change; returns the id of the change that this is.
 
         Raises Conflict when it is not applied, or when a memory of it was changed or deleted since.
@@ -143,7 +152,7 @@ class ChangeStore:
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         names = [(mid, version) for mid, *both in change.memories for version in both if version]
-        known = {name: one for name, one in zip(names, await self.versions(scope, names), strict=True) if one is not None}
+        versions = {name: memory for name, memory in zip(names, await self.load_versions(scope, names), strict=True) if memory is not None}
         group: list[Step] = [{"op": "claim", "id": change.id, "state": tag("applied"), "to": tag("undone")}]
         group += [{"op": "unalias", "alias": line[1]} for line in change.lines if line[0] == "a"]
         group += [
@@ -152,38 +161,38 @@ class ChangeStore:
         group += [{"op": "forget_evidence", "mid": line[1], "field": line[2]} for line in change.lines if line[0] == "e"]
         about: MemoryRecord | None = None
         for mid, before, after in reversed(change.memories):
-            one = known.get((mid, before)) or known.get((mid, after))
-            if one is None or any(version and (mid, version) not in known for version in (before, after)):
+            memory = versions.get((mid, before)) or versions.get((mid, after))
+            if memory is None or any(version and (mid, version) not in versions for version in (before, after)):
                 raise Conflict(f"change {change.id} cannot be undone: a memory of it was deleted")
-            about = about or one.record
-            order = order_of(self._keys, scope.tenant, one.record)
+            about = about or memory.record
+            order = order_of(self._keys, scope.tenant, memory.record)
             group.append({"op": "restore", "mid": mid, "from": before, "to": after, **({"order": order} if order else {})})
         if about is None:
             raise Conflict(f"change {change.id} has nothing to undo")
         fields = change_fields(scope.tenant, about, ChangeKind.UNDO, ChangeOrigin("undo", f"undoes {change.id}"), batch, "applied")
         name = str(ULID())
-        steps.group(*group, change={"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]})
-        if (await steps.run(self._scripts))[0] != "ok":
+        steps.add_group(*group, change={"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]})
+        if (await steps.run_steps(self._scripts))[0] != "ok":
             raise Conflict(f"change {change.id} cannot be undone: a memory of it was changed since, undo that first")
         return name
 
-    async def reject(self, scope: Scope, change: StoredChange) -> None:
+    async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
         """Ends a proposal. Raises Conflict when it is none."""
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
-        if (await steps.run(self._scripts))[0] != "ok":
+        steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
+        if (await steps.run_steps(self._scripts))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more")
 
-    async def required(self, scope: Scope, change_id: str) -> StoredChange:
+    async def require_change(self, scope: Scope, change_id: str) -> StoredChange:
         """Raises NotFound."""
-        found = (await self.load(scope, [change_id]))[0]
-        if found is None:
+        change = (await self.load_changes(scope, [change_id]))[0]
+        if change is None:
             raise NotFound(f"Change {change_id} not found")
-        return found
+        return change
 
 
 def _stored(scope: Scope, change_id: str, row: Sequence[bytes | None]) -> StoredChange | None:
-    owner, kind, state, batch, at, origin, lines, namespace, user, proposal = (None if one is None else one.decode() for one in row)
+    owner, kind, state, batch, at, origin, lines, namespace, user, proposal = (None if value is None else value.decode() for value in row)
     if owner != tag(scope.tenant) or kind is None or state is None or batch is None or at is None:
         return None
     if not scope.reaches(None if namespace is None else untag(namespace), None if user is None else untag(user)):

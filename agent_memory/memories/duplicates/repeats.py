@@ -58,9 +58,9 @@ def made_here(record: MemoryRecord) -> bool:
     return abs(record.updated_at - record.persisted_at) < _MOMENT
 
 
-def identical(one: MemoryRecord, other: MemoryRecord) -> bool:
+def identical(record: MemoryRecord, other: MemoryRecord) -> bool:
     """Whether two memories agree in everything but their ids, times and counts."""
-    return _essence(one) == _essence(other)
+    return _essence(record) == _essence(other)
 
 
 def _essence(record: MemoryRecord) -> dict[str, Any]:
@@ -73,25 +73,25 @@ def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
     return not record.pinned and (made_here(record) or identical(record, stays))
 
 
-def precedence(found: StoredMemory) -> tuple[bool, bool, datetime, str]:
+def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
     """The order in which repeats stay: pinned ones first, then those that a caller knows, then the oldest."""
-    record = found.record
+    record = memory.record
     return not record.pinned, made_here(record), record.created_at, record.id
 
 
 def plan(group: Sequence[StoredMemory]) -> list[Merge]:
     """What to merge of memories of one kin."""
     staying: list[tuple[StoredMemory, list[StoredMemory]]] = []
-    for found in sorted(group, key=precedence):
-        place = next((repeats for first, repeats in staying if may_go(found.record, first.record)), None)
-        if place is None:
-            staying.append((found, []))
+    for memory in sorted(group, key=precedence):
+        target = next((repeats for first, repeats in staying if may_go(memory.record, first.record)), None)
+        if target is None:
+            staying.append((memory, []))
         else:
-            place.append(found)
-    return [Merge(first, merged(first.record, [r.record for r in repeats]), repeats) for first, repeats in staying if repeats]
+            target.append(memory)
+    return [Merge(first, merge_records(first.record, [r.record for r in repeats]), repeats) for first, repeats in staying if repeats]
 
 
-def merged(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
+def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
     """What stays, with the evidence, tags, counts and unknown metadata of its repeats; its words, id, dates and pin are its own."""
     everyone = [stays, *repeats]
     return stays.model_copy(
@@ -107,8 +107,8 @@ def merged(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord
 
 
 def _union(lists: Any, most: int | None = None) -> list[str] | None:
-    given = [one for one in lists if one is not None]
-    return list(dict.fromkeys(item for one in given for item in one))[:most] if given else None
+    present = [items for items in lists if items is not None]
+    return list(dict.fromkeys(item for items in present for item in items))[:most] if present else None
 
 
 def comparable(stays: MemoryRecord, other: MemoryRecord) -> bool:

@@ -29,8 +29,8 @@ async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: Namesp
     `X-Operation-Id` names the work.
     """
     services[MemoryService].require()
-    mark = await services[DuplicateService].order(scope, namespace, user_id)
+    mark = await services[DuplicateService].order_compaction(scope, namespace, user_id)
     done = await services[OperationService].wait(scope, [mark], background.MAX_WAIT_SECONDS, untouched=background.UNTOUCHED_SECONDS)
-    remaining = await services[DuplicateService].remaining(scope, namespace, user_id)
+    remaining = await services[DuplicateService].count_remaining(scope, namespace, user_id)
     headers = [(b"x-operation-id", mark.operation_id.encode()), (b"x-pending", b"false" if done else b"true")]
     return ModelResponse(AckResponse(status=f"ok, {remaining} memories remaining after compaction"), *headers)

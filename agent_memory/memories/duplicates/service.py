@@ -20,12 +20,12 @@ class DuplicateService:
         self._orders = orders
         self._survey = survey
 
-    async def order(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
+    async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
         """Orders that repeats among the memories of a namespace, a user and a session (or all) be merged; returns the work to wait for."""
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place(order)
         return Mark(DueKind.ORDER, order.name)
 
-    async def remaining(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> int:
+    async def count_remaining(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> int:
         """How many memories there are now."""
-        return await self._survey.count(scope, Selection.of(namespace, user_id, session_id))
+        return await self._survey.count_memories(scope, Selection.of(namespace, user_id, session_id))

@@ -19,12 +19,12 @@ _REMEMBERED_SECONDS = 30 * 24 * 3600
 class MergeStore:
     """Merges memories, and remembers which pairs were found to be different."""
 
-    def __init__(self, client: Redis, keys: Keys, decisions: MemoryCommits) -> None:
+    def __init__(self, client: Redis, keys: Keys, commits: MemoryCommits) -> None:
         self._client = client
         self._keys = keys
-        self._decisions = decisions
+        self._commits = commits
 
-    async def merge(
+    async def merge_memories(
         self,
         scope: Scope,
         stays: StoredMemory,
@@ -38,18 +38,18 @@ class MergeStore:
 
         A recorded change, which can be undone. Never for messages, whose place among their neighbours this does not know.
         """
-        pieces = [piece for one in repeats for piece in evidence_of(one.record)]
+        pieces = [piece for repeat in repeats for piece in evidence_of(repeat.record)]
         decisions = [Merge(stays, merged, repeats, pieces)]
-        done = await self._decisions.commit(scope, decisions, ChangeOrigin("compaction", reason), late=True, batch=batch)
-        return done.done
+        outcome = await self._commits.commit(scope, decisions, ChangeOrigin("compaction", reason), background=True, batch=batch)
+        return outcome.done
 
-    async def told_apart(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
+    async def judged_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
         """Which of the pairs were judged to be different, as they are now."""
         names = [_pair(*pair) for pair in pairs]
-        found = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names]) if pairs else []
-        return [bool(one) for one in found]
+        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(name)) for name in names]) if pairs else []
+        return [bool(reply) for reply in replies]
 
-    async def keep_apart(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
+    async def remember_different(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
         """Remembers that these are different; a change of either is a new question."""
         if not pairs:
             return
@@ -60,6 +60,6 @@ class MergeStore:
                 await pipe.execute()
 
 
-def _pair(one: StoredMemory, other: StoredMemory) -> str:
-    first, second = sorted((one, other), key=lambda found: found.mid)
+def _pair(memory: StoredMemory, other: StoredMemory) -> str:
+    first, second = sorted((memory, other), key=lambda either: either.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

@@ -25,7 +25,7 @@ async def list_quarantine(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
     """Lists memories that wait for a review, the newest first; `quarantine` says why."""
-    return ModelResponse(await services[QuarantineService].list(scope, namespace, user_id, offset, limit))
+    return ModelResponse(await services[QuarantineService].list_quarantined(scope, namespace, user_id, offset, limit))
 
 
 @router.post(
@@ -36,7 +36,7 @@ async def list_quarantine(
 )
 async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memory_id: MemoryPath) -> Response:
     """Lets a memory be found and shown as it reads now. For administrators: who writes must not vouch for what is written."""
-    return ModelResponse(await services[QuarantineService].approve(scope, memory_id))
+    return ModelResponse(await services[QuarantineService].approve_memory(scope, memory_id))
 
 
 @router.post(
@@ -47,4 +47,4 @@ async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memor
 )
 async def reject_quarantined(services: ServicesDep, scope: WriteScopeDep, memory_id: MemoryPath) -> Response:
     """Deletes a memory that is in quarantine, for good."""
-    return ModelResponse(await services[QuarantineService].reject(scope, memory_id))
+    return ModelResponse(await services[QuarantineService].reject_memory(scope, memory_id))

@@ -46,23 +46,23 @@ def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | 
         rules = rules_of(settings, (record,))
     if not rules:
         return None
-    found = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
-    return found or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
+    reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
+    return reason or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
 
 
-def screened(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
+def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
     """A record as it is to be stored: in quarantine if it must be looked at, or (`derived`) was made of what must."""
     reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
-def given(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
+def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
     """A caller's record, whose own word on quarantine and approval does not count; `rules` are those of `rules_of`."""
     if not rules and rules is not None and record.approved is None and record.quarantine is None:
         return record
     if record.approved is not None:
         record = record.model_copy(update={"approved": None})
-    return screened(settings, record, rules)
+    return screen_record(settings, record, rules)
 
 
 class QuarantineService:
@@ -72,14 +72,18 @@ class QuarantineService:
         self._store = store
         self._memories = memories
 
-    async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> QuarantineListResponse:
+    async def list_quarantined(
+        self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int
+    ) -> QuarantineListResponse:
         """What waits for a review, the newest first. Raises Forbidden for what is out of reach."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
-        total, names = await self._store.find(scope, namespace, user_id, offset, limit)
-        found = [one for one in await self._memories.fetch(scope, names) if one is not None and one.quarantine is not None]
-        return QuarantineListResponse(memories=found, total=total, next_offset=offset + limit if offset + limit < total else None)
+        total, names = await self._store.find_quarantined(scope, namespace, user_id, offset, limit)
+        memories = [
+            memory for memory in await self._memories.fetch_records(scope, names) if memory is not None and memory.quarantine is not None
+        ]
+        return QuarantineListResponse(memories=memories, total=total, next_offset=offset + limit if offset + limit < total else None)
 
-    async def approve(self, scope: Scope, memory_id: str) -> MemoryRecord:
+    async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """Lets a memory be found and shown, as it reads now. For administrators: who writes must not vouch for what is written.
 
         It takes its slot only if no other fact has it. Raises Forbidden, NotFound, Conflict.
@@ -89,23 +93,23 @@ class QuarantineService:
             record, version = await self._waiting(scope, memory_id)
             update = {"quarantine": None, "approved": approval(record.text), "updated_at": datetime.now(UTC)}
             new = record.model_copy(update=update)
-            state = await self._memories.release(scope, record, new, version)
+            state = await self._memories.release_memory(scope, record, new, version)
             if state.startswith("slot"):
                 new = new.model_copy(update={"slot": None})
-                state = await self._memories.release(scope, record, new, version)
+                state = await self._memories.release_memory(scope, record, new, version)
             if state == "changed":
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
-    async def reject(self, scope: Scope, memory_id: str) -> AckResponse:
+    async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
         """Deletes a memory that is in quarantine, for good. Raises NotFound, Conflict."""
         record, version = await self._waiting(writing(scope), memory_id)
-        if not (await self._memories.drop(scope, [(record, version)]))[0]:
+        if not (await self._memories.drop_records(scope, [(record, version)]))[0]:
             raise Conflict(f"Memory with ID {memory_id} was changed meanwhile: look at it again")
         return AckResponse(status="ok")
 
     async def _waiting(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int]:
-        found = await self._memories.versioned(scope, memory_id)
-        if found is None or found[0].quarantine is None:
+        current = await self._memories.get_versioned(scope, memory_id)
+        if current is None or current[0].quarantine is None:
             raise NotFound(f"there is no memory {memory_id} in quarantine")
-        return found
+        return current

@@ -20,7 +20,9 @@ class QuarantineStore:
         self._client = client
         self._index = history_index_name(keys, spec)
 
-    async def find(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[str]]:
+    async def find_quarantined(
+        self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int
+    ) -> tuple[int, list[str]]:
         """How many memories there are in quarantine, and the names of a page of them, the newest first."""
         clause = all_of(filters.where(scope, Selection.of(namespace, user_id)), filters.IN_QUARANTINE)
         hits = await search(self._client, self._index, name_query(clause, offset, limit, sort_by=("c", "DESC")))

@@ -38,4 +38,4 @@ async def forget(
     All memories that match are looked at (`scanned`). At most `limit` are deleted, the oldest first; call again for the rest.
     """
     selection = Selection.of(namespace, user_id, session_id)
-    return ModelResponse(await services[RetentionService].request(scope, body, selection, limit=limit, dry_run=dry_run))
+    return ModelResponse(await services[RetentionService].forget_by_request(scope, body, selection, limit=limit, dry_run=dry_run))

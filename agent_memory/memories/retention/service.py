@@ -53,7 +53,7 @@ def parse_policy(raw: Mapping[str, Any]) -> Policy:
     delete more than was asked for.
     """
     types = raw.get("memory_type_allowlist")
-    if types is not None and not (isinstance(types, list) and all(isinstance(one, str) for one in cast("list[Any]", types))):
+    if types is not None and not (isinstance(types, list) and all(isinstance(name, str) for name in cast("list[Any]", types))):
         raise BadInput("must be a list of memory types, or null", field="policy.memory_type_allowlist")
     budget = raw.get("budget")
     multiplier = _number(raw, "hard_age_multiplier")
@@ -110,21 +110,21 @@ class Choice:
     spared: Collection[str] = ()
     _old: list[StoredMemory] = field(default_factory=list[StoredMemory])
     _stale: list[tuple[float, int, StoredMemory]] = field(default_factory=list[tuple[float, int, StoredMemory]])
-    _kept: int = 0
+    _staying: int = 0
 
-    def look(self, found: StoredMemory) -> None:
+    def look(self, memory: StoredMemory) -> None:
         """Looks at one memory."""
-        record, policy = found.record, self.policy
+        record, policy = memory.record, self.policy
         if record.pinned or record.id in self.spared or (policy.types is not None and record.memory_type.value not in policy.types):
             return
         if outdated(policy, record, self.now):
             if len(self._old) < self.limit:
-                self._old.append(found)
+                self._old.append(memory)
             return
-        self._kept += 1
+        self._staying += 1
         if policy.budget is not None and self.limit:
             # A heap of the stalest so far, the freshest of them on top, which goes first when there are too many.
-            item = (-recency(record, self.now), -self._kept, found)
+            item = (-recency(record, self.now), -self._staying, memory)
             if len(self._stale) < self.limit:
                 heapq.heappush(self._stale, item)
             else:
@@ -132,12 +132,12 @@ class Choice:
 
     def chosen(self) -> list[StoredMemory]:
         """What is to go: those past their age, then what is beyond the budget, the stalest first."""
-        beyond = 0 if self.policy.budget is None else max(self._kept - self.policy.budget, 0)
+        beyond = 0 if self.policy.budget is None else max(self._staying - self.policy.budget, 0)
         room = min(self.limit - len(self._old), beyond)
-        return [*self._old, *(found for *_, found in sorted(self._stale, key=lambda item: (-item[0], -item[1]))[:room])]
+        return [*self._old, *(memory for *_, memory in sorted(self._stale, key=lambda item: (-item[0], -item[1]))[:room])]
 
 
-def narrowed(selection: Selection, policy: Policy, now: datetime) -> Selection:
+def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
     """The selection without what cannot be past the policy's ages, for the index to leave out; as it is when there is a budget.
 
     The index knows times to the second and may know an older time of reading, so this lets through more than `outdated` does, never less.
@@ -163,16 +163,18 @@ def _days_before(now: datetime, days: float) -> datetime:
 class RetentionService:
     """Forgets by a policy."""
 
-    def __init__(self, survey: MemoryScan, decisions: MemoryCommits) -> None:
+    def __init__(self, survey: MemoryScan, commits: MemoryCommits) -> None:
         self._survey = survey
-        self._decisions = decisions
+        self._commits = commits
 
-    async def request(self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool) -> ForgetResponse:
+    async def forget_by_request(
+        self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool
+    ) -> ForgetResponse:
         """Forgets as a request asks. Raises BadInput for a policy that cannot be meant."""
         policy = parse_policy(body.policy)
-        return await self.forget(scope, policy, selection, spared=frozenset(body.pinned_ids or ()), limit=limit, dry_run=dry_run)
+        return await self.forget_by_policy(scope, policy, selection, spared=frozenset(body.pinned_ids or ()), limit=limit, dry_run=dry_run)
 
-    async def forget(
+    async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
         """Looks at all memories that are meant and deletes at most `limit` of them (never more than 10,000), the oldest first.
@@ -181,15 +183,15 @@ class RetentionService:
         """
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
-        scanned = await self._survey.count(scope, selection)
+        scanned = await self._survey.count_memories(scope, selection)
         if not policy.empty and choice.limit:
-            async for page in self._survey.walk(scope, narrowed(selection, policy, now)):
-                for found in page:
-                    choice.look(found)
+            async for page in self._survey.walk_memories(scope, narrow_selection(selection, policy, now)):
+                for memory in page:
+                    choice.look(memory)
         chosen = choice.chosen()
         if not dry_run:
             chosen = await self._drop(scope, chosen)
-        ids = [found.record.id for found in chosen]
+        ids = [memory.record.id for memory in chosen]
         return ForgetResponse(scanned=scanned, deleted=len(ids), deleted_ids=ids, dry_run=dry_run)
 
     async def _drop(self, scope: Scope, chosen: list[StoredMemory]) -> list[StoredMemory]:
@@ -197,6 +199,6 @@ class RetentionService:
         batch, gone = str(ULID()), list[StoredMemory]()
         origin = ChangeOrigin("forgetting", "past the policy's age or budget")
         for start in range(0, len(chosen), _BATCH):
-            some = chosen[start : start + _BATCH]
-            gone += await self._decisions.forget(scope, some, origin, batch=batch)
+            part = chosen[start : start + _BATCH]
+            gone += await self._commits.forget_memories(scope, part, origin, batch=batch)
         return gone

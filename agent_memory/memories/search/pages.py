@@ -65,7 +65,7 @@ class PageReader:
 
     async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
         """Some of the ranked memories, as many as are still there."""
-        rows = await self._cards.rows([name for _, name in scored])
+        rows = await self._cards.load_rows([name for _, name in scored])
         return self._with_places(scope, query, ranking, scored, rows)
 
     async def _read_newer_first(
@@ -81,7 +81,7 @@ class PageReader:
         if many:
             created = await self._read(lambda pipe: self._store.queue_created(pipe, [name for _, name in first]))
             first = newer_first(first, [float(moment or 0) for moment in created], now)[page]
-        rows = await self._cards.rows([name for _, name in first])
+        rows = await self._cards.load_rows([name for _, name in first])
         if not many:
             there = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
             there = newer_first(there, [row.created for _, row in there], now)[page]
@@ -93,11 +93,13 @@ class PageReader:
     ) -> list[ShownMemory]:
         """The memories that are there, each with its place in the answer."""
         cards: list[ShownMemory] = []
-        for rank, (each, card) in enumerate(zip(scored, self._cards.cards(scope, rows), strict=True), start=query.request.offset + 1):
+        for rank, (each, card) in enumerate(
+            zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=query.request.offset + 1
+        ):
             if card is not None:
                 memory = ranking.memory_of(each)
                 why = explain_memory(memory, rank) if query.request.explain else None
-                card.place(max(memory.distance, 0.0), memory.score, query.score_type, why)
+                card.set_score(max(memory.distance, 0.0), memory.score, query.score_type, why)
                 cards.append(card)
         return cards
 

@@ -31,7 +31,7 @@ class RerankedOrder:
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
             return ranking
         names = [name for _, name in ranking.scored[:most]]
-        records = await self._store.fetch(scope, names)
+        records = await self._store.fetch_records(scope, names)
         texts = {name: record.text for name, record in zip(names, records, strict=True) if record is not None}
         try:
             scores = await self._reranker.rerank(text, list(texts.values()), timeout=self._settings.rerank_seconds)

@@ -145,4 +145,4 @@ class SearchService:
     def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
         """Counts that these were found and shown: not in listings, and not for a caller who asked for an answer without recency."""
         if query.mode is not None and query.request.recency_boost is not False:
-            self._usage.read((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
+            self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)

@@ -35,13 +35,13 @@ class IdentityRepair:
         self._keys = keys
         self._rename = Script(client, "memories/memory_rename", fsync=fsync)
 
-    async def until_clean(self) -> int:
+    async def repair_until_clean(self) -> int:
         """Repairs what there is, unless a former look at the whole store found nothing; returns how many memories were repaired."""
         with redis_errors():
             looked = await self._client.hexists(self._keys.config, _LOOKED)
         if looked:
             return 0
-        repaired = await self.repair()
+        repaired = await self.repair_identities()
         if repaired:
             log.warning("%d memories had an id that was not theirs and got one of their own", repaired)
         else:
@@ -49,7 +49,7 @@ class IdentityRepair:
                 await self._client.hset(self._keys.config, _LOOKED, "1")
         return repaired
 
-    async def repair(self) -> int:
+    async def repair_identities(self) -> int:
         """Looks at every memory and version, a scan in batches; returns how many memories were repaired."""
         broken: dict[str, str] = {}
         for prefix in (self._keys.memory_prefix, self._keys.history_prefix):
@@ -72,7 +72,7 @@ class IdentityRepair:
         if not names:
             return {}
         rows = await read(self._client, lambda pipe: [pipe.hmget(prefix + name, ["t", "j"]) for name in names])
-        found: dict[str, str] = {}
+        strangers: dict[str, str] = {}
         for name, (owner, raw) in zip(names, rows, strict=True):
             if owner is None or raw is None:
                 continue
@@ -83,8 +83,8 @@ class IdentityRepair:
                 log.warning("the record of memory %s cannot be read: it is left as it is", mid)
                 continue
             if self._keys.mid(tenant, memory_id) != mid:
-                found[mid] = tenant
-        return found
+                strangers[mid] = tenant
+        return strangers
 
     async def _repair(self, tenant: str, mid: str) -> bool:
         documents = await self._documents(mid)
@@ -118,9 +118,9 @@ class IdentityRepair:
             pipe.hget(k.history(mid), "j")
 
         ledger, current, over = await read(self._client, build)
-        found = [(kind, raw) for kind, raw in (("m", current), ("h", over)) if raw is not None]
+        documents = [(kind, raw) for kind, raw in (("m", current), ("h", over)) if raw is not None]
         versions = [member.decode() for member in ledger if member.isdigit()]
         if versions:
             rows = await read(self._client, lambda pipe: [pipe.hget(k.history(f"{mid}.{version}"), "j") for version in versions])
-            found += [(version, raw) for version, raw in zip(versions, rows, strict=True) if raw is not None]
-        return found
+            documents += [(version, raw) for version, raw in zip(versions, rows, strict=True) if raw is not None]
+        return documents

@@ -42,35 +42,35 @@ class Reindexer:
         self._outbox = outbox
         self._spec = spec
 
-    async def if_model_changed(self) -> int:
+    async def reindex_for_model(self) -> int:
         """Marks all memories when the store was last indexed for another model; returns how many. Cheap when nothing changed."""
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
             return 0
-        count = await self.mark_all() if before is not None else 0
+        count = await self.mark_all_memories() if before is not None else 0
         with redis_errors():
             await self._client.hset(self._keys.config, mapping={"vectors": self._spec.digest, "model": self._spec.model})
         if count:
             log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
         return count
 
-    async def drop_former(self) -> list[str]:
+    async def drop_former_indexes(self) -> list[str]:
         """Drops the indexes of a former version or embedding model an hour after they were first seen to be such; returns their names.
 
         Their documents stay: they are what the indexes of today hold.
         """
-        found = await former_indexes(self._client, self._keys, self._spec)
+        former = await former_indexes(self._client, self._keys, self._spec)
         with redis_errors():
             seconds, _ = await self._client.time()
-            kept: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
-            noted = {name.decode(): float(at) for name, at in kept.items() if name.startswith(_FORMER.encode())}
-            for name in found:
+            config: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
+            noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
+            for name in former:
                 await self._client.hsetnx(self._keys.config, _FORMER + name, str(seconds))
-        over = [name for name in found if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
+        over = [name for name in former if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
         for name in over:
             await drop_index(self._client, name)
-        ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in found]
+        ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in former]
         if ended:
             with redis_errors():
                 await self._client.hdel(self._keys.config, *ended)
@@ -78,7 +78,7 @@ class Reindexer:
             log.info("dropped the indexes of a former version or model: %s", ", ".join(over))
         return over
 
-    async def mark_all(self) -> int:
+    async def mark_all_memories(self) -> int:
         """Marks every memory, and all that history holds, as due for its vector; a scan in batches, for workers and commands only."""
         count = 0
         with redis_errors():
@@ -94,7 +94,7 @@ class Reindexer:
             await self._outbox.mark(DueKind.MEMORY, batch)
         return count + len(batch)
 
-    async def rebuild(self) -> dict[str, int]:
+    async def rebuild_indexes(self) -> dict[str, int]:
         """Drops the indexes and builds them from what is stored; returns how much each holds then. Nothing may write meanwhile.
 
         The documents stay. Searches find nothing (503) until it is done.

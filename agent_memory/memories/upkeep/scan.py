@@ -90,21 +90,21 @@ class MemoryScan:
         self._words = memory_index_name(keys)
         self._queries = MemoryQueries(keys, spec)
 
-    async def now(self) -> int:
+    async def redis_time(self) -> int:
         """Redis' time in µs: the clock of all versions."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
-    async def tenants(self) -> list[str]:
+    async def memory_tenants(self) -> list[str]:
         """Everyone who has memories."""
         tags = (await read(self._client, lambda pipe: pipe.execute_command("FT.TAGVALS", self._words, "t")))[0]
         return sorted(untag(value.decode()) for value in tags)
 
-    async def count(self, scope: Scope, selection: Selection) -> int:
+    async def count_memories(self, scope: Scope, selection: Selection) -> int:
         """How many memories are meant."""
         return (await search(self._client, self._words, CountQuery(filters.where(scope, selection)))).total
 
-    async def walk(
+    async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
         """All memories that are meant, the oldest created or (`by="changed"`, from `since` µs on) changed first, in pages.
@@ -124,7 +124,7 @@ class MemoryScan:
             fresh = [hit.mid for hit in hits if hit.mid not in tied]
             gone = set(fresh)
             for start in range(0, len(fresh), _PAGE):
-                memories = await self.load(scope, fresh[start : start + _PAGE])
+                memories = await self.load_current(scope, fresh[start : start + _PAGE])
                 for memory in memories:
                     at = moment_of(memory)
                     if at != low:
@@ -139,7 +139,7 @@ class MemoryScan:
             if len(gone) == len(fresh):
                 tied |= gone  # The index still names what is gone: look beyond it.
 
-    async def load(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
+    async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
         """Those of the memories that are there and the caller's, in the same order."""
         if not mids:
             return []
@@ -158,13 +158,13 @@ class MemoryScan:
         ]
         return [memory for memory in memories if within(scope, memory.record)]
 
-    async def newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
+    async def load_newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
         """How many memories are meant, and the `limit` newest of them, newest first."""
         query = name_query(filters.where(scope, selection), 0, limit, sort_by=("c", "DESC"))
         hits = await search(self._client, self._words, query)
-        return hits.total, await self.load(scope, [hit.mid for hit in hits.hits])
+        return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
-    async def groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
+    async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
         """The different values of some fields (namespace, user_id, session_id, memory_type) together, the most frequent first.
 
         Memories that lack one of the fields belong to no group. At most `limit` groups.
@@ -187,7 +187,7 @@ class MemoryScan:
                 groups.update(dict.fromkeys(product(*(row[name].decode().split(",") for name in names))))
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
-    async def twins(self, scope: Scope, asked: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
+    async def find_twins(self, scope: Scope, asked: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
         """For each selection and index terms: the names of up to `limit` memories that have all of (the first of) these terms."""
 
         def build(pipe: Pipe) -> None:
@@ -198,7 +198,7 @@ class MemoryScan:
         replies = await read(self._client, build) if asked else []
         return [[hit.mid for hit in parse_hits(reply).hits] for reply in replies]
 
-    async def near(
+    async def find_near(
         self, scope: Scope, asked: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[NearMemory]]:
         """For each selection and vector: up to `limit` memories within a cosine distance, nearest first."""
@@ -210,7 +210,7 @@ class MemoryScan:
         replies = await read(self._client, build) if asked else []
         return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
 
-    async def vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
+    async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         """The stored vectors of these memories, by name; those that are not embedded yet are left out."""
         if not mids:
             return {}

@@ -24,7 +24,7 @@ class UsageLog:
         self._noted: dict[str, float] = {}
         self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
-    def read(self, memories: Iterable[tuple[str, int]]) -> None:
+    def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
         """These memories (names in keys) were handed to a reader, with these counts. Returns at once."""
         now = time.monotonic()
         for mid, count in memories:
@@ -37,12 +37,12 @@ class UsageLog:
     async def flush(self) -> None:
         """Writes what waits; what Redis does not take is tried again with the next readings."""
         while self._waiting:
-            some = dict(list(self._waiting.items())[:_BATCH])
-            await self._store.note(some)
+            batch = dict(list(self._waiting.items())[:_BATCH])
+            await self._store.count_readings(batch)
             if len(self._noted) > _MOST_REMEMBERED:
                 self._noted.clear()
             now = time.monotonic()
-            for mid in some:
+            for mid in batch:
                 self._waiting.pop(mid, None)
                 self._noted[mid] = now
 

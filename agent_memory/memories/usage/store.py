@@ -44,7 +44,7 @@ class UsageStore:
         self._fold = Script(client, "memories/usage_fold")
         self._cursor = 0
 
-    async def note(self, seen: Mapping[str, int]) -> int:
+    async def count_readings(self, seen: Mapping[str, int]) -> int:
         """Counts a reading of each of these memories (name in keys -> the count that was shown); returns how many were counted.
 
         A memory's readings within 15 minutes count as one, in all processes together.
@@ -60,17 +60,17 @@ class UsageStore:
         )
         return int(counted)
 
-    async def fold(self) -> int:
+    async def fold_usage(self) -> int:
         """Brings the index's times of reading up to date, which filters look at, and forgets the usage of what is gone.
 
         In small steps, since each rewrites index entries; returns how many.
         """
         written = 0
         while True:
-            some = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]
-            if not some:
+            members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]
+            if not members:
                 break
-            mids = sorted(mid.decode() for mid in some)
+            mids = sorted(mid.decode() for mid in members)
             documents = [key for mid in mids for key in (self._keys.memory(mid), self._keys.vector(mid))]
             usage, unfolded = self._keys.usage, self._keys.usage_unfolded
             written += int(await self._fold(usage=usage, unfolded=unfolded, documents=documents, mids=mids))
@@ -81,8 +81,8 @@ class UsageStore:
         """Looks at a part of all usage in each call, the next part in the next."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
-            self._cursor, found = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]
-            mids = [mid.decode() for mid in found]
+            self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]
+            mids = [mid.decode() for mid in usage]
             there = await read(self._client, lambda pipe, m=mids: [pipe.exists(self._keys.memory(mid)) for mid in m]) if mids else []
             gone = [mid for mid, exists in zip(mids, there, strict=True) if not exists]
             if gone:

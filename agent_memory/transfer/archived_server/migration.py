@@ -22,7 +22,7 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Embedder
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.commit import MemoryCommits
-from agent_memory.memories.quarantine.service import given
+from agent_memory.memories.quarantine.service import screen_caller_record
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.writing import adopt_settled
 from agent_memory.sessions.codec import message_identity
@@ -239,7 +239,7 @@ class MigrationService:
                 _skip(report, OldKind.MEMORY, memory.record.id, "two keys hold this id; the first one was taken")
                 continue
             memories[memory.record.id] = memory
-        records = [given(self._settings, memory.record) for memory in memories.values()]
+        records = [screen_caller_record(self._settings, memory.record) for memory in memories.values()]
         states = await (
             self._preview.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
         )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from agent_memory.core.errors import IdTaken
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.memories.owners import placed_in
+from agent_memory.memories.owners import with_session_owner
 from agent_memory.memories.records import WORDS, Standing, memory_digest, standing
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.writing import repeats
@@ -49,7 +49,7 @@ class MigrationPreview:
             for record, here in zip(records, await self._moves.here(scope, records), strict=True)
         ]
         await self._read_holders(scope, coming)
-        others = set(await self._memories.taken(scope, records))
+        others = set(await self._memories.taken_ids(scope, records))
         states = [""] * len(coming)
         # In the order in which they are adopted; what has the words of another is settled when all the others are there.
         twins: list[tuple[int, MemoryRecord]] = []
@@ -75,8 +75,8 @@ class MigrationPreview:
 
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
         """Raises IdTaken for memories of a session whose id belongs to another owner, as its write would."""
-        placed = [(position, placed_in(ref, change.memories[position])) for position in change.waiting]
-        taken = set(await self._memories.taken(scope, [record for _, record in placed]))
+        placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
+        taken = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
         for position, record in placed:
             if record.id in taken:
                 raise IdTaken([record.id], field=f"memories.{position}.id")
@@ -85,7 +85,7 @@ class MigrationPreview:
         """Reads the memories here that have the words of some of these, once."""
         mids = {mid for preview in coming for mid in preview.here.holders.values()} - self._records.keys()
         names = sorted(mids)
-        for mid, stored in zip(names, await self._memories.load(scope, names), strict=True):
+        for mid, stored in zip(names, await self._memories.load_by_names(scope, names), strict=True):
             if stored is not None:
                 self._records[mid] = stored.record
         for preview in coming:

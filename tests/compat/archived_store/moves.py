@@ -40,9 +40,9 @@ async def picture(rig: Rig) -> dict[str, Any]:
         shown[f"session {ref}"] = (state.context, state.data, state.memories, state.strategy, state.ttl_seconds, state.client_tokens, body)
         if ref.session_id not in UNDATED:
             shown[f"times of {ref}"] = (state.created_at, state.updated_at, state.last_accessed)
-    for view in await rig.rt[ViewStore].list(SCOPE):
+    for view in await rig.rt[ViewStore].load_views(SCOPE):
         shown[f"view {view.id}"] = view
-        shown[f"partitions of {view.id}"] = await rig.rt[ViewStore].partitions(SCOPE, view.id)
+        shown[f"partitions of {view.id}"] = await rig.rt[ViewStore].load_partitions(SCOPE, view.id)
     return shown
 
 

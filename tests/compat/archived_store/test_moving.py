@@ -169,7 +169,7 @@ async def test_vectors_of_the_same_model_are_kept_and_all_others_are_due(whole: 
     waiting = await rig.marks(DueKind.MEMORY)
     assert len(waiting) == 12 + 11
     mid = rig.rt[MemoryStore].mid(SCOPE, memory(1)["id"])
-    kept = (await rig.rt[MemoryScan].vectors([mid]))[mid]
+    kept = (await rig.rt[MemoryScan].load_vectors([mid]))[mid]
     own = (await rig.embedder.embed([memory(1)["text"]]))[0]
     assert float(np.dot(kept, own)) > 0.99
     assert mid not in waiting
@@ -243,7 +243,7 @@ async def test_what_was_changed_or_deleted_here_stays_so(old_redis: OldRedis, ri
     await rig.rt[MemoryService].delete(SCOPE, [deleted])
     await rig.append("talk-1", "said here", user_id="ada")
     await rig.rt[SessionService].delete(SCOPE, "talk-2", namespace="work", user_id="ada")
-    await rig.rt[ViewService].delete(SCOPE, VIEW)
+    await rig.rt[ViewService].delete_view(SCOPE, VIEW)
     wanted = await picture(rig)
     report = await move(rig, old_redis.url)
     assert differences(await picture(rig), wanted) == []
@@ -284,7 +284,7 @@ async def test_messages_stand_in_the_order_they_were_said_before_those_said_here
     rig, *_ = whole
     order = rig.keys.order(rig.sid(SessionRef("long talk", None, "ada")))
     names = [mid.decode() for mid in await rig.rt.client.zrange(order, 0, -1)]
-    found = await rig.rt[MemoryStore].fetch(SCOPE, names)
+    found = await rig.rt[MemoryStore].fetch_records(SCOPE, names)
     assert [one.id for one in found if one] == [f"line-{number}" for number in range(12)]
 
 
@@ -297,7 +297,7 @@ async def test_what_is_said_here_comes_after_what_was_moved(old_engine: str, rig
         await rig.work(DueKind.SESSION)
         await move(rig, old_engine, prefixes=OldPrefixes(memories="said", sessions="none:"), page=1)
     names = [mid.decode() for mid in await rig.rt.client.zrange(rig.keys.order(rig.sid(SessionRef("s"))), 0, -1)]
-    found = [one for one in await rig.rt[MemoryStore].fetch(SCOPE, names) if one]
+    found = [one for one in await rig.rt[MemoryStore].fetch_records(SCOPE, names) if one]
     assert [one.id for one in found[:3]] == ["old-0", "old-1", "old-2"]
     assert [one.text for one in found[3:]] == ["new one here", "new two here"]
     assert (await rig.stored()) != []

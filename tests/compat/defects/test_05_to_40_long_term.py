@@ -120,9 +120,9 @@ async def test_06_merging_keeps_ids_pins_metadata_dates_and_counts(make_rig: Mak
             assert after[name]["metadata"].items() >= old["metadata"].items(), "what a repeat knows besides may be added"
         ids = [(await rig.rt[MemoryService].get(SCOPE, one.id)).id for one in known]
         assert ids == [one.id for one in known], "every id is answered, the merged one too"
-        merges = (await rig.rt[HistoryService].changes(SCOPE, {"kd": "merge"}, None, 0, 10)).changes
+        merges = (await rig.rt[HistoryService].read_changes(SCOPE, {"kd": "merge"}, None, 0, 10)).changes
         for merge in merges:
-            await rig.rt[HistoryService].undo(SCOPE, merge.id)
+            await rig.rt[HistoryService].undo_by_id(SCOPE, merge.id)
         stored = {one.id: (one.text, one.access_count) for one in await rig.stored()}
         assert stored == {one.id: (one.text, one.access_count) for one in [*callers, *events, *known]}, "and every merge can be undone"
         assert {name: (await rig.rt[MemoryService].get(SCOPE, name)).model_dump(exclude=_READ) for name in before} == before
@@ -142,7 +142,7 @@ async def test_10_all_copies_go_and_each_stays_as_evidence(rig: Rig) -> None:
     assert sorted(one.text for one in await rig.stored()) == sorted(texts)
     for text, some in names.items():
         assert {(await rig.rt[MemoryService].get(SCOPE, name)).text for name in some} == {text}
-        pieces = (await rig.rt[HistoryService].evidence(SCOPE, some[3])).evidence
+        pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, some[3])).evidence
         assert sorted(str(piece.memory_id) for piece in pieces) == some
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_memory.core.errors import StartupError
-from agent_memory.evaluation.floors import floors_of, judged
+from agent_memory.evaluation.floors import floors_of, judge_floors
 
 REPORT = {
     "turn": {"all": {"n": 9, "R@10": 0.8, "MRR": 0.5499}, "without adversarial": {"n": 7, "R@10": 0.7649}},
@@ -15,15 +15,15 @@ REPORT = {
 
 
 def test_a_floor_is_kept_by_what_is_not_below_it() -> None:
-    kept = judged(REPORT, "turn", floors_of("R@10=80, answerable:R@10=76.6,MRR=55,prompt=85,R@50=1"))
+    kept = judge_floors(REPORT, "turn", floors_of("R@10=80, answerable:R@10=76.6,MRR=55,prompt=85,R@50=1"))
     assert [one.holds for one in kept] == [True, False, True, True, False]
     assert [str(one) for one in kept[:2]] == [
         "holds R@10, all: 80.0 % (at least 80 %)",
         "FAILS R@10, without adversarial: 76.5 % (at least 76.6 %)",
     ]
     assert "not measured" in str(kept[-1])
-    assert judged(REPORT, "session", floors_of("R@10=90"))[0].holds
-    assert not judged(REPORT | {"prompt": None}, "turn", floors_of("prompt=1"))[0].holds
+    assert judge_floors(REPORT, "session", floors_of("R@10=90"))[0].holds
+    assert not judge_floors(REPORT | {"prompt": None}, "turn", floors_of("prompt=1"))[0].holds
 
 
 def test_no_floors_are_none() -> None:

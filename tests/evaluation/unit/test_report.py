@@ -15,7 +15,7 @@ from agent_memory.core.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Question
 from agent_memory.evaluation.plot import svg
-from agent_memory.evaluation.runner import Answer, EvaluationRun, Options, holds, named
+from agent_memory.evaluation.runner import Answer, EvaluationRun, Options, holds, origin_turns
 
 
 def answer(text: str, category: str, ranked: list[str], evidence: str, **more: Any) -> Answer:
@@ -96,7 +96,7 @@ def test_the_picture_is_well_formed_and_holds_every_series() -> None:
 def test_memories_are_matched_to_turns() -> None:
     known = {"t1", "t2", "t3"}
     memories = [{"id": "t1"}, {"id": "fact", "extracted_from": ["t2", "t1"]}, {"id": "other", "extracted_from": None}, {"id": "t2"}]
-    assert named(memories, known) == ["t1", "t2", "other"]
+    assert origin_turns(memories, known) == ["t1", "t2", "other"]
 
 
 def test_evidence_is_found_in_a_prompt_however_it_is_quoted() -> None:

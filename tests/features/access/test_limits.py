@@ -200,7 +200,7 @@ async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_ri
 
 
 async def _all(rig: Rig, scope: Any) -> list[Any]:
-    return [found async for page in rig.rt[MemoryScan].walk(scope, Selection()) for found in page]
+    return [found async for page in rig.rt[MemoryScan].walk_memories(scope, Selection()) for found in page]
 
 
 def test_what_a_server_does_not_report_is_estimated() -> None:

@@ -28,7 +28,7 @@ MAY, JUNE = datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
 
 
 async def commit(rig: Rig, *decisions: Decision, late: bool = False) -> CommitOutcome:
-    return await rig.rt[MemoryCommits].commit(SCOPE, decisions, BY, late=late)
+    return await rig.rt[MemoryCommits].commit(SCOPE, decisions, BY, background=late)
 
 
 async def found(rig: Rig, memory_id: str) -> StoredMemory:
@@ -98,10 +98,10 @@ async def test_deletion_leaves_no_version_evidence_name_or_change(rig: Rig) -> N
     await commit(rig, Merge(tea, tea.record, [teas]))
     await commit(rig, Supersede([await found(rig, "turin")], home("Ada lives in Oslo", "oslo", JUNE)))
     for name in ("again", "turin", "oslo"):
-        assert await rig.rt[MemoryStore].delete(SCOPE, [(await found(rig, name)).record]) == 1
+        assert await rig.rt[MemoryStore].delete_records(SCOPE, [(await found(rig, name)).record]) == 1
     left = await rig.raw_keys() - before
     assert {key.split(":")[0] for key in left} <= {"mt", "due", "wake", "bare"}, left
-    late = await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes teas", "teas")], late=True)
+    late = await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes teas", "teas")], background=True)
     assert late == ["buried"], "a merged memory is deleted with the one that it was merged into"
 
 

@@ -75,7 +75,7 @@ async def test_evidence_tags_and_counts_are_united(rig: Rig) -> None:
     assert (one.id, one.text, one.session_id, one.created_at) == (first.id, "Ada likes tea", "s1", first.created_at)
     assert (one.extracted_from, one.topics, one.entities) == (["m1", "m2"], ["tea", "drinks"], ["Ada"])
     assert (one.access_count, one.last_accessed, one.metadata) == (5, read, {"a": 1, "b": 3})
-    hits = await rig.rt[MemoryScan].newest(SCOPE, Selection(), 10)
+    hits = await rig.rt[MemoryScan].load_newest(SCOPE, Selection(), 10)
     assert [hit.record.id for hit in hits[1]] == [first.id]
 
 
@@ -121,18 +121,18 @@ async def test_nothing_is_embedded_again(make_rig: MakeRig) -> None:
         rig.embedder.away = True
         assert await compact(rig.rt, SCOPE, Selection()) == 4
         assert await rig.marks(DueKind.MEMORY) == {}
-        vectors = await rig.rt[MemoryScan].vectors(
-            [one.mid for page in [(await rig.rt[MemoryScan].newest(SCOPE, Selection(), 9))[1]] for one in page]
+        vectors = await rig.rt[MemoryScan].load_vectors(
+            [one.mid for page in [(await rig.rt[MemoryScan].load_newest(SCOPE, Selection(), 9))[1]] for one in page]
         )
         assert len(vectors) == 2, "what stays keeps its vector, what goes loses it"
 
 
 async def test_a_memory_that_changes_meanwhile_is_left_alone(rig: Rig) -> None:
     await rig.remember(record("Ada likes tea", "a", created_at=WHEN), record("Ada likes tea", "b"))
-    _, both = await rig.rt[MemoryScan].newest(SCOPE, Selection(), 10)
+    _, both = await rig.rt[MemoryScan].load_newest(SCOPE, Selection(), 10)
     (merge,) = plan(both)
     await rig.rt[MemoryStore].write(SCOPE, [record("Ada likes tea", "b", pinned=True)])
-    assert not await rig.rt[MergeStore].merge(SCOPE, merge.stays, merge.merged, merge.repeats)
+    assert not await rig.rt[MergeStore].merge_memories(SCOPE, merge.stays, merge.merged, merge.repeats)
     assert set(await everything(rig)) == {"a", "b"}
 
 
@@ -140,20 +140,20 @@ async def test_what_went_does_not_come_back_with_the_next_extraction(rig: Rig) -
     second = fact("Ada likes tea", "s2", day=1)
     await rig.remember(fact("Ada likes tea"), second)
     await compact(rig.rt, SCOPE, Selection())
-    assert await rig.rt[MemoryStore].write(SCOPE, [second], late=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [second], background=True) == ["buried"]
 
 
 async def test_the_periodic_pass_looks_at_changes_only(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.remember(*(record(f"Fact {n} of Ada", f"m{n}") for n in range(20)), record("Ada likes tea", "old"))
     assert await compact_changed(rig.rt) == 0
     looked: list[str] = []
-    load = rig.rt[MemoryScan].load
+    load = rig.rt[MemoryScan].load_current
 
     async def watched(scope: Any, mids: Any) -> Any:
         looked.extend(mids)
         return await load(scope, mids)
 
-    monkeypatch.setattr(type(rig.rt[MemoryScan]), "load", lambda _, scope, mids: watched(scope, mids))
+    monkeypatch.setattr(type(rig.rt[MemoryScan]), "load_current", lambda _, scope, mids: watched(scope, mids))
     assert await compact_changed(rig.rt) == 0
     assert looked == []
     await rig.remember(record("Ada likes tea", "new"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_memory.core.errors import BadInput
 from agent_memory.memories.commit import MemoryCommits
-from agent_memory.memories.retention.service import Choice, Policy, RetentionService, narrowed, outdated, parse_policy, recency
+from agent_memory.memories.retention.service import Choice, Policy, RetentionService, narrow_selection, outdated, parse_policy, recency
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory_client.models import ForgetRequest, ForgetResponse, MemoryRecord
@@ -111,7 +111,7 @@ def test_any_number_of_calls_ends_at_the_same_memories(
 )
 def test_policies_as_they_are_written(raw: dict[str, Any], policy: Policy) -> None:
     assert parse_policy(raw) == policy
-    narrowed(Selection(), policy, NOW)
+    narrow_selection(Selection(), policy, NOW)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_policy_that_would_delete_more_than_it_says_is_refused(raw: dict[str, 
 
 async def forget(rig: Rig, policy: dict[str, Any], *, limit: int = 1000, dry_run: bool = False, **more: Any) -> ForgetResponse:
     body = ForgetRequest(policy=policy, pinned_ids=more.pop("pinned_ids", None))
-    return await rig.rt[RetentionService].request(
+    return await rig.rt[RetentionService].forget_by_request(
         SCOPE, body, Selection.of(more.get("namespace"), more.get("user_id")), limit=limit, dry_run=dry_run
     )
 
@@ -155,7 +155,7 @@ async def test_all_memories_are_looked_at_not_the_first_thousand(rig: Rig) -> No
 async def test_the_walk_sees_every_memory_once_even_if_all_share_one_instant(rig: Rig) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record(f"m{n}", created_at=days_ago(1) if n == 7 else NOW) for n in range(1700)])
     for by in ("created", "changed"):
-        seen = [found.record.id async for page in rig.rt[MemoryScan].walk(SCOPE, Selection(), by=by) for found in page]
+        seen = [found.record.id async for page in rig.rt[MemoryScan].walk_memories(SCOPE, Selection(), by=by) for found in page]
         assert sorted(seen) == sorted(f"m{n}" for n in range(1700))
 
 
@@ -187,13 +187,13 @@ async def test_only_what_is_meant_is_looked_at(rig: Rig) -> None:
 
 async def test_what_is_pinned_while_we_look_stays(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50)), record("b", created_at=days_ago(50))])
-    forget_them = rig.rt[MemoryCommits].forget
+    forget_them = rig.rt[MemoryCommits].forget_memories
 
     async def pinned_before(*arguments: Any, **more: Any) -> Any:
         await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50), pinned=True)])
         return await forget_them(*arguments, **more)
 
-    monkeypatch.setattr(type(rig.rt[MemoryCommits]), "forget", lambda _, *arguments, **more: pinned_before(*arguments, **more))
+    monkeypatch.setattr(type(rig.rt[MemoryCommits]), "forget_memories", lambda _, *arguments, **more: pinned_before(*arguments, **more))
     answer = await forget(rig, {"max_age_days": 30})
     assert (answer.deleted, answer.deleted_ids) == (1, ["b"])
 
@@ -202,4 +202,4 @@ async def test_what_was_forgotten_does_not_come_back_by_background_work(rig: Rig
     one = record("a", created_at=days_ago(50))
     await rig.rt[MemoryStore].write(SCOPE, [one])
     await forget(rig, {"max_age_days": 30})
-    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["buried"]

@@ -104,10 +104,10 @@ async def test_a_timeline_of_what_was_true_and_when_it_was_known(rig: Rig) -> No
             one.text for one in (await rig.rt[SearchService].search(SCOPE, SearchRequest(**asked, as_of=DAYS[1], known_at=moved))).memories
         ]
         assert texts == ["Ada lives in Turin"], more
-    assert (await rig.rt[HistoryService].at(SCOPE, "turin", DAYS[1], moved)).text == "Ada lives in Turin"
+    assert (await rig.rt[HistoryService].record_at(SCOPE, "turin", DAYS[1], moved)).text == "Ada lives in Turin"
     with pytest.raises(NotFound):
-        await rig.rt[HistoryService].at(SCOPE, "turin", DAYS[3], None)
-    versions = (await rig.rt[HistoryService].history(SCOPE, "turin")).versions
+        await rig.rt[HistoryService].record_at(SCOPE, "turin", DAYS[3], None)
+    versions = (await rig.rt[HistoryService].read_history(SCOPE, "turin")).versions
     assert [sorted(one.diff) for one in versions] == [["text"], ["superseded_by", "valid_to"], []]
 
 
@@ -138,7 +138,7 @@ async def test_the_same_text_twice_is_one_memory_with_two_pieces_of_evidence(rig
     for name in ("one", "two", "three"):
         one = await rig.rt[MemoryService].get(SCOPE, name)
         assert (one.id, one.topics, one.metadata) == (name, ["tea", "drinks"], {"k": 1})
-    pieces = (await rig.rt[HistoryService].evidence(SCOPE, "two")).evidence
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, "two")).evidence
     assert sorted(str(piece.memory_id) for piece in pieces) == ["one", "three", "two"]
     await create(rig, fact("Ada likes tea", "other", metadata={"k": 2}), fact("Ada likes tea", "pinned", pinned=True))
     assert await listed(rig) == ["one", "other", "pinned"], "what contradicts it, or says more, is a memory of its own"
@@ -166,20 +166,20 @@ async def test_undoing_a_supersession_a_merge_and_a_forgetting_restores_every_an
     assert (await found(rig, "green")).record.id == "tea"
     after = await everything(rig, *names)
     assert after != before
-    gone = await rig.rt[RetentionService].forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
+    gone = await rig.rt[RetentionService].forget_by_policy(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
     assert "climbs" not in gone.deleted_ids
     assert gone.deleted
-    (forgotten,) = {one.batch_id for one in (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 50)).changes}
+    (forgotten,) = {one.batch_id for one in (await rig.rt[HistoryService].read_changes(SCOPE, {"kd": "forget"}, None, 0, 50)).changes}
     await rig.rt[HistoryService].undo_batch(SCOPE, forgotten)
     assert await everything(rig, *names) == after, "forgetting"
     assert merged.changes[0]
     assert superseded.changes[0]
-    undone = await rig.rt[HistoryService].undo(SCOPE, merged.changes[0])
+    undone = await rig.rt[HistoryService].undo_by_id(SCOPE, merged.changes[0])
     with pytest.raises(Conflict, match="undone"):
-        await rig.rt[HistoryService].undo(SCOPE, merged.changes[0])
-    await rig.rt[HistoryService].undo(SCOPE, superseded.changes[0])
+        await rig.rt[HistoryService].undo_by_id(SCOPE, merged.changes[0])
+    await rig.rt[HistoryService].undo_by_id(SCOPE, superseded.changes[0])
     assert await everything(rig, *names) == before, "a merge and a supersession"
-    await rig.rt[HistoryService].undo(SCOPE, undone.id)
+    await rig.rt[HistoryService].undo_by_id(SCOPE, undone.id)
     assert (await found(rig, "green")).record.id == "tea", "an undo can be undone"
 
 
@@ -196,7 +196,7 @@ async def _merged(rig: Rig) -> None:
 
 async def _forgotten(rig: Rig) -> None:
     policy = Policy(max_age_days=1, types=frozenset({"semantic"}))
-    gone = await rig.rt[RetentionService].forget(SCOPE, policy, Selection(), limit=10, dry_run=False)
+    gone = await rig.rt[RetentionService].forget_by_policy(SCOPE, policy, Selection(), limit=10, dry_run=False)
     assert {"turin", "turin too"} <= set(gone.deleted_ids)
 
 
@@ -222,8 +222,8 @@ async def test_each_undo_restores_what_each_of_search_list_prompt_and_get_answer
     await rig.index()
     after = await answers()
     assert [name for name in before if before[name] == after[name]] == [], "each answer was another one"
-    for change in (await rig.rt[HistoryService].changes(SCOPE, {"st": "applied"}, None, 0, 50)).changes:
-        await rig.rt[HistoryService].undo(SCOPE, change.id)
+    for change in (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "applied"}, None, 0, 50)).changes:
+        await rig.rt[HistoryService].undo_by_id(SCOPE, change.id)
     for name, answer in (await answers()).items():
         assert answer == before[name], name
 
@@ -247,16 +247,16 @@ async def test_what_was_created_at_one_moment_is_listed_in_one_order_whatever_is
     ways = [{}, searched, searched | {"search_mode": "keyword"}, searched | {"search_mode": "semantic"}]
     before = [await order(100, **way) for way in ways]
     assert sorted(before[0]) == names
-    gone = await rig.rt[RetentionService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    gone = await rig.rt[RetentionService].forget_by_policy(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
     assert gone.deleted == 18
     kept = next(name for name in names if name not in gone.deleted_ids)
     await rig.rt[MemoryService].patch(SCOPE, kept, EditMemoryRecordRequest(metadata={"written": "anew"}))
-    for one in (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 100)).changes:
-        await rig.rt[HistoryService].undo(SCOPE, one.id)
+    for one in (await rig.rt[HistoryService].read_changes(SCOPE, {"kd": "forget"}, None, 0, 100)).changes:
+        await rig.rt[HistoryService].undo_by_id(SCOPE, one.id)
     assert [await order(100, **way) for way in ways] == before
     for limit in (1, 4, 7, 10, 15, 29):
         assert await order(limit) == before[0], limit
-    await rig.rt[RetentionService].forget(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
+    await rig.rt[RetentionService].forget_by_policy(SCOPE, Policy(budget=12), Selection(), limit=100, dry_run=False)
     past: dict[str, Any] = {"history": True}
     whole = [one.id for one in (await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=100, **past))).memories]
     paged = [await rig.rt[SearchService].search(SCOPE, SearchRequest(limit=7, offset=offset, **past)) for offset in range(0, len(whole), 7)]
@@ -270,21 +270,21 @@ async def test_what_was_changed_since_is_not_undone(rig: Rig) -> None:
     await rig.rt[MemoryService].patch(SCOPE, "turin", _edit(text="Ada lives in Bari"))
     assert done.changes[0]
     with pytest.raises(Conflict, match="changed since"):
-        await rig.rt[HistoryService].undo(SCOPE, done.changes[0])
+        await rig.rt[HistoryService].undo_by_id(SCOPE, done.changes[0])
     assert (await found(rig, "turin")).record.text == "Ada lives in Bari"
 
 
 async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city"))
     oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city")
-    for end in ("reject", "approve"):
+    for end in ("reject_proposal", "approve_proposal"):
         held = await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
         assert held.states == ["proposed"]
         assert await listed(rig) == ["turin"]
-        (waiting,) = (await rig.rt[HistoryService].changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
+        (waiting,) = (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
         assert [one.memory_id for one in waiting.memories] == ["oslo"]
         await getattr(rig.rt[HistoryService], end)(SCOPE, waiting.id)
-        assert (await rig.rt[HistoryService].changes(SCOPE, {"st": "proposed"}, None, 0, 10)).total == 0
+        assert (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).total == 0
     assert await listed(rig) == ["oslo"]
     assert (await found(rig, "turin")).record.superseded_by == "oslo"
 
@@ -336,7 +336,7 @@ async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_name
     rome = record("Ada lives in Rome", "rome", user_id="ada", slot="home_city")
     held = await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "oslo")], rome)], BY, review=True)
     assert held.states == ["proposed"]
-    gone = await rig.rt[RetentionService].forget(SCOPE, Policy(budget=3), Selection(), limit=1, dry_run=False)
+    gone = await rig.rt[RetentionService].forget_by_policy(SCOPE, Policy(budget=3), Selection(), limit=1, dry_run=False)
     assert gone.deleted == 1
     places = {"m", "v", "h", "mh", "ev", "al", "by", "ch", "mo", "bare"}
     assert {key.partition(":")[0] for key in await rig.raw_keys()} >= places - {"bare"}

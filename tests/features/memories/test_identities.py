@@ -85,7 +85,7 @@ async def test_each_gets_an_id_by_which_it_is_read_changed_and_deleted(rig: Rig)
 async def test_no_document_of_the_old_keys_stays(rig: Rig) -> None:
     await rig.remember(record("Ada plays the violin", "old", user_id="ada"))
     await stored_wrong(rig, "old")
-    await rig.rt[IdentityRepair].repair()
+    await rig.rt[IdentityRepair].repair_identities()
     mid = rig.keys.mid(SCOPE.tenant, "old")
     left = {key for key in await rig.raw_keys() if mid in key}
     assert left == {f"al:{mid}"}, "the id that it was meant to have is another name of it"
@@ -97,33 +97,33 @@ async def test_evidence_versions_and_changes_come_along(rig: Rig) -> None:
     await create(rig, ExtractedMemoryRecord(id="a", text="Ada lives in Rome", **home))
     await create(rig, ExtractedMemoryRecord(id="b", text="ada lives in rome.", user_id="ada"))
     await create(rig, ExtractedMemoryRecord(id="c", text="Ada lives in Oslo", **home))
-    before = await rig.rt[HistoryService].history(SCOPE, "a")
+    before = await rig.rt[HistoryService].read_history(SCOPE, "a")
     await stored_wrong(rig, "a")
-    assert await rig.rt[IdentityRepair].repair() == 1
-    after = await rig.rt[HistoryService].history(SCOPE, "a")
+    assert await rig.rt[IdentityRepair].repair_identities() == 1
+    after = await rig.rt[HistoryService].read_history(SCOPE, "a")
     assert [one.record.text for one in after.versions] == [one.record.text for one in before.versions]
     assert [one.id for one in after.changes] == [one.id for one in before.changes]
     own = after.versions[0].record.id
     assert own not in ("a", WRONG)
     assert (await rig.rt[MemoryService].get(SCOPE, "b")).text == "Ada lives in Rome", "what repeated it is another name of it"
-    await rig.rt[HistoryService].undo(SCOPE, after.changes[0].id)
+    await rig.rt[HistoryService].undo_by_id(SCOPE, after.changes[0].id)
     assert (await rig.rt[MemoryService].get(SCOPE, own)).valid_to is None
 
 
 async def test_the_same_statement_again_is_evidence_of_the_repaired_one(rig: Rig) -> None:
     await rig.remember(record("Ada plays the violin", "old", user_id="ada"))
     await stored_wrong(rig, "old")
-    await rig.rt[IdentityRepair].repair()
+    await rig.rt[IdentityRepair].repair_identities()
     await create(rig, ExtractedMemoryRecord(id="again", text="ada plays the violin.", user_id="ada"))
     assert len(await ids(rig)) == 1
 
 
 async def test_a_store_in_which_nothing_is_wrong_is_looked_through_once(rig: Rig) -> None:
     await rig.remember(record("Ada plays the violin", "old", user_id="ada"))
-    assert await rig.rt[IdentityRepair].until_clean() == 0
+    assert await rig.rt[IdentityRepair].repair_until_clean() == 0
     await stored_wrong(rig, "old")
-    assert await rig.rt[IdentityRepair].until_clean() == 0
+    assert await rig.rt[IdentityRepair].repair_until_clean() == 0
     with pytest.raises(NotFound):
         await rig.rt[MemoryService].get(SCOPE, (await ids(rig))["Ada plays the violin"])
-    assert await rig.rt[IdentityRepair].repair() == 1
-    assert await rig.rt[IdentityRepair].repair() == 0
+    assert await rig.rt[IdentityRepair].repair_identities() == 1
+    assert await rig.rt[IdentityRepair].repair_identities() == 0

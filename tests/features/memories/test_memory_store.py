@@ -82,9 +82,9 @@ async def test_found_by_words_at_once_and_by_vector_once_indexed(rig: Rig) -> No
 async def test_a_change_leaves_nothing_of_the_old(rig: Rig) -> None:
     old = record("old ferry", "1", topics=["t"], entities=["e"], namespace="n", user_id="u", session_id="s", event_date=datetime.now(UTC))
     await rig.remember(old)
-    found = await rig.rt[MemoryStore].versioned(SCOPE, "1")
+    found = await rig.rt[MemoryStore].get_versioned(SCOPE, "1")
     assert found is not None
-    assert await rig.rt[MemoryStore].replace(SCOPE, found[0], record("new plane", "1"), found[1])
+    assert await rig.rt[MemoryStore].replace_memory(SCOPE, found[0], record("new plane", "1"), found[1])
     await rig.index()
     assert (await by_words(rig, "ferry")).total == 0
     assert (await by_words(rig, "plane")).total == 1
@@ -99,9 +99,9 @@ async def test_a_change_leaves_nothing_of_the_old(rig: Rig) -> None:
 async def test_a_deleted_memory_is_gone_everywhere(rig: Rig) -> None:
     one, two = record("ferry one"), record("ferry two")
     await rig.remember(one, two)
-    assert await rig.rt[MemoryStore].delete(SCOPE, [one, one]) == 1
-    assert await rig.rt[MemoryStore].delete(SCOPE, [one]) == 0
-    assert await rig.rt[MemoryStore].delete(SCOPE, []) == 0
+    assert await rig.rt[MemoryStore].delete_records(SCOPE, [one, one]) == 1
+    assert await rig.rt[MemoryStore].delete_records(SCOPE, [one]) == 0
+    assert await rig.rt[MemoryStore].delete_records(SCOPE, []) == 0
     assert await rig.rt[MemoryStore].get(SCOPE, [one.id]) == [None]
     assert (await by_words(rig, "ferry")).total == 1
     assert (await by_vector(rig, "ferry")).total == 1
@@ -110,15 +110,15 @@ async def test_a_deleted_memory_is_gone_everywhere(rig: Rig) -> None:
 async def test_background_work_cannot_bring_back_what_was_deleted(rig: Rig) -> None:
     one = record("ferry")
     await rig.remember(one)
-    await rig.rt[MemoryStore].delete(SCOPE, [one])
-    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["buried"]
-    assert await rig.rt[MemoryStore].write(SCOPE, [record("other words", one.id), record("two")], late=True) == ["buried", "new"]
+    await rig.rt[MemoryStore].delete_records(SCOPE, [one])
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["buried"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [record("other words", one.id), record("two")], background=True) == ["buried", "new"]
     assert await rig.rt[MemoryStore].get(SCOPE, [one.id]) == [None]
     ttl = await rig.rt.client.ttl(rig.keys.tombstone(rig.rt[MemoryStore].mid(SCOPE, one.id)))
     assert 29 * 86400 < ttl <= 30 * 86400
     # Who writes it again on purpose gets it, and what is late then finds it as it is.
     assert await rig.rt[MemoryStore].write(SCOPE, [one]) == ["new"]
-    assert await rig.rt[MemoryStore].write(SCOPE, [one], late=True) == ["same"]
+    assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["same"]
 
 
 async def test_a_vector_that_comes_after_the_deletion_is_not_written(rig: Rig) -> None:
@@ -127,7 +127,7 @@ async def test_a_vector_that_comes_after_the_deletion_is_not_written(rig: Rig) -
     (claim,) = await rig.claim(M)
     (job,), _ = await rig.rt[MemoryStore].index_jobs([claim.member])
     item = IndexEntry(job.mid, job.version, claim.lease, np.ones(384, np.float32), "late")
-    await rig.rt[MemoryStore].delete(SCOPE, [one])
+    await rig.rt[MemoryStore].delete_records(SCOPE, [one])
     assert await rig.rt[MemoryStore].write_index([item]) == [False]
     assert await rig.raw_keys() <= {"wake", "cfg", f"mt:{job.mid}"}
     # Deleted and written again: the late vector belongs to the former life.
@@ -152,14 +152,14 @@ async def test_a_vector_of_former_words_is_not_written(rig: Rig) -> None:
 async def test_replacing_needs_the_version_that_was_read(rig: Rig) -> None:
     old = record("old", "1")
     await rig.rt[MemoryStore].write(SCOPE, [old])
-    found = await rig.rt[MemoryStore].versioned(SCOPE, "1")
+    found = await rig.rt[MemoryStore].get_versioned(SCOPE, "1")
     assert found is not None
-    assert await rig.rt[MemoryStore].replace(SCOPE, old, record("new", "1"), found[1])
-    assert not await rig.rt[MemoryStore].replace(SCOPE, old, record("newer", "1"), found[1])
-    await rig.rt[MemoryStore].delete(SCOPE, [old])
-    assert not await rig.rt[MemoryStore].replace(SCOPE, old, record("newer", "1"), found[1])
-    assert await rig.rt[MemoryStore].versioned(SCOPE, "1") is None
-    assert await rig.rt[MemoryStore].versioned(Scope("other"), "1") is None
+    assert await rig.rt[MemoryStore].replace_memory(SCOPE, old, record("new", "1"), found[1])
+    assert not await rig.rt[MemoryStore].replace_memory(SCOPE, old, record("newer", "1"), found[1])
+    await rig.rt[MemoryStore].delete_records(SCOPE, [old])
+    assert not await rig.rt[MemoryStore].replace_memory(SCOPE, old, record("newer", "1"), found[1])
+    assert await rig.rt[MemoryStore].get_versioned(SCOPE, "1") is None
+    assert await rig.rt[MemoryStore].get_versioned(Scope("other"), "1") is None
 
 
 async def test_more_than_a_batch_and_the_same_id_twice(rig: Rig) -> None:
@@ -167,7 +167,7 @@ async def test_more_than_a_batch_and_the_same_id_twice(rig: Rig) -> None:
     assert await rig.rt[MemoryStore].write(SCOPE, many) == ["new"] * 1001
     assert await rig.rt[MemoryStore].write(SCOPE, [record("a", "x"), record("b", "x"), record("b", "x")]) == ["new", "changed", "same"]
     assert (await by_words(rig, "memory")).total == 1001
-    assert await rig.rt[MemoryStore].delete(SCOPE, many) == 1001
+    assert await rig.rt[MemoryStore].delete_records(SCOPE, many) == 1001
     assert (await by_words(rig, "memory")).total == 0
 
 
@@ -176,7 +176,7 @@ async def test_the_same_id_of_two_tenants(rig: Rig) -> None:
     await rig.rt[MemoryStore].write(SCOPE, [record("mine ferry", "1")])
     await rig.rt[MemoryStore].write(other, [record("theirs ferry", "1")])
     assert (await by_words(rig, "ferry")).total == (await by_words(rig, "ferry", other)).total == 1
-    assert await rig.rt[MemoryStore].delete(other, [record("theirs ferry", "1")]) == 1
+    assert await rig.rt[MemoryStore].delete_records(other, [record("theirs ferry", "1")]) == 1
     assert (await rig.rt[MemoryStore].get(SCOPE, ["1"]))[0] is not None
 
 
@@ -195,7 +195,7 @@ async def test_a_message_is_found_by_what_stands_around_it(rig: Rig) -> None:
     assert [r.text for r in jobs[0].after] == ["with whom"]
     assert middle[0] is not None
     # Gone, it takes its words along.
-    await rig.rt[MemoryStore].delete(SCOPE, [middle[0]])
+    await rig.rt[MemoryStore].delete_records(SCOPE, [middle[0]])
     await rig.index()
     assert (await by_words(rig, "harbour")).total == 0
 
@@ -203,10 +203,10 @@ async def test_a_message_is_found_by_what_stands_around_it(rig: Rig) -> None:
 async def test_a_message_that_moves_takes_its_words_along(rig: Rig) -> None:
     for text in ("where", "harbour", "whom"):
         await rig.remember(said(text))
-    found = await rig.rt[MemoryStore].versioned(SCOPE, "s-harbour")
+    found = await rig.rt[MemoryStore].get_versioned(SCOPE, "s-harbour")
     assert found is not None
     old, version = found
-    assert await rig.rt[MemoryStore].replace(SCOPE, old, old.model_copy(update={"user_id": "another"}), version)
+    assert await rig.rt[MemoryStore].replace_memory(SCOPE, old, old.model_copy(update={"user_id": "another"}), version)
     await rig.index()
     assert (await by_words(rig, "harbour")).total == 1
     order = rig.keys.order(rig.sid(SessionRef("s")))
@@ -252,12 +252,12 @@ async def test_every_kind_of_index(make_rig, algorithm: str, vector_type: str) -
 
 
 async def test_another_model_has_an_index_of_its_own_and_all_is_embedded_again(make_rig, rig: Rig) -> None:
-    await rig.rt[Reindexer].if_model_changed()
+    await rig.rt[Reindexer].reindex_for_model()
     await rig.remember(record("ferry"), record("plane"))
     prefix = rig.settings.redis.key_prefix
     async with make_rig(KEY_PREFIX=prefix, VECTOR_TYPE="FLOAT32") as other:
         assert (await by_vector(other, "ferry")).total == 0
-        assert await other.rt[Reindexer].if_model_changed() == 2
-        assert await other.rt[Reindexer].if_model_changed() == 0
+        assert await other.rt[Reindexer].reindex_for_model() == 2
+        assert await other.rt[Reindexer].reindex_for_model() == 0
         await other.index()
         assert (await by_vector(other, "ferry")).total == 2

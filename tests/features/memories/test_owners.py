@@ -149,14 +149,14 @@ async def test_the_same_owner_changes_it_and_can_have_back_what_was_there(rig: R
     await create(
         rig, {"id": "x", "text": "Ada likes rum", **ADA}, {"id": "y", "text": "unchanged", **ADA}, {"id": "z", "text": "new", **ADA}
     )
-    history = await rig.rt[HistoryService].history(SCOPE, "x")
+    history = await rig.rt[HistoryService].read_history(SCOPE, "x")
     assert [one.record.text for one in history.versions] == ["Ada likes rum", "Ada likes tea"]
     (change,) = history.changes
     assert (change.kind, change.state) == ("update", "applied")
     assert change.memories[0].diff["text"] == ["Ada likes tea", "Ada likes rum"]
     for name in ("y", "z"):
-        assert (await rig.rt[HistoryService].history(SCOPE, name)).changes == []
-    await rig.rt[HistoryService].undo(SCOPE, change.id)
+        assert (await rig.rt[HistoryService].read_history(SCOPE, name)).changes == []
+    await rig.rt[HistoryService].undo_by_id(SCOPE, change.id)
     assert (await rig.rt[MemoryService].get(SCOPE, "x")).text == "Ada likes tea"
 
 
@@ -165,8 +165,8 @@ async def test_a_session_memory_that_changes_one_is_a_change_too(rig: Rig) -> No
     await put(rig, "s", {"id": "x", "text": "Bob likes rum"}, **BOB)
     await rig.work()
     assert await texts(rig) == {"x": "Bob likes rum"}
-    (change,) = (await rig.rt[HistoryService].history(SCOPE, "x")).changes
-    await rig.rt[HistoryService].undo(SCOPE, change.id)
+    (change,) = (await rig.rt[HistoryService].read_history(SCOPE, "x")).changes
+    await rig.rt[HistoryService].undo_by_id(SCOPE, change.id)
     assert (await rig.rt[MemoryService].get(SCOPE, "x")).text == "Bob likes tea"
 
 
@@ -184,7 +184,7 @@ async def test_an_id_that_was_deleted_is_free(rig: Rig) -> None:
     await rig.rt[MemoryService].delete(SCOPE, ["x"])
     await create(rig, {"id": "x", "text": "his", **BOB})
     assert await texts(rig) == {"x": "his"}
-    assert len((await rig.rt[HistoryService].history(SCOPE, "x")).versions) == 1
+    assert len((await rig.rt[HistoryService].read_history(SCOPE, "x")).versions) == 1
 
 
 async def test_an_id_that_is_taken_between_the_look_and_the_writing_stays_whose_it_is(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ async def test_an_id_that_is_taken_between_the_look_and_the_writing_stays_whose_
 @pytest.mark.parametrize("how", HELD)
 async def test_an_import_leaves_ids_of_others_alone(rig: Rig, how: str) -> None:
     await hold(rig, how)
-    before = await rig.rt[HistoryService].history(SCOPE, "x")
+    before = await rig.rt[HistoryService].read_history(SCOPE, "x")
     record = {"id": "x", "text": "Bob was here", "user_id": "bob", "namespace": "work"}
     lines = [
         {"kind": "header", "format": "agent-memory-user", "version": 1, "user_id": "bob"},
@@ -217,7 +217,7 @@ async def test_an_import_leaves_ids_of_others_alone(rig: Rig, how: str) -> None:
     report = await rig.rt[ImportService].run(SCOPE, None, "bob", "\n".join(json.dumps(line) for line in lines).encode())
     assert [one.line for one in report.problems] == [2, 3]
     await rig.work()
-    after = await rig.rt[HistoryService].history(SCOPE, "x")
+    after = await rig.rt[HistoryService].read_history(SCOPE, "x")
     assert [one.record.text for one in after.versions] == [one.record.text for one in before.versions]
     assert "Bob was here" not in (await texts(rig)).values()
 
@@ -263,7 +263,7 @@ async def test_a_late_fact_ends_no_fact_of_another_that_it_claims_to_follow(rig:
     await create(
         rig, {"id": "late", "text": "Bob lived in Bonn", "slot": "city", "valid_from": (begun + timedelta(days=30)).isoformat(), **BOB}
     )
-    hers = await rig.rt[HistoryService].at(SCOPE, "hers", None, None)
+    hers = await rig.rt[HistoryService].record_at(SCOPE, "hers", None, None)
     assert isinstance(hers, MemoryRecord)
     assert hers.valid_to == begun + timedelta(days=300)
 

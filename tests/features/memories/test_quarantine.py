@@ -125,7 +125,7 @@ async def test_what_is_put_aside_is_neither_found_nor_shown_until_it_is_approved
     await ok(http, "PATCH", f"/v1/long-term-memory/{other}", json={"text": "harmless tea"})
     assert await found(http) == {good["text"]}
     with pytest.raises(Forbidden):
-        await rig.rt[QuarantineService].approve(Scope(SCOPE.tenant, may_administer=False), "b")
+        await rig.rt[QuarantineService].approve_memory(Scope(SCOPE.tenant, may_administer=False), "b")
     approved = await ok(http, "POST", "/v1/quarantine/b/approve")
     assert "quarantine" not in approved
     assert "slot" not in approved, "the fact that has the slot keeps it"
@@ -221,7 +221,7 @@ async def test_an_erasure_takes_what_is_put_aside(rig: Rig) -> None:
     # Brought in again it is still put aside.
     report = await rig.rt[ImportService].run(SCOPE, None, USER, exported)
     assert report.problems == []
-    assert (await rig.rt[QuarantineService].list(SCOPE, None, USER, 0, 10)).total == 2
+    assert (await rig.rt[QuarantineService].list_quarantined(SCOPE, None, USER, 0, 10)).total == 2
     assert [one for one in await rig.stored() if "Acme" in one.text] == []
 
 

@@ -56,7 +56,7 @@ async def boats(rig: Rig, **request: Any) -> list[MemoryRecord]:
 
 
 async def sources(rig: Rig, name: str) -> list[tuple[str, str | None]]:
-    pieces = (await rig.rt[HistoryService].evidence(SCOPE, name)).evidence
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, name)).evidence
     return sorted((piece.session_id or "", piece.role) for piece in pieces)
 
 
@@ -70,7 +70,7 @@ async def test_said_in_two_sessions_it_is_one_memory_that_each_of_them_has(rig: 
     (one,) = await boats(rig)
     assert (one.session_id, one.created_at.day) == ("first", 1)
     assert await sources(rig, one.id) == [("first", "user"), ("second", "user")]
-    pieces = (await rig.rt[HistoryService].evidence(SCOPE, one.id)).evidence
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, one.id)).evidence
     assert [(m.content, m.id, m.created_at.day) for piece in pieces for m in piece.messages] == [
         (BOAT, "first-1", 1),
         (BOAT, "second-1", 2),
@@ -171,7 +171,7 @@ async def test_what_was_said_stays_what_it_was_when_the_memory_is_corrected(rig:
     await rig.work()
     await say(rig, "chat", BOAT.upper())
     await rig.rt[MemoryService].patch(SCOPE, "held", EditMemoryRecordRequest(text="The boat lies in Oslo"))
-    pieces = (await rig.rt[HistoryService].evidence(SCOPE, "held")).evidence
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, "held")).evidence
     assert [message.content for piece in pieces for message in piece.messages] == [BOAT.upper()]
     await erase(rig, "tools")
     assert [one.text for one in await rig.stored()] == [BOAT.upper()]
@@ -233,7 +233,7 @@ async def test_imports_settle_with_what_is_there_and_bring_their_evidence_along(
             await rig.work()
             listed = (await rig.rt[SearchService].search(there, SearchRequest(text="boat Bergen", search_mode="keyword"))).memories
             (one,) = [found for found in listed if found.text == BOAT]
-            pieces = (await rig.rt[HistoryService].evidence(there, one.id)).evidence
+            pieces = (await rig.rt[HistoryService].read_evidence(there, one.id)).evidence
             seen.append((one.id, sorted((piece.session_id or "", *piece.message_ids) for piece in pieces)))
         assert seen[0] == seen[1], "a second time changes nothing"
         stated = [("",)] if name != "four" else []

@@ -39,14 +39,17 @@ def result_of(made: MemoryRecord) -> MemoryRecordResult:
 async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
     names = await written(rig)
     # Read once more by somebody, who is counted.
-    await rig.rt[UsageStore].note({names[0]: 0, names[3]: 7})
-    cards, records = await ShownMemoryReader(rig.rt.client, rig.rt.keys)(SCOPE, names), await rig.rt[MemoryStore].load(SCOPE, names)
+    await rig.rt[UsageStore].count_readings({names[0]: 0, names[3]: 7})
+    cards, records = (
+        await ShownMemoryReader(rig.rt.client, rig.rt.keys)(SCOPE, names),
+        await rig.rt[MemoryStore].load_by_names(SCOPE, names),
+    )
     counted: list[int] = []
     for card, found in zip(cards, records, strict=True):
         assert card is not None
         assert found is not None
         made = found.record
-        card.place(0.25, 0.75, "hybrid")
+        card.set_score(0.25, 0.75, "hybrid")
         wanted = result_of(made)
         assert json.loads(to_json(card.values)) == json.loads(wanted.model_dump_json())
         assert card.model() == wanted
@@ -59,11 +62,11 @@ async def test_a_card_is_what_its_record_is(rig: Rig) -> None:
 async def test_a_card_says_what_stands_beside_its_record_now(rig: Rig) -> None:
     names, reader = await written(rig), ShownMemoryReader(rig.rt.client, rig.rt.keys)
     first = (await reader(SCOPE, names))[6]
-    await rig.rt[UsageStore].note({names[6]: 0})
+    await rig.rt[UsageStore].count_readings({names[6]: 0})
     again = (await reader(SCOPE, names))[6]
     assert first is not None
     assert again is not None
-    again.place(0.25, 0.75, "hybrid")
+    again.set_score(0.25, 0.75, "hybrid")
     assert (first.values["access_count"], again.values["access_count"]) == (0, 1)
     assert first.values["last_accessed"] < again.values["last_accessed"]
     assert "score" not in first.values or first.values["score"] is None
@@ -77,11 +80,11 @@ async def test_what_another_version_wrote_is_read_as_well(rig: Rig, change: dict
     await rig.rt.client.hset(key, "j", json.dumps({field: value for field, value in body.items() if field != "created_at" or value}))
     card, found = (
         (await ShownMemoryReader(rig.rt.client, rig.rt.keys)(SCOPE, [name]))[0],
-        (await rig.rt[MemoryStore].load(SCOPE, [name]))[0],
+        (await rig.rt[MemoryStore].load_by_names(SCOPE, [name]))[0],
     )
     assert card is not None
     assert found is not None
-    card.place(0.25, 0.75, "hybrid")
+    card.set_score(0.25, 0.75, "hybrid")
     shown, wanted = json.loads(to_json(card.values)), json.loads(result_of(found.record).model_dump_json())
     # Whoever left the time out gets that of the reading.
     assert {**shown, "created_at": ""} == {**wanted, "created_at": ""}

@@ -64,9 +64,9 @@ async def test_a_reading_is_counted_once_in_a_quarter_of_an_hour(known: Rig, how
     assert datetime.now(UTC) - found.last_accessed < timedelta(minutes=1)
     assert other.last_accessed == LONG_AGO
     # Another process does not know what this one wrote: the limit is Redis' to keep.
-    assert await known.rt[UsageStore].note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 0
+    assert await known.rt[UsageStore].count_readings({known.keys.mid(SCOPE.tenant, found.id): 1}) == 0
     await known.rt.client.hset(known.keys.usage, known.keys.mid(SCOPE.tenant, found.id), f"1 {LONG_AGO.timestamp() * 1000:.0f}")
-    assert await known.rt[UsageStore].note({known.keys.mid(SCOPE.tenant, found.id): 1}) == 1
+    assert await known.rt[UsageStore].count_readings({known.keys.mid(SCOPE.tenant, found.id): 1}) == 1
     assert (await stored(known, found.id)).access_count == 2
 
 
@@ -95,14 +95,14 @@ async def test_what_is_changed_keeps_its_count_and_what_is_deleted_loses_it(know
     await known.rt[MemoryService].delete(SCOPE, [changed.id])
     assert await known.rt.client.hlen(known.keys.usage) == await known.rt.client.scard(known.keys.usage_unfolded) == 0
     # Read before it was deleted, noted after: it does not come back by that.
-    assert await known.rt[UsageStore].note({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
+    assert await known.rt[UsageStore].count_readings({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
 
 
 async def test_forgetting_counts_from_the_last_reading(known: Rig) -> None:
     await read(known, "get")
     await known.rt[UsageLog].flush()
     policy = parse_policy({"max_inactive_days": 30})
-    answer = await known.rt[RetentionService].forget(SCOPE, policy, Selection(), limit=100, dry_run=False)
+    answer = await known.rt[RetentionService].forget_by_policy(SCOPE, policy, Selection(), limit=100, dry_run=False)
     assert answer.deleted_ids == ["a train to Porto"]
 
 
@@ -112,10 +112,10 @@ async def test_filters_see_readings_once_they_are_folded_in(known: Rig) -> None:
     since = {"last_accessed": {"gte": (datetime.now(UTC) - timedelta(days=1)).isoformat()}}
     assert await look(known, None, **since) == []
     await known.rt.client.hset(known.keys.usage, "f" * 32, "3 1700000000000")  # of a memory that is gone
-    assert await known.rt[UsageStore].fold() == 1
+    assert await known.rt[UsageStore].fold_usage() == 1
     assert await look(known, None, **since) == ["the ferry to Elba"]
     assert await look(known, "ferry", search_mode="semantic", **since) == ["the ferry to Elba"]
-    assert await known.rt[UsageStore].fold() == 0
+    assert await known.rt[UsageStore].fold_usage() == 0
     assert await known.rt.client.hlen(known.keys.usage) == 1
 
 
@@ -124,7 +124,7 @@ async def test_what_waits_is_written_at_the_end_and_an_absent_redis_holds_nobody
         await rig.remember(record("the ferry to Elba"))
         mid = rig.keys.mid(SCOPE.tenant, "the ferry to Elba")
         slow = UsageLog(rig.rt[UsageStore], delay_seconds=3600)
-        slow.read([(mid, 4)])
+        slow.note_readings([(mid, 4)])
         assert await rig.rt.client.hlen(rig.keys.usage) == 0
         await slow.close()
         assert (await rig.rt.client.hget(rig.keys.usage, mid)).startswith(b"5 ")
@@ -134,5 +134,5 @@ async def test_what_waits_is_written_at_the_end_and_an_absent_redis_holds_nobody
                 raise RedisUnavailable("away")
 
         lost = UsageLog(Away(), delay_seconds=3600)  # pyright: ignore[reportArgumentType]
-        lost.read([(mid, 4)])
+        lost.note_readings([(mid, 4)])
         await lost.close()

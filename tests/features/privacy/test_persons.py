@@ -121,7 +121,7 @@ async def fill(face: Face, user: str, word: str) -> None:
     await rig.rt[MemoryService].store(SCOPE, [fact("f7", f"hums like a {word}")])
     found = (await rig.rt[MemoryStore].find(SCOPE, [f"{user}-f7"]))[0]
     assert found is not None
-    assert await rig.rt[MemoryCommits].forget(SCOPE, [found], ChangeOrigin("test", "for this test"), batch="b1")
+    assert await rig.rt[MemoryCommits].forget_memories(SCOPE, [found], ChangeOrigin("test", "for this test"), batch="b1")
     await face.ok("PUT", "/v1/extraction-rules", params={"user_id": user}, json={"instructions": f"mind the {word}"})
     view = await face.ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})
     await face.ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json={"group": {"user_id": user}})
@@ -233,8 +233,8 @@ async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face)
             await face.http.delete(f"/v1/working-memory/{session}", params={"user_id": ANN})
             found = (await rig.rt[MemoryStore].find(SCOPE, [name]))[0]
             if found is not None and n % 3 == 0:
-                await rig.rt[MemoryCommits].forget(SCOPE, [found], ChangeOrigin("test", None), batch=f"b{who}-{n}")
-                change = (await rig.rt[ChangeStore].find(SCOPE, {"bt": f"b{who}-{n}"}, 0, 1))[1]
+                await rig.rt[MemoryCommits].forget_memories(SCOPE, [found], ChangeOrigin("test", None), batch=f"b{who}-{n}")
+                change = (await rig.rt[ChangeStore].find_changes(SCOPE, {"bt": f"b{who}-{n}"}, 0, 1))[1]
                 if change:
                     await face.http.post(f"/v1/changes/{change[0]}/undo")
 
@@ -281,7 +281,7 @@ async def test_an_import_goes_where_its_caller_may_and_says_what_it_leaves(face:
     found = {one.text: one for one in hits}
     assert {(one.user_id, one.namespace) for one in hits} == {(BOB, "attic")}
     assert [found[text].pinned for text in ("trombone lessons on Tuesday", "sold the trombone in May")] == [True, False]
-    history = await rt[HistoryService].history(mine, found["trombone lessons on Tuesday"].id)
+    history = await rt[HistoryService].read_history(mine, found["trombone lessons on Tuesday"].id)
     assert [one.record.text for one in history.versions] == ["trombone lessons on Tuesday", "trombone lessons on Monday"]
     state = await rt[SessionStore].get(mine, SessionRef(f"{ANN}-s1", "attic", BOB))
     assert state is not None
@@ -449,7 +449,7 @@ async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pyt
         raise RedisUnavailable("away")
 
     monkeypatch.setattr(face.rig.rt[ExportService]._exports, "begin", noted)
-    monkeypatch.setattr(face.rig.rt[ViewStore], "list", away)
+    monkeypatch.setattr(face.rig.rt[ViewStore], "load_views", away)
     with pytest.raises(RuntimeError):  # over a network the connection is cut
         await face.lines()
     for seen in ([], [b"{}"], [b"{}", b'{"kind":"end","lines":2}'], [b'{"kind":"end","lines":0', b"x"]):

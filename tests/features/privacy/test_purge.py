@@ -151,8 +151,8 @@ async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig
     drink = (await found(rig, "ended")).record
     assert (drink.valid_to, drink.superseded_by) == (None, None)
     assert (await found(rig, "merged-into-poison")).record.id == "merged-into-poison"
-    assert (await rig.rt[HistoryService].evidence(SCOPE, "of-user")).evidence[0].source == "user"
-    assert len((await rig.rt[HistoryService].evidence(SCOPE, "of-user")).evidence) == 1
+    assert (await rig.rt[HistoryService].read_evidence(SCOPE, "of-user")).evidence[0].source == "user"
+    assert len((await rig.rt[HistoryService].read_evidence(SCOPE, "of-user")).evidence) == 1
 
     # Nobody else's; and nothing of it in any key, the proposal and the former versions included.
     assert [one.text for one in await rig.stored() if one.user_id == "bob"] == [f"{POISON} is the best of all shops"]

@@ -159,7 +159,7 @@ class World:
             decisions = await decide(self.rig.rt, self.chat, SCOPE, [Candidate(record, piece, True)])
         except ModelAnswerInvalid:
             return
-        await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), late=True, review=review)
+        await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), background=True, review=review)
 
     async def say(self, text: str, session: str) -> None:
         """The same words as a message: evidence of what is stated, another name of it, or a memory."""
@@ -184,7 +184,7 @@ class World:
         await compact(self.rig.rt, SCOPE, self.all)
 
     async def forget(self) -> None:
-        await self._and_undone(lambda: self.rig.rt[RetentionService].forget(SCOPE, FORGOTTEN, self.all, limit=9, dry_run=False))
+        await self._and_undone(lambda: self.rig.rt[RetentionService].forget_by_policy(SCOPE, FORGOTTEN, self.all, limit=9, dry_run=False))
 
     async def _and_undone(self, act: Any) -> None:
         before = await self.picture()
@@ -192,11 +192,11 @@ class World:
         await act()
         for one in await self._changes():
             if one.id not in known:
-                await self.rig.rt[HistoryService].undo(SCOPE, one.id)
+                await self.rig.rt[HistoryService].undo_by_id(SCOPE, one.id)
         assert differences(before, await self.picture()) == {}
 
     async def _changes(self) -> list[Any]:
-        found = await self.rig.rt[HistoryService].changes(SCOPE, {"u": self.user, "st": "applied"}, None, 0, 100)
+        found = await self.rig.rt[HistoryService].read_changes(SCOPE, {"u": self.user, "st": "applied"}, None, 0, 100)
         return [one for one in found.changes if one.kind != "undo"]
 
     async def undo(self, place: int) -> None:
@@ -204,7 +204,7 @@ class World:
         changes = [one for one in await self._changes() if one.actor != "client"]
         if place < len(changes):
             try:
-                await self.rig.rt[HistoryService].undo(SCOPE, changes[place].id)
+                await self.rig.rt[HistoryService].undo_by_id(SCOPE, changes[place].id)
             except Conflict:
                 return
 
@@ -218,7 +218,7 @@ class World:
     async def rewrite(self) -> None:
         """What a change of the layout or of the model does: everything is indexed again."""
         before = await self.picture()
-        await self.rig.rt[Reindexer].mark_all()
+        await self.rig.rt[Reindexer].mark_all_memories()
         await self.rig.index()
         assert differences(before, await self.picture()) == {}
 

@@ -134,7 +134,7 @@ async def test_a_session_deleted_between_read_and_write_promotes_nothing(rig: Ri
         fence = Fence(rig.sid(REF), journal.epoch, "jp", journal.start, journal.start + 1, 10, own=journal.own)
         assert (
             await rig.rt[MemoryStore].write(
-                SCOPE, [message_memory(journal.ref, journal.waiting[0].message, "figs")], fence=fence, late=True
+                SCOPE, [message_memory(journal.ref, journal.waiting[0].message, "figs")], fence=fence, background=True
             )
             is None
         )
@@ -160,7 +160,7 @@ async def test_promoting_twice_at_once_makes_each_memory_once(rig: Rig) -> None:
     assert sum(map(len, made)) == 450
     assert await remembered(rig) == sorted(texts)
     order = [member for member, _ in await rig.rt.client.zrange(rig.keys.order(rig.sid(REF)), 0, -1, withscores=True)]
-    assert [one.text for one in await rig.rt[MemoryStore].fetch(SCOPE, [m.decode() for m in order]) if one] == texts
+    assert [one.text for one in await rig.rt[MemoryStore].fetch_records(SCOPE, [m.decode() for m in order]) if one] == texts
 
 
 async def test_a_task_delivered_twice_late_and_reversed(rig: Rig) -> None:
@@ -219,7 +219,7 @@ async def test_a_put_between_reading_and_promoting_keeps_the_newer_memory(rig: R
     assert journal is not None
     await put(rig, memories=[{"id": "1", "text": "new"}])
     fence = Fence(rig.sid(REF), journal.epoch, "jp", 0, 0, 10, own=journal.own)
-    assert await rig.rt[MemoryStore].write(SCOPE, [], fence=fence, late=True) == []
+    assert await rig.rt[MemoryStore].write(SCOPE, [], fence=fence, background=True) == []
     await rig.work(S)
     assert await remembered(rig) == ["new"]
 
@@ -322,7 +322,7 @@ async def test_a_memory_written_by_hand_is_not_overwritten_by_a_later_delivery(r
 
 
 async def test_nothing_is_left_when_everything_is_deleted(rig: Rig) -> None:
-    await rig.rt[Reindexer].if_model_changed()
+    await rig.rt[Reindexer].reindex_for_model()
     await put(rig, "I like figs", "and plums", memories=[{"id": "1", "text": "own"}], data={"a": 1}, namespace="n", user_id="u")
     await rig.append("t", "another session", "with figs")
     await rig.work()

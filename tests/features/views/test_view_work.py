@@ -29,7 +29,7 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 
 async def view(rig: Rig, **given: Any) -> SummaryView:
-    return await rig.rt[ViewService].create(SCOPE, CreateSummaryViewRequest(**{"source": "long_term", **given}))
+    return await rig.rt[ViewService].create_view(SCOPE, CreateSummaryViewRequest(**{"source": "long_term", **given}))
 
 
 async def run_group(rig: Rig, one: SummaryView, **group: str) -> SummaryViewPartitionResult:
@@ -37,13 +37,13 @@ async def run_group(rig: Rig, one: SummaryView, **group: str) -> SummaryViewPart
 
 
 async def run(rig: Rig, one: SummaryView, task_id: str | None = None) -> Task:
-    task = await rig.rt[ViewService].run(SCOPE, one.id, RunSummaryViewRequest(task_id=task_id))
+    task = await rig.rt[ViewService].run_all_partitions(SCOPE, one.id, RunSummaryViewRequest(task_id=task_id))
     await rig.work(DueKind.ORDER)
-    return await rig.rt[ViewService].task(SCOPE, task.id)
+    return await rig.rt[ViewService].read_task(SCOPE, task.id)
 
 
 async def listed(rig: Rig, one: SummaryView, **wanted: str) -> list[tuple[dict[str, str], int]]:
-    return [(found.group, found.memory_count) for found in await rig.rt[ViewService].partitions(SCOPE, one.id, wanted)]
+    return [(found.group, found.memory_count) for found in await rig.rt[ViewService].read_partitions(SCOPE, one.id, wanted)]
 
 
 async def two_users(rig: Rig) -> None:
@@ -130,7 +130,7 @@ async def test_a_view_that_could_not_be_computed_is_refused(rig: Rig, given: dic
     with pytest.raises(error) as raised:
         await view(rig, **given)
     assert raised.value.status in (400, 422)
-    assert await rig.rt[ViewService].list(SCOPE) == []
+    assert await rig.rt[ViewService].list_views(SCOPE) == []
 
 
 async def test_a_group_must_have_the_view_s_fields(rig: Rig) -> None:
@@ -220,12 +220,12 @@ async def test_a_refresh_asks_only_for_what_changed_and_keeps_a_summary_while_th
 
         assert await refresh() == 2
         assert await refresh() == 0
-        first = {found.group["user_id"]: found.summary for found in await rig.rt[ViewService].partitions(SCOPE, one.id, {})}
+        first = {found.group["user_id"]: found.summary for found in await rig.rt[ViewService].read_partitions(SCOPE, one.id, {})}
         await rig.remember(record("Ada sings", "a3", user_id="ada"))
         lookalike.set_fault("503")
         await refresh()
         lookalike.set_fault(None)
-        found = {found.group["user_id"]: found for found in await rig.rt[ViewService].partitions(SCOPE, one.id, {})}
+        found = {found.group["user_id"]: found for found in await rig.rt[ViewService].read_partitions(SCOPE, one.id, {})}
         assert (found["ada"].summary, found["ada"].degraded) == (first["ada"], None)
 
 
@@ -233,21 +233,21 @@ async def test_the_same_task_id_starts_over(rig: Rig) -> None:
     await two_users(rig)
     one = await view(rig)
     first = await run(rig, one, "mine/1")
-    again = await rig.rt[ViewService].run(SCOPE, one.id, RunSummaryViewRequest(task_id="mine/1"))
+    again = await rig.rt[ViewService].run_all_partitions(SCOPE, one.id, RunSummaryViewRequest(task_id="mine/1"))
     assert (first.status, again.status, again.completed_at) == ("success", "pending", None)
-    assert (await rig.rt[ViewService].task(SCOPE, "mine/1")).status == "pending"
+    assert (await rig.rt[ViewService].read_task(SCOPE, "mine/1")).status == "pending"
     await rig.work(DueKind.ORDER)
-    assert (await rig.rt[ViewService].task(SCOPE, "mine/1")).status == "success"
+    assert (await rig.rt[ViewService].read_task(SCOPE, "mine/1")).status == "success"
     assert 6 * 86400 < await rig.rt.client.ttl(rig.keys.task(SCOPE.tenant, "mine/1")) <= 7 * 86400
 
 
 async def test_a_run_of_a_deleted_view_fails_and_leaves_nothing(rig: Rig) -> None:
     await two_users(rig)
     one = await view(rig)
-    task = await rig.rt[ViewService].run(SCOPE, one.id, RunSummaryViewRequest())
-    await rig.rt[ViewService].delete(SCOPE, one.id)
+    task = await rig.rt[ViewService].run_all_partitions(SCOPE, one.id, RunSummaryViewRequest())
+    await rig.rt[ViewService].delete_view(SCOPE, one.id)
     await rig.work(DueKind.ORDER)
-    done = await rig.rt[ViewService].task(SCOPE, task.id)
+    done = await rig.rt[ViewService].read_task(SCOPE, task.id)
     assert (done.status, done.error_message) == ("failed", "the view was deleted")
     assert not [key for key in await rig.raw_keys() if key.startswith("svp:")]
 
@@ -258,17 +258,17 @@ async def test_a_run_that_breaks_says_so(rig: Rig, monkeypatch: pytest.MonkeyPat
     async def broken(*_: Any, **__: Any) -> Any:
         raise ValueError("a defect")
 
-    monkeypatch.setattr(type(rig.rt[ViewSummarizer]), "compute", broken)
+    monkeypatch.setattr(type(rig.rt[ViewSummarizer]), "compute_partition", broken)
     done = await run(rig, await view(rig))
     assert (done.status, done.error_message) == ("failed", "ValueError (see the worker's log)")
 
 
 async def test_a_task_that_the_workers_gave_up_has_failed(rig: Rig) -> None:
-    task = await rig.rt[ViewService].run(SCOPE, (await view(rig)).id, RunSummaryViewRequest())
+    task = await rig.rt[ViewService].run_all_partitions(SCOPE, (await view(rig)).id, RunSummaryViewRequest())
     (member,) = await rig.marks(DueKind.ORDER)
     await rig.rt.client.zrem(rig.keys.due(DueKind.ORDER), member)
     await rig.rt.client.zadd(rig.keys.dead(DueKind.ORDER), {member: 1})
-    assert (await rig.rt[ViewService].task(SCOPE, task.id)).status == "failed"
+    assert (await rig.rt[ViewService].read_task(SCOPE, task.id)).status == "failed"
 
 
 async def test_deleting_a_view_deletes_its_partitions(rig: Rig) -> None:
@@ -276,11 +276,11 @@ async def test_deleting_a_view_deletes_its_partitions(rig: Rig) -> None:
     one, other = await view(rig, group_by=["user_id"]), await view(rig)
     await run(rig, one)
     await run(rig, other)
-    await rig.rt[ViewService].delete(SCOPE, one.id)
+    await rig.rt[ViewService].delete_view(SCOPE, one.id)
     assert len([key for key in await rig.raw_keys() if key.startswith("svp:")]) == 1
     with pytest.raises(NotFound):
-        await rig.rt[ViewService].partitions(SCOPE, one.id, {})
-    assert [found.id for found in await rig.rt[ViewService].list(SCOPE)] == [other.id]
+        await rig.rt[ViewService].read_partitions(SCOPE, one.id, {})
+    assert [found.id for found in await rig.rt[ViewService].list_views(SCOPE)] == [other.id]
 
 
 async def test_tenants_do_not_see_each_other_s_views_and_memories(rig: Rig) -> None:
@@ -288,15 +288,15 @@ async def test_tenants_do_not_see_each_other_s_views_and_memories(rig: Rig) -> N
     stranger = scope_of_work("another tenant")
     mine = await view(rig)
     assert (await run(rig, mine, "t1")).status == "success"
-    assert await rig.rt[ViewService].list(stranger) == []
-    for ask in (rig.rt[ViewService].get(stranger, mine.id), rig.rt[ViewService].task(stranger, "t1")):
+    assert await rig.rt[ViewService].list_views(stranger) == []
+    for ask in (rig.rt[ViewService].get_view(stranger, mine.id), rig.rt[ViewService].read_task(stranger, "t1")):
         with pytest.raises(NotFound):
             await ask
-    theirs = await rig.rt[ViewService].create(stranger, CreateSummaryViewRequest(source="long_term"))
+    theirs = await rig.rt[ViewService].create_view(stranger, CreateSummaryViewRequest(source="long_term"))
     found = await rig.rt[ViewService].run_partition(stranger, theirs.id, RunSummaryViewPartitionRequest(group={}))
     assert found.memory_count == 0
-    await rig.rt[ViewService].delete(stranger, mine.id)
-    assert (await rig.rt[ViewService].get(SCOPE, mine.id)).id == mine.id
+    await rig.rt[ViewService].delete_view(stranger, mine.id)
+    assert (await rig.rt[ViewService].get_view(SCOPE, mine.id)).id == mine.id
 
 
 async def test_listing_takes_one_command_however_many_there_are(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,5 +311,5 @@ async def test_listing_takes_one_command_however_many_there_are(rig: Rig, monkey
         return await exchange(client, asked)
 
     monkeypatch.setattr(connection, "exchange", counted)
-    assert [one.name for one in await rig.rt[ViewService].list(SCOPE)] == [f"v{n}" for n in range(20)]
+    assert [one.name for one in await rig.rt[ViewService].list_views(SCOPE)] == [f"v{n}" for n in range(20)]
     assert commands == ["HVALS"]

@@ -62,7 +62,7 @@ async def found(rig: Rig) -> Callable[..., Any]:
         clause = filters.where(scope, request)
         replies = await read(rig.rt.client, lambda pipe: rig.rt[MemoryStore].queue_newest(pipe, clause, 0, 1000))
         hits = parse_listed(replies[0])
-        stored = await rig.rt[MemoryStore].fetch(scope, [hit.mid for hit in hits.rows])
+        stored = await rig.rt[MemoryStore].fetch_records(scope, [hit.mid for hit in hits.rows])
         assert all(one is not None for one in stored)
         assert hits.total == len(hits.rows)
         return {one.id for one in stored if one is not None}

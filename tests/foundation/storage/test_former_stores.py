@@ -73,13 +73,13 @@ async def test_a_store_of_a_former_schema_is_searched_edited_and_repeated_and_it
             again = ExtractedMemoryRecord(id="again", text="ada keeps bees.", user_id="ada")
             await new.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[again]))
             assert (await new.rt[MemoryService].get(SCOPE, "again")).text == "Ada keeps bees"
-            assert (await new.rt[HistoryService].history(SCOPE, "sails")).versions[0].record.topics == ["sea"]
+            assert (await new.rt[HistoryService].read_history(SCOPE, "sails")).versions[0].record.topics == ["sea"]
             await run_job(new.rt, "usage", 900)
             assert await indexes(new) == now | {"m:2"}, "processes of the former version may still search"
             await hours_later(new)
             await run_job(new.rt, "usage", 900)
             assert await indexes(new) == now
-            await new.rt[Reindexer].drop_former()
+            await new.rt[Reindexer].drop_former_indexes()
             kept = await new.rt.client.hkeys(new.keys.config)
             assert not [name for name in kept if name.startswith(b"former ")]
             assert len(await new.stored()) == 2
@@ -95,17 +95,17 @@ async def test_another_type_of_vectors_gets_its_own_indexes_history_included(mak
         moved = found.record.model_copy(update={"text": "Ada lives in Torino"})
         await rig.rt[MemoryCommits].commit(SCOPE, [Update(found, moved)], ChangeOrigin("tests"))
         await rig.index()
-        await rig.rt[Reindexer].if_model_changed()
+        await rig.rt[Reindexer].reindex_for_model()
         old = await indexes(rig)
         async with make_rig(KEY_PREFIX=rig.settings.redis.key_prefix, VECTOR_TYPE="FLOAT32") as new:
-            assert await new.rt[Reindexer].if_model_changed() == 1
+            assert await new.rt[Reindexer].reindex_for_model() == 1
             await new.index()
             await sweep(new.rt)
             asked = SearchRequest(text="Where is her home?", search_mode="semantic", known_at=before, distance_threshold=2.0)
             assert [one.text for one in (await new.rt[SearchService].search(SCOPE, asked)).memories] == ["Ada lives in Turin"]
-            await new.rt[Reindexer].drop_former()
+            await new.rt[Reindexer].drop_former_indexes()
             await hours_later(new)
-            dropped = await new.rt[Reindexer].drop_former()
+            dropped = await new.rt[Reindexer].drop_former_indexes()
             assert {name.removeprefix(new.keys.index("")).split(":")[0] for name in dropped} == {"v", "h"}
             assert len(await indexes(new)) == len(old)
 
@@ -118,19 +118,21 @@ async def test_what_was_forgotten_long_ago_is_deleted_for_good(make_rig: MakeRig
         assert stays is not None
         assert goes is not None
         await rig.rt[MemoryCommits].commit(SCOPE, [Merge(stays, stays.record, [goes])], ChangeOrigin("tests"))
-        gone = await rig.rt[RetentionService].forget(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
+        gone = await rig.rt[RetentionService].forget_by_policy(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
         assert sorted(gone.deleted_ids) == ["m0", "m2"]
         # One of them comes back by itself: its history stays.
         await rig.rt[MemoryService].create(
             SCOPE, CreateMemoryRecordRequest(memories=[ExtractedMemoryRecord(id="m2", text="Ada said more", user_id="ada")])
         )
         assert await end_forgotten(rig.rt) == 0, "it is not long ago"
-        changes = (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 10)).changes
+        changes = (await rig.rt[HistoryService].read_changes(SCOPE, {"kd": "forget"}, None, 0, 10)).changes
         for change in changes:
             await rig.rt.client.hset(rig.keys.change(change.id), "at", str((old + timedelta(days=1)).timestamp()))
         assert await end_forgotten(rig.rt) == 1
         assert await end_forgotten(rig.rt) == 0
-        left = [one.memories[0].memory_id for one in (await rig.rt[HistoryService].changes(SCOPE, {"kd": "forget"}, None, 0, 10)).changes]
+        left = [
+            one.memories[0].memory_id for one in (await rig.rt[HistoryService].read_changes(SCOPE, {"kd": "forget"}, None, 0, 10)).changes
+        ]
         assert left == ["m2"]
         mids = {name: rig.rt[MemoryStore].mid(SCOPE, name) for name in ("m0", "m1", "m2")}
         keys = [key for key in await rig.raw_keys() if mids["m0"] in key or mids["m1"] in key]

@@ -20,7 +20,7 @@ from agent_memory.extraction.thread_prompts import ThreadSummary
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.commit import ChangeOrigin, CommitOutcome, Decision, MemoryCommits
-from agent_memory.memories.quarantine.service import screened
+from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.steps import Fence
 from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime
@@ -117,7 +117,7 @@ async def _extract(
     summary = rules.strategy == "summary"
     origin = ChangeOrigin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
     if not _worth_it(messages, before):
-        return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, late=True)
+        return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
 
     # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
@@ -140,7 +140,7 @@ async def _extract(
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
-        outcome = await runtime[MemoryCommits].commit(scope, decisions, origin, fence=fence, late=True, review=review)
+        outcome = await runtime[MemoryCommits].commit(scope, decisions, origin, fence=fence, background=True, review=review)
         if not outcome.moved:
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")
@@ -149,7 +149,7 @@ async def _extract(
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
     """The facts, those under other ids whose own one belongs to somebody else: who knows a message can compute it, and come first."""
-    taken = set(await runtime[MemoryStore].taken(scope, [fact.record for fact in facts]))
+    taken = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken}
     return [
         replace(fact, record=fact.record.model_copy(update={"id": others[fact.record.id]})) if fact.record.id in others else fact
@@ -171,7 +171,8 @@ def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Ext
         return list(facts)
     doubtful = {message.id for message in messages if suspicion(message.text, of_user=message.role == "user")}
     return [
-        replace(fact, record=screened(settings, fact.record, derived=not doubtful.isdisjoint(fact.evidence.message_ids))) for fact in facts
+        replace(fact, record=screen_record(settings, fact.record, derived=not doubtful.isdisjoint(fact.evidence.message_ids)))
+        for fact in facts
     ]
 
 

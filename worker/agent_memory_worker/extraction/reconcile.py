@@ -21,7 +21,7 @@ from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.commit import Add, AddEvidence, Decision, Supersede, Update
 from agent_memory.memories.neighbours import NearMemories, NeighbourStore
 from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.trust import together
+from agent_memory.memories.trust import combine_trust
 from agent_memory.runtime import Runtime
 from agent_memory.text.normalization import begins_at
 from agent_memory.text.terms import stems
@@ -61,7 +61,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
         return quarantined
     records = [fact.record for fact in facts]
     vectors = await runtime[TenantModels].embedder(scope.tenant).embed([record.text for record in records])
-    around = await runtime[NeighbourStore].around(scope, records, vectors)
+    around = await runtime[NeighbourStore].load_near(scope, records, vectors)
     decisions: list[Decision] = quarantined
     shown: dict[str, tuple[int, StoredMemory]] = {}
     asked: list[_Open] = []
@@ -69,7 +69,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     holders: dict[str, str] = {}
     apart: set[str] = set()
     for candidate, around_fact in zip(facts, around, strict=True):
-        if around_fact.known is not None:
+        if around_fact.same_id is not None:
             continue  # The same fact of the same message was stored before, and may have ended since: an old message is no news.
         same = _same(candidate.record, around_fact)
         if same is not None:
@@ -89,7 +89,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     if asked:
         memories = [memory for _, memory in shown.values()]
         answers = await _judged(runtime, chat, memories, asked)
-        judged, added = _carried_out(memories, asked, answers, holders)
+        judged, added = _apply_answers(memories, asked, answers, holders)
         decisions += judged
         fresh += added
     settled = _one_per_slot(decisions, fresh, holders)
@@ -215,7 +215,7 @@ def _when(record: MemoryRecord) -> str:
     return moment.astimezone(UTC).date().isoformat()
 
 
-def _carried_out(
+def _apply_answers(
     memories: Sequence[StoredMemory], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """The decisions that the answers come to, and the facts that are simply new.
@@ -240,7 +240,7 @@ def _carried_out(
                 continue
         elif answer.action == "UPDATE" and _may_grow(of[0], record) and of[0].mid not in touched:
             touched.add(of[0].mid)
-            grown = _grown(of[0].record, record)
+            grown = _extend_memory(of[0].record, record)
             if holders.get(record.id, of[0].mid) != of[0].mid:
                 grown = grown.model_copy(update={"slot": of[0].record.slot})
             decisions.append(Update(of[0], grown, candidate.evidence))
@@ -249,23 +249,23 @@ def _carried_out(
     return decisions, fresh
 
 
-def _may_end(found: StoredMemory, by: MemoryRecord) -> bool:
+def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
     """Whether a fact may end another: it is not pinned, no event, and did not begin later."""
-    old = found.record
+    old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
 
 
-def _may_grow(found: StoredMemory, by: MemoryRecord) -> bool:
+def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
     """Whether a memory may get the words of a fact: it is not pinned, of the same type, and for events of the same day."""
-    old = found.record
+    old = memory.record
     if old.pinned or old.memory_type is not by.memory_type:
         return False
     days = {record.event_date.date() for record in (old, by) if record.event_date is not None}
     return len(days) < 2
 
 
-def _grown(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
+def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
     """A memory with the words, tags and dates of a fact that says more; its id, place, times of making, pin and metadata are its own.
 
     So are the dates that a caller gave it: a model reads dates out of words, a caller knows them.
@@ -276,7 +276,7 @@ def _grown(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
         update[name] = getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
     for name in ("topics", "entities"):
         update[name] = list(dict.fromkeys([*(getattr(old, name) or ()), *(getattr(new, name) or ())]))[:64]
-    return old.model_copy(update=update | together([old, new]))
+    return old.model_copy(update=update | combine_trust([old, new]))
 
 
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
@@ -285,7 +285,7 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
     New facts of one slot follow each other: each ends when the next begins. A fact beside the one that keeps its slot (`holders`, by its
     id) goes without it.
     """
-    result: list[Decision] = []
+    settled: list[Decision] = []
     taken: set[str] = set()
     for decision in decisions:
         if isinstance(decision, Supersede):
@@ -295,15 +295,15 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
                 decision = Supersede(decision.old, decision.record.model_copy(update={"slot": None}))
             elif slot is not None:
                 taken.add(slot)
-        elif isinstance(decision, Update) and decision.record.slot != decision.found.record.slot:
+        elif isinstance(decision, Update) and decision.record.slot != decision.memory.record.slot:
             slot = decision.record.slot
             if slot in taken or slot is None:
                 decision = Update(
-                    decision.found, decision.record.model_copy(update={"slot": decision.found.record.slot}), decision.evidence
+                    decision.memory, decision.record.model_copy(update={"slot": decision.memory.record.slot}), decision.evidence
                 )
             else:
                 taken.add(slot)
-        result.append(decision)
+        settled.append(decision)
     added: list[MemoryRecord] = []
     last: dict[str, int] = {}
     for record in sorted(fresh, key=begins_at):
@@ -318,4 +318,4 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
             record = record.model_copy(update={"supersedes": [former.id], "valid_from": at})
         last[slot] = len(added)
         added.append(record)
-    return [*result, *map(Add, added)]
+    return [*settled, *map(Add, added)]

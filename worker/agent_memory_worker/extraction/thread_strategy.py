@@ -12,7 +12,7 @@ from agent_memory.extraction.rules import Rules
 from agent_memory.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.llm.base import ChatMessage, ChatModel
 from agent_memory.memories.commit import Add, Decision, Update
-from agent_memory.memories.quarantine.service import screened
+from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.service import content_hash
 from agent_memory.memories.store import MemoryStore
@@ -62,7 +62,7 @@ async def summarize(
     if not clean_text(text) or rules.blocklist.holds(text):
         return []
     record = _record(ref, memory_id, rules, text, answer.topics, messages, chat.model, None if summary is None else summary.record)
-    record = screened(runtime.settings, record)
+    record = screen_record(runtime.settings, record)
     return [Add(record, dedupe=False) if summary is None else Update(summary, record)]
 
 
@@ -74,7 +74,7 @@ async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[st
         if summary is not None and (summary.record.namespace, summary.record.user_id, summary.record.agent_id) == owner:
             return name, summary
     free = MemoryRecord(id=names[0], text="-", namespace=ref.namespace, user_id=ref.user_id)
-    return names[1 if await runtime[MemoryStore].taken(scope, [free]) else 0], None
+    return names[1 if await runtime[MemoryStore].taken_ids(scope, [free]) else 0], None
 
 
 def thread_prompt(former: str | None, shown: Sequence[PromptMessage], rules: Rules, words: int) -> list[ChatMessage]:

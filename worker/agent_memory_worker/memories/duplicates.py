@@ -19,7 +19,7 @@ from agent_memory.jobs.job_store import JobOrder
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats
-from agent_memory.memories.duplicates.repeats import comparable, merged, plan, precedence
+from agent_memory.memories.duplicates.repeats import comparable, merge_records, plan, precedence
 from agent_memory.memories.duplicates.store import MergeStore
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.runtime import Runtime
@@ -43,10 +43,10 @@ _PAIR_TOKENS = 24
 
 async def compact_changed(runtime: Runtime) -> int:
     """Merges the repeats of what changed since this last ended well, for all tenants; returns how many memories went."""
-    began = await runtime[MemoryScan].now()
+    began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].seen(_JOB)
     gone = 0
-    for tenant in await runtime[MemoryScan].tenants():
+    for tenant in await runtime[MemoryScan].memory_tenants():
         gone += await compact(runtime, scope_of_work(tenant), Selection(), since=since)
     await runtime[JobTimes].looked(_JOB, began)
     return gone
@@ -65,10 +65,12 @@ async def compact(runtime: Runtime, scope: Scope, selection: Selection, *, since
     wanted = replace(selection, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
     judged = runtime.chat is not None and runtime.settings.compaction.semantic
     gone = 0
-    async for page in runtime[MemoryScan].walk(scope, wanted, by="changed", since=max(since - _OVERLAP_MICROS, 0) if judged else since):
+    async for page in runtime[MemoryScan].walk_memories(
+        scope, wanted, by="changed", since=max(since - _OVERLAP_MICROS, 0) if judged else since
+    ):
         gone += await _merge_repeats(runtime, scope, [memory for memory in page if memory.version >= since])
         if judged:
-            gone += await _merge_similar(runtime, scope, await runtime[MemoryScan].load(scope, [memory.mid for memory in page]))
+            gone += await _merge_similar(runtime, scope, await runtime[MemoryScan].load_current(scope, [memory.mid for memory in page]))
     return gone
 
 
@@ -85,7 +87,7 @@ async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
     asked = [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
     names: dict[str, None] = {}
     for start in range(0, len(asked), _QUERIES):
-        for twins in await runtime[MemoryScan].twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
+        for twins in await runtime[MemoryScan].find_twins(scope, asked[start : start + _QUERIES], _MOST_TWINS):
             names.update(dict.fromkeys(twins))
     for memory in page:
         names.pop(memory.mid, None)
@@ -94,7 +96,7 @@ async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
             family[memory.mid] = memory
     gone = 0
     for merge in (merge for family in families.values() if len(family) > 1 for merge in plan(list(family.values()))):
-        if await runtime[MergeStore].merge(scope, merge.stays, merge.merged, merge.repeats):
+        if await runtime[MergeStore].merge_memories(scope, merge.stays, merge.merged, merge.repeats):
             gone += len(merge.repeats)
     return gone
 
@@ -106,7 +108,7 @@ def _first(family: dict[str, StoredMemory]) -> StoredMemory:
 async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
     loaded: list[StoredMemory] = []
     for start in range(0, len(mids), _QUERIES):
-        loaded += await runtime[MemoryScan].load(scope, mids[start : start + _QUERIES])
+        loaded += await runtime[MemoryScan].load_current(scope, mids[start : start + _QUERIES])
     return loaded
 
 
@@ -114,8 +116,8 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
     """Merges what a model judges to say the same among memories with similar vectors; a model that is away is asked another time."""
     gone = 0
     pairs = await _similar(runtime, scope, page)
-    known = await runtime[MergeStore].told_apart(pairs)
-    asked = [pair for pair, apart in zip(pairs, known, strict=True) if not apart]
+    judged_apart = await runtime[MergeStore].judged_different(pairs)
+    asked = [pair for pair, apart in zip(pairs, judged_apart, strict=True) if not apart]
     most = _PAIRS_PER_CALL
     while asked and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
         await runtime[ContextLimits].refresh(chat)
@@ -137,8 +139,8 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
         for number, (stays, other) in enumerate(batch, start=1):
             if number in same:
                 # One that has just been merged is no longer what was judged; the next pass asks again.
-                gone += int(await runtime[MergeStore].merge(scope, stays, merged(stays.record, [other.record]), [other]))
-        await runtime[MergeStore].keep_apart([pair for number, pair in enumerate(batch, start=1) if number not in same])
+                gone += int(await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other]))
+        await runtime[MergeStore].remember_different([pair for number, pair in enumerate(batch, start=1) if number not in same])
         asked = asked[len(batch) :]
     return gone
 
@@ -158,7 +160,7 @@ def _fitting(
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
     """Pairs (what would stay, what would go) with similar vectors, each once, nearest first for every memory of the page."""
     candidates = [memory for memory in page if not memory.record.pinned]
-    vectors = await runtime[MemoryScan].vectors([memory.mid for memory in candidates])
+    vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
     seen = {memory.mid: memory for memory in page}
     pairs: dict[tuple[str, str], tuple[StoredMemory, StoredMemory]] = {}
     with_vector = [memory for memory in candidates if memory.mid in vectors]
@@ -166,7 +168,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
     for start in range(0, len(with_vector), _QUERIES):
         batch = with_vector[start : start + _QUERIES]
         asked = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
-        around = await runtime[MemoryScan].near(scope, asked, radius, _MOST_NEAR)
+        around = await runtime[MemoryScan].find_near(scope, asked, radius, _MOST_NEAR)
         missing = {near.mid for neighbours in around for near in neighbours} - seen.keys()
         seen |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
         for memory, nears in zip(batch, around, strict=True):

@@ -13,9 +13,11 @@ async def forget_by_settings(runtime: Runtime) -> int:
     rules = runtime.settings.forgetting
     policy = Policy(max_age_days=rules.max_age_days, max_inactive_days=rules.max_inactive_days, budget=rules.budget_keep_top_n)
     gone = 0
-    for tenant in await runtime[MemoryScan].tenants():
+    for tenant in await runtime[MemoryScan].memory_tenants():
         while True:
-            answer = await runtime[RetentionService].forget(scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False)
+            answer = await runtime[RetentionService].forget_by_policy(
+                scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False
+            )
             gone += answer.deleted
             # What was changed while it was looked at stays until the next time, so less than all may have gone.
             if answer.deleted < MAX_DELETIONS:

@@ -25,7 +25,7 @@ async def end_forgotten(runtime: Runtime) -> int:
         return 0
     before = datetime.now(UTC) - timedelta(days=days)
     gone = offset = 0
-    while changes := await runtime[ChangeStore].forgotten(before, offset, _BATCH):
+    while changes := await runtime[ChangeStore].find_forgettings(before, offset, _BATCH):
         for tenant, change_id in changes:
             scope = scope_of_work(tenant)
             deleted = await _delete_forgotten(runtime, scope, change_id)
@@ -36,31 +36,31 @@ async def end_forgotten(runtime: Runtime) -> int:
 
 
 async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> bool:
-    (change,) = await runtime[ChangeStore].load(scope, [change_id])
+    (change,) = await runtime[ChangeStore].load_changes(scope, [change_id])
     names = [(mid, version) for mid, version, _ in change.memories] if change is not None else []
-    versions = [version for version in await runtime[ChangeStore].versions(scope, names) if version is not None]
+    versions = [version for version in await runtime[ChangeStore].load_versions(scope, names) if version is not None]
     here = await runtime[MemoryStore].find(scope, [version.record.id for version in versions])
     records = [version.record for version, current in zip(versions, here, strict=True) if current is None]
-    await runtime[MemoryStore].delete(scope, records)
+    await runtime[MemoryStore].delete_records(scope, records)
     return bool(records)
 
 
 async def sweep(runtime: Runtime) -> int:
     """Moves what has ended and embeds what lacks its vector; returns how many memories that were. Reads never wait for it."""
     done = 0
-    while ended := await runtime[MemoryStore].ended(_BATCH):
-        moved = await runtime[MemoryStore].sweep(ended)
+    while ended := await runtime[MemoryStore].find_ended(_BATCH):
+        moved = await runtime[MemoryStore].sweep_memories(ended)
         done += moved
         if not moved:
             break
-    while bare := await runtime[MemoryStore].bare(_BATCH):
+    while bare := await runtime[MemoryStore].list_unembedded(_BATCH):
         await index_memories(runtime, [Claim(name, 0, 1) for name in bare])
-        await runtime[MemoryStore].no_longer_bare(bare)
+        await runtime[MemoryStore].unmark_unembedded(bare)
         done += len(bare)
     return done
 
 
 async def keep_up(runtime: Runtime) -> int:
     """Brings the index up to what was read and what has ended since, and ends what is over. None of it is waited for by any read."""
-    await runtime[Reindexer].drop_former()
-    return await runtime[UsageStore].fold() + await sweep(runtime) + await end_forgotten(runtime)
+    await runtime[Reindexer].drop_former_indexes()
+    return await runtime[UsageStore].fold_usage() + await sweep(runtime) + await end_forgotten(runtime)

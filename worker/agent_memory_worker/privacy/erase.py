@@ -37,7 +37,7 @@ async def erase(runtime: Runtime, name: str) -> int:
         if not await runtime[ErasureStore].stands(order):
             return counts.total()
         await hand_on(runtime, scope, order.what, records)
-        counts["memories"] += sum(await runtime[MemoryStore].drop(scope, records))
+        counts["memories"] += sum(await runtime[MemoryStore].drop_records(scope, records))
     if order.what.session_id is not None:
         await runtime[TraceStore].forget_evidence(scope, order.what)
     counts["versions"] += await runtime[TraceStore].forget_past(scope, order.what)

@@ -124,7 +124,7 @@ class _Run:
 
     async def _judge_page(self, page: list[LineageMemory], tainted: Collection[str]) -> list[PurgeVerdict]:
         names = list(dict.fromkeys(name for memory in page for name in memory.changes))
-        loaded = dict(zip(names, await self._runtime[ChangeStore].load(self._scope, names), strict=True))
+        loaded = dict(zip(names, await self._runtime[ChangeStore].load_changes(self._scope, names), strict=True))
         changes = {memory.mid: [change for name in memory.changes if (change := loaded[name]) is not None] for memory in page}
         return [judge(self._source, memory, tainted, changes[memory.mid], self._sources) for memory in page]
 
@@ -137,8 +137,8 @@ class _Run:
         where |= {
             name: wanted.eq for name, wanted in (("ns", self._selection.namespace), ("u", self._selection.user_id)) if wanted and wanted.eq
         }
-        _, names = await self._runtime[ChangeStore].find(self._scope, where, 0, _MOST_PROPOSALS)
-        for change in await self._runtime[ChangeStore].load(self._scope, names):
+        _, names = await self._runtime[ChangeStore].find_changes(self._scope, where, 0, _MOST_PROPOSALS)
+        for change in await self._runtime[ChangeStore].load_changes(self._scope, names):
             if change is None or change.proposal is None:
                 continue
             record = MemoryRecord.model_validate(change.proposal["record"], context=ANSWER)
@@ -146,7 +146,7 @@ class _Run:
                 self.counts["proposals"] += 1
                 if not self._dry:
                     with suppress(Conflict):  # Somebody has just decided about it; the next look finds what came of that.
-                        await self._runtime[ChangeStore].reject(self._scope, change)
+                        await self._runtime[ChangeStore].end_proposal(self._scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
         """Takes from a memory that stays what comes from the source; False when somebody changed it meanwhile, and nothing was done."""
@@ -159,7 +159,7 @@ class _Run:
             return True  # The next look sees it as it is now.
         versions = list(verdict.versions)
         if verdict.record is not None and memory.now is not None:
-            if await self._runtime[MemoryStore].release(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
+            if await self._runtime[MemoryStore].release_memory(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
                 return True
             versions.append(memory.now.version)
         if verdict.fields:
@@ -183,7 +183,7 @@ class _Run:
                 for verdict in verdicts
             ]
             await self._runtime[LineageStore].forget_names(self._scope, [verdict.memory for verdict in verdicts])
-            dropped = await self._runtime[MemoryStore].drop(self._scope, items)
+            dropped = await self._runtime[MemoryStore].drop_records(self._scope, items)
             gone = [ok or verdict.memory.now is None for ok, verdict in zip(dropped, verdicts, strict=True)]
         for verdict in (verdict for verdict, ok in zip(verdicts, gone, strict=True) if ok):
             self.counts["matched" if verdict.matched else "inferred"] += 1

@@ -26,17 +26,17 @@ async def hand_on(runtime: Runtime, scope: Scope, what: Erasure, records: Sequen
     memories = [
         StoredMemory(runtime[MemoryStore].mid(scope, record.id), version, record) for record, version in records if version is not None
     ]
-    for memory, ledger in zip(memories, await runtime[ChangeStore].ledgers([memory.mid for memory in memories]), strict=True):
+    for memory, ledger in zip(memories, await runtime[ChangeStore].load_ledgers([memory.mid for memory in memories]), strict=True):
         if ledger.aliases:
             await _hand_on(runtime, scope, what.session_id, memory, ledger.aliases)
 
 
 async def _hand_on(runtime: Runtime, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
     """Statements come before messages, and of each the first before the others: these stay evidence of it."""
-    pieces = await runtime[ChangeStore].pieces(old.mid)
-    ledgers = await runtime[ChangeStore].ledgers(names)
+    pieces = await runtime[ChangeStore].load_evidence_fields(old.mid)
+    ledgers = await runtime[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
-    former = dict(zip((name for name, _ in versions), await runtime[ChangeStore].versions(scope, versions), strict=True))
+    former = dict(zip((name for name, _ in versions), await runtime[ChangeStore].load_versions(scope, versions), strict=True))
     left: list[tuple[str, str, MemoryRecord]] = []
     for name in names:
         field, piece = next(((field, piece) for field, piece in pieces.items() if _names(runtime, scope, field, piece) == name), ("", None))

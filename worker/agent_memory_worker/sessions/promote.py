@@ -10,7 +10,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.llm.threads import aside
-from agent_memory.memories.quarantine.service import screened
+from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.service import message_memory
 from agent_memory.memories.store import Fence, MemoryStore
 from agent_memory.runtime import Runtime
@@ -58,7 +58,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             embeds=True,
         )
         try:
-            states = await runtime[MemoryStore].write(scope, records, fence=fence, late=True)
+            states = await runtime[MemoryStore].write(scope, records, fence=fence, background=True)
         except IdTaken as error:
             taken.update(error.ids)
             continue
@@ -79,7 +79,7 @@ async def _records_of(
 
     def build() -> list[MemoryRecord]:
         texts = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
-        return [screened(settings, message_memory(journal.ref, stored.message, text)) for stored, text in texts if text]
+        return [screen_record(settings, message_memory(journal.ref, stored.message, text)) for stored, text in texts if text]
 
     return await aside(build, sum([len(stored.message.content) for stored in messages]))
 

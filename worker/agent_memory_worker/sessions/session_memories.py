@@ -11,8 +11,8 @@ from agent_memory.access.principals import scope_of_work, scope_of_writer
 from agent_memory.core.permissions import within
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
 from agent_memory.memories.neighbours import NeighbourStore
-from agent_memory.memories.owners import placed_in
-from agent_memory.memories.quarantine.service import given
+from agent_memory.memories.owners import with_session_owner
+from agent_memory.memories.quarantine.service import screen_caller_record
 from agent_memory.memories.service import content_hash
 from agent_memory.memories.store import Fence, MemoryStore
 from agent_memory.memories.writing import decide
@@ -66,7 +66,7 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
 
 def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: StatementFilter) -> _Waiting:
     own = decode_own(raw)
-    placed = placed_in(journal.ref, own.record).model_copy(
+    placed = with_session_owner(journal.ref, own.record).model_copy(
         update={
             "text": hearing.clean(own.record.text),
             "extraction_strategy": journal.strategy.strategy,
@@ -76,7 +76,7 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, hearing: StatementFil
         }
     )
     placed.memory_hash = own.record.memory_hash or content_hash(placed)
-    return _Waiting(raw, own, given(runtime.settings, placed))
+    return _Waiting(raw, own, screen_caller_record(runtime.settings, placed))
 
 
 def _reaches(journal: Journal, memory: _Waiting) -> bool:
@@ -98,16 +98,16 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
     scope = scope_of_work(journal.tenant) if rights is None else scope_of_writer(journal.tenant, rights)
     written = {memory.record.id: memory.own.written for memory in waiting if memory.own.written is not None}
     raw = {memory.record.id: memory.raw for memory in waiting}
-    while left := [memory.record for memory in waiting if memory.record.id not in refused]:
-        decided = await decide(runtime[MemoryStore], runtime[NeighbourStore], scope, left)
-        done = {record.id: raw[record.id] for record, _ in decided}
-        whose = [(record.id, decision) for record, decisions in decided for decision in decisions]
+    while waiting_records := [memory.record for memory in waiting if memory.record.id not in refused]:
+        decisions_by_record = await decide(runtime[MemoryStore], runtime[NeighbourStore], scope, waiting_records)
+        done = {record.id: raw[record.id] for record, _ in decisions_by_record}
+        whose = [(record.id, decision) for record, decisions in decisions_by_record for decision in decisions]
         outcome = await runtime[MemoryCommits].commit(
             scope,
             [decision for _, decision in whose],
             _STATED,
             fence=_fence(sid, journal, done, {}),
-            late=True,
+            background=True,
             stated=True,
             written=written,
         )
