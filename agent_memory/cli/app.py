@@ -6,13 +6,12 @@ Nothing heavy is imported at the top of this file: `agent-memory --help` must no
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from agent_memory import __version__
-from agent_memory.cli import admin, token_commands
+from agent_memory.cli import admin, evaluation_commands, token_commands
 from agent_memory.core import garbage_collection
 from agent_memory.core.errors import AgentMemoryError, NotFound
 
@@ -81,7 +80,7 @@ def serve(
     from agent_memory.cli import run
 
     run.serve(
-        _overrides(
+        _given(
             HOST=host,
             PORT=port,
             DATA_DIR=data_dir,
@@ -125,7 +124,7 @@ def api(
     from agent_memory.cli import run
 
     run.api(
-        _overrides(
+        _given(
             HOST=host,
             PORT=port,
             REDIS_URL=redis_url,
@@ -161,7 +160,7 @@ def worker(
     from agent_memory.cli import run
 
     run.worker(
-        _overrides(
+        _given(
             REDIS_URL=redis_url,
             KEY_PREFIX=key_prefix,
             MODEL_PROVIDER=model_provider,
@@ -203,7 +202,7 @@ def mcp(
     from agent_memory.cli import run
 
     run.mcp(
-        _overrides(
+        _given(
             MCP_HOST=host,
             MCP_PORT=port,
             DEFAULT_MCP_NAMESPACE=namespace,
@@ -234,7 +233,7 @@ def redis(
     """Run only the embedded Redis and print its URL, which holds its password. Listens on 127.0.0.1."""
     from agent_memory.cli import run
 
-    run.redis(_overrides(DATA_DIR=data_dir, EMBEDDED_REDIS_PORT=port, LOG_LEVEL=log_level, LOG_FORMAT=log_format))
+    run.redis(_given(DATA_DIR=data_dir, EMBEDDED_REDIS_PORT=port, LOG_LEVEL=log_level, LOG_FORMAT=log_format))
 
 
 @app.command()
@@ -242,7 +241,7 @@ def doctor(host: Host = None, port: Port = None, data_dir: DataDir = None, redis
     """Say what was found and which settings are in force; exit code 1 if something would stop `serve`."""
     from agent_memory.cli.commands import doctor as examination
 
-    problems = examination.doctor(_overrides(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url))
+    problems = examination.doctor(_given(HOST=host, PORT=port, DATA_DIR=data_dir, REDIS_URL=redis_url))
     raise typer.Exit(1 if problems else 0)
 
 
@@ -290,44 +289,8 @@ def explain(
 
     search: dict[str, object] = {"text": text, "search_mode": mode, "limit": limit}
     search |= {"user_id": {"eq": user_id} if user_id else None, "namespace": {"eq": namespace} if namespace else None}
-    query = {name: value for name, value in search.items() if value is not None}
-    raise typer.Exit(0 if explanations.explain(memory_id, query, prompt, max_tokens, Server(url, api_key), form) else 1)
-
-
-@app.command(name="eval")
-def evaluate(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="conversations in LoCoMo's or LongMemEval's format")] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (otherwise one is started for this)")] = None,
-    entrance: Annotated[Literal["memories", "sessions", "both"], typer.Option(help="how turns go in")] = "memories",
-    unit: Annotated[Literal["turn", "session"], typer.Option(help="what is to be found, in the table and the plot")] = "turn",
-    mode: Annotated[
-        Literal["default", "semantic", "keyword", "hybrid"], typer.Option(help="the search mode that is asked for")
-    ] = "default",
-    limit: Annotated[int, typer.Option(min=1, max=100, help="memories per search")] = 50,
-    prompt: Annotated[bool, typer.Option("--prompt/--no-prompt", help="also ask for memory prompts")] = True,
-    max_tokens: Annotated[int | None, typer.Option(min=64, help="of a prompt; its first 4000 are looked at if not given")] = None,
-    conversations: Annotated[int | None, typer.Option(min=1, metavar="N", help="only the first N conversations")] = None,
-    run: Annotated[str | None, typer.Option(metavar="NAME", help="begin of all ids (a new one each time)")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="write all figures to a file")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="write a picture (SVG)")] = None,
-    form: Annotated[Literal["table", "json"], typer.Option("--format", help="what is printed")] = "table",
-    floors: Annotated[
-        str | None, typer.Option(metavar="FLOORS", help="least figures in per cent, such as R@10=80,answerable:R@10=77,MRR=50,prompt=85")
-    ] = None,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="compare two files that --json wrote")] = None,
-) -> None:
-    """Measure recall on conversations with known evidence. Exit code 1 if a question failed, nothing could be measured, or a figure is
-    below its floor."""
-    from agent_memory.cli.commands import evaluate as evaluation
-
-    if compare is not None:
-        raise typer.Exit(evaluation.compare(*compare, unit, form))
-    if file is None:
-        raise typer.BadParameter("eval needs a FILE of conversations, or --compare A B")
-    options = evaluation.EvaluationOptions(
-        file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
-    )
-    raise typer.Exit(evaluation.evaluate(options))
+    given = {name: value for name, value in search.items() if value is not None}
+    raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, Server(url, api_key), form) else 1)
 
 
 @app.command()
@@ -337,10 +300,11 @@ def version() -> None:
 
 
 admin.register(app)
+evaluation_commands.register(app)
 token_commands.register(app)
 
 
-def _overrides(**values: str | None) -> dict[str, str]:
+def _given(**values: str | None) -> dict[str, str]:
     """The overrides that were given; a blank one counts as absent, as it does in the environment."""
     return {name: value for name, value in values.items() if value is not None and value != ""}
 

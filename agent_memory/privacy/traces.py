@@ -67,7 +67,9 @@ class TraceStore:
             while True:
                 hits = await search(self._client, index, name_query(clause, offset, _COUNT))
                 memories = [
-                    memory for memory in await self._memories.load_by_names(scope, [hit.mid for hit in hits.hits if "." not in hit.mid]) if memory
+                    memory
+                    for memory in await self._memories.load_by_names(scope, [hit.mid for hit in hits.hits if "." not in hit.mid])
+                    if memory
                 ]
                 done = await self._disown(scope, erasure, memories)
                 gone += done

@@ -184,7 +184,13 @@ class SessionStore:
         for name, position in promoted.items():
             record = change.memories[position]
             created = _micros(record.created_at) if "created_at" in record.model_fields_set else ""
-            own += [name, encode_own(record, scope), self._keys.mid(scope.tenant, name), owner_name(with_session_owner(ref, record)), created]
+            own += [
+                name,
+                encode_own(record, scope),
+                self._keys.mid(scope.tenant, name),
+                owner_name(with_session_owner(ref, record)),
+                created,
+            ]
         memories = [part for record in change.memories for part in (record.id, content_mark(record), _micros(record.created_at))]
         return {"to_promote": own, "memories": memories}
 
