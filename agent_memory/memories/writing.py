@@ -102,7 +102,7 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """As `MemoryStore.adopt_memories`, and "repeat" for what says what a memory here says: it becomes its evidence, its id a name of it."""
+    """As `MemoryStore.adopt_memories`, and "repeat" for what says what a memory here says: it is its evidence, its id a name of it."""
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
     for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):

@@ -130,7 +130,7 @@ async def test_what_waits_is_written_at_the_end_and_an_absent_redis_holds_nobody
         assert (await rig.rt.client.hget(rig.keys.usage, mid)).startswith(b"5 ")
 
         class Away:
-            async def note(self, seen: dict[str, int]) -> int:
+            async def count_readings(self, seen: dict[str, int]) -> int:
                 raise RedisUnavailable("away")
 
         lost = UsageLog(Away(), delay_seconds=3600)  # pyright: ignore[reportArgumentType]
