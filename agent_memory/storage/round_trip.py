@@ -29,7 +29,7 @@ class StoreGate(Protocol):
         """Raises our error when it may not."""
         ...
 
-    async def met(self, connection: AbstractConnection) -> None:
+    async def check_connection(self, connection: AbstractConnection) -> None:
         """Sees a new connection to it, before anything else uses that. Raises as `check`, and redis-py's errors."""
         ...
 
@@ -39,7 +39,7 @@ class BoundedPool(ConnectionPool):
 
     def __init__(self, *, timeout: float, gate: StoreGate | None = None, **options: Any) -> None:
         if gate is not None:
-            options["redis_connect_func"] = gate.met
+            options["redis_connect_func"] = gate.check_connection
         super().__init__(**options)
         self._timeout = timeout
         self._gate = gate

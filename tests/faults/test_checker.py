@@ -110,7 +110,7 @@ async def _leak_a_key(rig: Rig) -> None:
 
 
 async def _leave_work(rig: Rig) -> None:
-    await rig.rt.outbox.mark(DueKind.SESSION, [rig.sid(SessionRef("s"))])
+    await rig.rt.outbox.mark_due(DueKind.SESSION, [rig.sid(SessionRef("s"))])
 
 
 _DAMAGE: dict[Callable[[Rig], Awaitable[None]], str] = {

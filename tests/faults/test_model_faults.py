@@ -71,7 +71,7 @@ async def test_an_unusable_answer_stores_nothing_says_why_and_is_given_up_in_the
         await finished(rig)
         assert sorted(one.text for one in await rig.stored()) == sorted(_SAID)
         lookalike.set_fault(None)
-        await rig.rt[OperationService].replay(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
+        await rig.rt[OperationService].replay_operation(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
         await finished(rig)
         assert await facts(rig) == _FACTS
         assert (await rig.rt.outbox.backlog())[DueKind.EXTRACTION].dead == 0
@@ -128,7 +128,7 @@ async def test_a_model_that_hangs_drips_or_hangs_up_uses_up_no_tries(make_rig: M
                 await rig.work(DueKind.EXTRACTION)
             backlog = (await rig.rt.outbox.backlog())[DueKind.EXTRACTION]
             assert (backlog.pending, backlog.dead) == (1, 0)
-            listed = await rig.rt[OperationService].list(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
+            listed = await rig.rt[OperationService].list_operations(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
             assert [(one.attempts, (one.reason or "").split(":")[0]) for one in listed.operations] == [(0, "ModelUnavailable")]
             assert await facts(rig) == []
             assert await rig.contents("s"), "the session is read as ever"
@@ -204,7 +204,7 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
         assert all(reason.startswith(expected.__name__) for reason in reasons), reasons
         assert len(await rig.stored()) == len(_SAID), "the memories themselves are there, and found by their words"
         lookalike.set_fault(None)
-        await rig.rt.outbox.mark(DueKind.MEMORY, [key.removeprefix("m:") for key in await rig.raw_keys() if key.startswith("m:")])
+        await rig.rt.outbox.mark_due(DueKind.MEMORY, [key.removeprefix("m:") for key in await rig.raw_keys() if key.startswith("m:")])
 
         async def worked_off() -> bool:
             await rig.make_due(DueKind.MEMORY)

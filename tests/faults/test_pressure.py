@@ -158,7 +158,7 @@ async def test_order_life_time_and_leases_are_by_the_clock_of_redis(make_rig: Ma
             assert await other.claim(DueKind.SESSION) == [], "a clock that is behind takes nobody's work"
         with patch("time.time", lambda: real() + 3600):
             assert await other.claim(DueKind.SESSION) == [], "nor does one that is ahead"
-        assert await one.rt.outbox.done(DueKind.SESSION, begun)
+        assert await one.rt.outbox.end_claim(DueKind.SESSION, begun)
         await finished(one)
 
 

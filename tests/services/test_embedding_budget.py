@@ -57,7 +57,7 @@ def _budget(rig: Rig, store: Counted, clock: Clock, most: int = 100) -> Embeddin
 async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock)
-    embedder = budget.of("busy")
+    embedder = budget.metered_embedder("busy")
     for number in range(20):
         await embedder.embed([f"number {number:02d}"])  # two tokens each
         await embedder.embed([f"number {number:02d}"])  # remembered: none
@@ -69,7 +69,7 @@ async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig)
 async def test_what_is_spent_is_not_asked_for_and_what_is_remembered_is_had(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock, most=10)
-    embedder = budget.of("busy")
+    embedder = budget.metered_embedder("busy")
     known = await embedder.embed(["x" * 40])
     with pytest.raises(BudgetSpent) as spent:
         await embedder.embed(["another"])
@@ -91,7 +91,7 @@ async def test_what_is_spent_is_not_asked_for_and_what_is_remembered_is_had(rig:
 async def test_what_others_spend_is_seen(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock)
-    embedder = budget.of("busy")
+    embedder = budget.metered_embedder("busy")
     await embedder.embed(["one"])
     store.spent = 1000
     await embedder.embed(["two"])
@@ -106,7 +106,7 @@ async def test_a_model_that_is_away_costs_nothing(rig: Rig, monkeypatch: pytest.
     budget = _budget(rig, store, clock)
     monkeypatch.setattr(rig.embedder, "away", True)
     with pytest.raises(ModelUnavailable):
-        await budget.of("busy").embed(["one"])
+        await budget.metered_embedder("busy").embed(["one"])
     await budget.close()
     assert store.spent == 0
 
@@ -138,7 +138,7 @@ async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_an
         await rig.work()
         (mark,) = await rig.marks(DueKind.MEMORY)
         assert mark == rig.rt[MemoryStore].mid(BUSY, "bees")
-        (operation,) = await rig.rt[OperationService]._store.get(BUSY, [Mark(DueKind.MEMORY, mark)])  # pyright: ignore[reportPrivateUsage]
+        (operation,) = await rig.rt[OperationService]._store.load_operations(BUSY, [Mark(DueKind.MEMORY, mark)])  # pyright: ignore[reportPrivateUsage]
         assert operation is not None
         assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")

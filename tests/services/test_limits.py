@@ -158,7 +158,7 @@ async def test_who_keeps_as_much_as_it_may_writes_no_more_and_loses_nothing(make
         # Changing and deleting is no more memories, and makes room (at once for who has not counted before).
         assert (await http.patch("/v1/long-term-memory/a", json={"text": "about another"})).status_code == 200
         assert (await http.delete("/v1/long-term-memory/", params={"memory_ids": ["m1", "m2"]})).status_code == 200
-        rig.rt[MemoryLimit]._known.clear()  # pyright: ignore[reportPrivateUsage]
+        rig.rt[MemoryLimit]._counts.clear()  # pyright: ignore[reportPrivateUsage]
         assert (await create("c", "d")).status_code == 200
 
 
@@ -179,7 +179,7 @@ async def test_when_the_days_tokens_are_spent_the_work_waits_and_says_so(make_ri
         await rig.work()
         assert lookalike.calls["chat"] == calls
         (mark,) = await rig.marks(DueKind.EXTRACTION)
-        (operation,) = await rig.rt[OperationService]._store.get(BUSY, [Mark(DueKind.EXTRACTION, mark)])  # pyright: ignore[reportPrivateUsage]
+        (operation,) = await rig.rt[OperationService]._store.load_operations(BUSY, [Mark(DueKind.EXTRACTION, mark)])  # pyright: ignore[reportPrivateUsage]
         assert operation is not None
         assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")

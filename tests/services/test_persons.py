@@ -58,7 +58,7 @@ class Face:
         return [line async for line in self.client.export_user(user, namespace)]
 
     async def erase(self, user: str) -> None:
-        mark = await self.rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, user, None))
+        mark = await self.rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, user, None))
         await erase(self.rig.rt, mark.member)
         await self.rig.work(DueKind.DELETION)
 
@@ -229,7 +229,7 @@ async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face)
                 enough.set()
             await rig.work(DueKind.SESSION)
             marks = rig.rt[OperationService].session_marks(SCOPE, SessionRef(session, None, ANN))[:1]
-            assert await rig.rt[OperationService].wait(SCOPE, marks, 20), "another writer promotes it"
+            assert await rig.rt[OperationService].wait_for_marks(SCOPE, marks, 20), "another writer promotes it"
             await face.http.delete(f"/v1/working-memory/{session}", params={"user_id": ANN})
             found = (await rig.rt[MemoryStore].find(SCOPE, [name]))[0]
             if found is not None and n % 3 == 0:

@@ -161,7 +161,7 @@ async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig
     assert await left(rig, POISON) == []
     settled = await purge(rig, source)
     assert set((settled.counts or {}).values()) == {0}, "a second time finds nothing"
-    receipt = await rig.rt[OperationService].get(SCOPE, done.operation_id)
+    receipt = await rig.rt[OperationService].get_operation(SCOPE, done.operation_id)
     assert (receipt.state.value, receipt.stages["matched"], receipt.user_id) == ("done", done.counts["matched"], "ana")
 
 

@@ -282,7 +282,7 @@ async def test_files_that_lost_their_execute_bit_are_copied_or_repaired(tmp_path
 
 
 def test_words_of_the_configuration_are_quoted() -> None:
-    assert embedded_engine.quoted('a "b" \\ \n ü') == rb'"a \x22b\x22 \x5c \x0a \xc3\xbc"'
+    assert embedded_engine.quote('a "b" \\ \n ü') == rb'"a \x22b\x22 \x5c \x0a \xc3\xbc"'
     line = Engine("e", "/s", "/a b/redisearch.so").config_lines()[0]
     assert line.startswith(b'loadmodule "/a b/redisearch.so" TIMEOUT ')
 

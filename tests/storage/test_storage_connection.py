@@ -8,7 +8,7 @@ from redis import exceptions
 from agent_memory.core.errors import BadInput, RedisUnavailable, StartupError
 from agent_memory.core.scope import SessionRef
 from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
-from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translated
+from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translate_error
 from agent_memory_client.models import MemoryMessage
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
@@ -43,13 +43,13 @@ def test_not_now_is_unavailable(error: Exception) -> None:
     "error", [exceptions.ResponseError("ERR wrong number of arguments"), exceptions.NoScriptError("x"), ValueError("x")]
 )
 def test_a_defect_of_ours_stays_one(error: Exception) -> None:
-    assert translated(error) is None
+    assert translate_error(error) is None
     with pytest.raises(type(error)), redis_errors():
         raise error
 
 
 def test_a_scorer_that_the_engine_lacks_is_the_callers_input() -> None:
-    ours = translated(exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('No such scorer X',)"))
+    ours = translate_error(exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('No such scorer X',)"))
     assert isinstance(ours, BadInput)
 
 

@@ -104,7 +104,7 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
     left = [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)]
     summary, failed = state.context or "", None
     while left:
-        await runtime[ContextLimits].refresh(chat)
+        await runtime[ContextLimits].load_learned(chat)
         shares = PromptShares.of_summary(chat, summarize_messages(None, [], max_words=budget), SummaryAnswer)
         if shares is None:
             raise chat.context.no_room()
@@ -115,7 +115,7 @@ async def _told(runtime: Runtime, chat: ChatModel, state: SessionState, leaving:
         try:
             summary = await _continued(runtime, chat, former, run, room, min(budget, shares.answer // 2))
         except ContextExceeded:
-            await runtime[ContextLimits].keep(chat)
+            await runtime[ContextLimits].save_learned(chat)
             failed = min(room, size(run))
             if failed < 2 * LEAST_TOKENS:
                 raise
