@@ -153,7 +153,7 @@ def _version(server: str) -> tuple[int, int] | None:
         return None
 
 
-def _usable(path: Path, data_dir: Path) -> str:
+def usable_file(path: Path, data_dir: Path) -> str:
     """A path to the file with its execute bit set (packages may lose it), a copy in the data directory if need be."""
     if os.access(path, os.X_OK):
         return str(path)
@@ -176,7 +176,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
         if server is None or not server.is_file() or (not own and (module is None or not module.is_file())):
             reports.append(EngineReport(name, None, missing))
             return
-        engine = Engine(name, _usable(server, data_dir), None if own or module is None else _usable(module, data_dir))
+        engine = Engine(name, usable_file(server, data_dir), None if own or module is None else usable_file(module, data_dir))
         reports.append(EngineReport(name, engine, None))
 
     on_path = shutil.which("redis-server")

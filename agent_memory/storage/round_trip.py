@@ -47,6 +47,11 @@ class BoundedPool(ConnectionPool):
         self._idle: list[AbstractConnection] = []
         self._busy: set[AbstractConnection] = set()
 
+    @property
+    def in_use(self) -> int:
+        """How many connections somebody has now."""
+        return len(self._busy)
+
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
         """A connection that is ready. Raises MaxConnectionsError when none came free in time, and what the gate raises."""
         if self._gate is not None:

@@ -64,6 +64,19 @@ class MemoryExport:
         return (self.now or self.versions[-1]).record
 
 
+@dataclass(frozen=True, slots=True)
+class _States:
+    """What stands in Redis under the names of memories: rows with their vectors, and what leads to versions and other names."""
+
+    usage: Mapping[str, Any]
+    standing: dict[str, tuple[State, Mapping[bytes, bytes], bytes | None]] = field(default_factory=dict)
+    versions: list[tuple[str, str]] = field(default_factory=list)
+    """A memory and one of its former versions."""
+    others: list[tuple[str, str]] = field(default_factory=list)
+    """A memory and another name of it."""
+    evidence: dict[str, list[Evidence]] = field(default_factory=dict)
+
+
 class MemoryExportReader:
     """Reads dossiers of one user."""
 
@@ -108,6 +121,31 @@ class MemoryExportReader:
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
+        states = await self._states(mids)
+        rows, digests = await self._former(states)
+        past: dict[str, list[Version]] = {}
+        for (mid, _), row in zip(states.versions, rows, strict=True):
+            version = self._version(scope, what, row, row.get(self._spec.field.encode()))
+            if version is not None:
+                past.setdefault(mid, []).append(version)
+        shown: dict[str, tuple[State, Version]] = {}
+        for mid, (state, row, vector) in states.standing.items():
+            version = self._version(scope, what, row, vector)
+            if version is not None:
+                with_usage(version.record, states.usage[mid])
+                shown[mid] = state, version
+        abouts = {mid: versions[-1].record for mid, versions in past.items()} | {mid: version.record for mid, (_, version) in shown.items()}
+        aliases = await self._aliases(scope, states, digests, abouts)
+        await self._places(scope, shown)
+        exports: dict[str, MemoryExport] = {}
+        for mid in mids:
+            state, now = shown.get(mid, ("gone", None))
+            if now is not None or mid in past:
+                exports[mid] = MemoryExport(state, now, past.get(mid, []), aliases.get(mid, []), states.evidence[mid])
+        return exports
+
+    async def _states(self, mids: Sequence[str]) -> _States:
+        """What stands under the memories' own names, in one round trip."""
         k = self._keys
 
         def build(pipe: Pipe) -> None:
@@ -120,58 +158,47 @@ class MemoryExportReader:
             queue_usage(pipe, k, mids)
 
         *rows, usage = await read(self._client, build)
-        current: dict[str, tuple[State, dict[bytes, bytes], bytes | None]] = {}
-        versions: list[tuple[str, str]] = []
-        others: list[tuple[str, str]] = []
-        pieces: dict[str, list[Evidence]] = {}
-        for place, mid in enumerate(mids):
-            live, vector, over, ledger, evidence = rows[5 * place : 5 * place + 5]
+        states = _States(usage=dict(zip(mids, usage, strict=True)))
+        for position, mid in enumerate(mids):
+            live, vector, over, ledger, evidence = rows[5 * position : 5 * position + 5]
             if live:
-                current[mid] = "current", live, vector
+                states.standing[mid] = "current", live, vector
             elif over:
-                current[mid] = "over", over, over.get(self._spec.field.encode())
+                states.standing[mid] = "over", over, over.get(self._spec.field.encode())
             members = [member.decode() for member in ledger]
-            versions += [(mid, member) for member in members if member.isdigit()]
-            others += [(mid, member[1:]) for member in members if member.startswith("a")]
-            pieces[mid] = [Evidence.model_validate_json(raw) for raw in evidence]
+            states.versions.extend((mid, member) for member in members if member.isdigit())
+            states.others.extend((mid, member[1:]) for member in members if member.startswith("a"))
+            states.evidence[mid] = [Evidence.model_validate_json(raw) for raw in evidence]
+        return states
 
-        def more(pipe: Pipe) -> None:
-            for mid, version in versions:
-                pipe.hgetall(k.history(f"{mid}.{version}"))
-            for _, other in others:
-                pipe.get(k.alias(other))
+    async def _former(self, states: _States) -> tuple[list[Mapping[bytes, bytes]], dict[str, str]]:
+        """The rows of former versions, and by their names the digests of what was given under other names; one round trip."""
+        if not (states.versions or states.others):
+            return [], {}
 
-        replies = await read(self._client, more) if versions or others else []
-        past: dict[str, list[Version]] = {}
-        for (mid, _), row in zip(versions, replies, strict=False):
-            one = self._version(scope, what, row, row.get(self._spec.field.encode()))
-            if one is not None:
-                past.setdefault(mid, []).append(one)
-        shown: dict[str, tuple[State, Version]] = {}
-        for (mid, (state, row, vector)), used in zip(
-            ((mid, current[mid]) for mid in mids if mid in current),
-            (value for mid, value in zip(mids, usage, strict=True) if mid in current),
-            strict=True,
-        ):
-            one = self._version(scope, what, row, vector)
-            if one is not None:
-                with_usage(one.record, used)
-                shown[mid] = state, one
-        ids = await self.ids(scope, [other for _, other in others])
-        digs = {other: raw.decode().partition(" ")[2] for (_, other), raw in zip(others, replies[len(versions) :], strict=True) if raw}
-        names: dict[str, list[tuple[str, str]]] = {}
-        for mid, other in others:
-            about = shown[mid][1] if mid in shown else past[mid][-1] if mid in past else None
-            named = ids.get(other) or (about and _id_of(scope, k, about.record, pieces[mid], other))
-            if named is not None and other in digs:
-                names.setdefault(mid, []).append((named, digs[other]))
-        await self._places(scope, shown)
-        found: dict[str, MemoryExport] = {}
-        for mid in mids:
-            state, now = shown.get(mid, ("gone", None))
-            if now is not None or mid in past:
-                found[mid] = MemoryExport(state, now, past.get(mid, []), names.get(mid, []), pieces[mid])
-        return found
+        def build(pipe: Pipe) -> None:
+            for mid, version in states.versions:
+                pipe.hgetall(self._keys.history(f"{mid}.{version}"))
+            for _, other in states.others:
+                pipe.get(self._keys.alias(other))
+
+        replies = await read(self._client, build)
+        raws = replies[len(states.versions) :]
+        digests = {other: raw.decode().partition(" ")[2] for (_, other), raw in zip(states.others, raws, strict=True) if raw}
+        return replies[: len(states.versions)], digests
+
+    async def _aliases(
+        self, scope: Scope, states: _States, digests: Mapping[str, str], abouts: Mapping[str, MemoryRecord]
+    ) -> dict[str, list[tuple[str, str]]]:
+        """The other ids of memories with their digests; `abouts` are the records that are left of the memories."""
+        ids = await self.ids(scope, [other for _, other in states.others])
+        aliases: dict[str, list[tuple[str, str]]] = {}
+        for mid, other in states.others:
+            about = abouts.get(mid)
+            alias = ids.get(other) or (about and _id_of(scope, self._keys, about, states.evidence[mid], other))
+            if alias is not None and other in digests:
+                aliases.setdefault(mid, []).append((alias, digests[other]))
+        return aliases
 
     async def _places(self, scope: Scope, shown: dict[str, tuple[State, Version]]) -> None:
         """Adds the places of messages among those of their session."""

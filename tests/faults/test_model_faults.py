@@ -17,7 +17,6 @@ from agent_memory.llm.openai.embeddings import OpenAIEmbedder
 from agent_memory.llm.openai.structured import UnusableAnswer, parse_answer
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.service import SessionService
 from agent_memory.storage.search.schemas import vector_index_name
 from agent_memory_client.models import OperationKind
@@ -218,7 +217,7 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
 
 async def _all_indexed(rig: Rig, count: int) -> None:
     """As many vectors as memories, each finite and of length 1, none refused by the engine."""
-    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt.spec
     info = await rig.rt.client.execute_command("FT.INFO", vector_index_name(rig.keys, spec))
     assert int(info[b"num_docs"]) == count
     assert int(info[b"hash_indexing_failures"]) == 0

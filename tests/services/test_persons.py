@@ -29,6 +29,7 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService
+from agent_memory.transfer.receipts import ExportStore
 from agent_memory.views.store import ViewStore
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client._wire.transfers import ExportEnd
@@ -439,16 +440,16 @@ async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pyt
     await face.rig.rt[MemoryService].store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
     first = json.loads((await face.lines())[0])["operation_id"]
     names: list[str] = []
-    begin = face.rig.rt[ExportService]._exports.begin
+    begin = ExportStore.begin
 
-    async def noted(scope: Scope) -> str:
-        names.append(await begin(scope))
+    async def noted(self: ExportStore, scope: Scope) -> str:
+        names.append(await begin(self, scope))
         return names[-1]
 
     async def away(*_: object) -> list[Any]:
         raise RedisUnavailable("away")
 
-    monkeypatch.setattr(face.rig.rt[ExportService]._exports, "begin", noted)
+    monkeypatch.setattr(ExportStore, "begin", noted)
     monkeypatch.setattr(face.rig.rt[ViewStore], "list", away)
     with pytest.raises(RuntimeError):  # over a network the connection is cut
         await face.lines()

@@ -73,7 +73,7 @@ async def test_a_command_is_never_sent_twice_by_the_client(rig: Rig, monkeypatch
     """A script whose reply was lost may have run; whether to send it again is decided by who knows that it may."""
     written = SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a", id="1"), 1)])
     await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)
-    assert rig.rt.client.connection_pool.connection_kwargs["retry"]._retries == 0
+    assert rig.rt.client.connection_pool.connection_kwargs["retry"].get_retries() == 0
     sent = commands_of(rig, monkeypatch)
     await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)
     assert [one.count(b"EVALSHA") for one in sent] == [1]

@@ -40,6 +40,11 @@ class PlainTransport(httpx2.AsyncBaseTransport):
         self._idle: dict[tuple[str, int], deque[_Connection]] = {}
         self._closed = False
 
+    @property
+    def waiting(self) -> int:
+        """How many connections wait for a request and can take one."""
+        return sum(connection.usable for connections in self._idle.values() for connection in connections)
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request and reads its answer whole."""
         sent = _head(request) + await request.aread()
