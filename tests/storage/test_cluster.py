@@ -165,7 +165,7 @@ async def test_tools_are_asked_in_the_bucket_of_their_caller(clustered: Clustere
 async def test_commands_know_the_buckets(clustered: Clustered, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name, value in (("REDIS_URL", clustered.cluster.urls[2]), ("REDIS_BUCKETS", str(BUCKETS)), ("AUTH_MODE", "token")):
         monkeypatch.setenv(name, value)
-    await asyncio.to_thread(tokens.listing, tokens.Place(None), "json")
+    await asyncio.to_thread(tokens.listing, tokens.TokenTarget(None), "json")
     assert {key["tenant"] for key in json.loads(capsys.readouterr().out)} == set(chosen())
     for name in ("MODEL_PROVIDER", "EMBEDDING_PROVIDER"):
         monkeypatch.setenv(name, "local")
