@@ -45,7 +45,7 @@ class Foundation:
 
     settings: Settings
     keys: Keys
-    place: BucketRedis
+    bucket_redis: BucketRedis
     watch: StoreWatch
     client: Redis
     reader: SearchReader
@@ -69,7 +69,7 @@ class Foundation:
     @property
     def redis_url(self) -> str:
         """Where this bucket is now."""
-        return self.place.url
+        return self.bucket_redis.url
 
     @property
     def extracts(self) -> bool:
@@ -87,7 +87,7 @@ class Foundation:
         # Only workers ask for one; an API would wait a third of a second at its start for what it never uses.
         from docket import Docket  # noqa: PLC0415
 
-        alone = self.settings.redis.buckets == 1 and not self.place.clustered
+        alone = self.settings.redis.buckets == 1 and not self.bucket_redis.clustered
         # On a cluster its keys must share a slot, and each bucket has its own.
         name = f"{self.keys.prefix}:" if alone else self.keys.root
         joint = "&" if "?" in self.redis_url else "?"
@@ -109,7 +109,7 @@ async def prepare_bucket(settings: Settings, keys: Keys, spec: VectorSpec, clien
 @asynccontextmanager
 async def open_foundation(
     settings: Settings,
-    place: BucketRedis,
+    bucket_redis: BucketRedis,
     keys: Keys,
     models: Models,
     spec: VectorSpec,
@@ -124,16 +124,18 @@ async def open_foundation(
     async with AsyncExitStack() as stack:
         timeout = settings.redis.command_timeout_seconds
         # Of the watch, which must see what nobody else may use, and prepares it.
-        unguarded = place.connect(pool_size=4, command_timeout=timeout)
+        unguarded = bucket_redis.connect(pool_size=4, command_timeout=timeout)
         stack.push_async_callback(unguarded.aclose)
-        version = await (_check(settings, keys, unguarded, place.url) if begin else check_engine(unguarded, shown_url(place.url)))
+        version = await (
+            _check(settings, keys, unguarded, bucket_redis.url) if begin else check_engine(unguarded, shown_url(bucket_redis.url))
+        )
         watch = StoreWatch(unguarded, keys, file, schemas=_schemas(keys, spec) if begin else (), makes=begin)
         await watch.open()
         if watch.intact and begin:
             await _make_indexes(keys, spec, unguarded)
-        watch.on_renewal(place.renew)
+        watch.on_renewal(bucket_redis.renew)
         await stack.enter_async_context(watch.running())
-        connect = partial(place.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)
+        connect = partial(bucket_redis.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)
         client = connect()
         stack.push_async_callback(client.aclose)
         lists = connect(protocol=2) if await answers_in_lists(unguarded) else None
@@ -146,7 +148,7 @@ async def open_foundation(
         yield Foundation(
             settings=settings,
             keys=keys,
-            place=place,
+            bucket_redis=bucket_redis,
             watch=watch,
             client=client,
             reader=SearchReader(client, lists),
@@ -157,7 +159,7 @@ async def open_foundation(
             chat=models.chat,
             reranker=models.reranker,
             counter=models.counter,
-            redis_description=f"Redis {version} at {shown_url(place.url)}" + place.remark(settings.redis.buckets),
+            redis_description=f"Redis {version} at {shown_url(bucket_redis.url)}" + bucket_redis.remark(settings.redis.buckets),
             models_description=models.description,
             on_close=stack.push_async_callback,
         )

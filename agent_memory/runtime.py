@@ -18,10 +18,10 @@ from agent_memory.features import FEATURES
 from agent_memory.foundation import Foundation, open_foundation, prepare_bucket
 from agent_memory.llm.providers import open_models
 from agent_memory.llm.wrappers.caching import CachingEmbedder
-from agent_memory.storage.cluster import Bucket, find_places, following
+from agent_memory.storage.cluster import Bucket, following, locate_buckets
 from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keyspace import Keys, bucket_of
-from agent_memory.storage.outbox import Backlog, summed
+from agent_memory.storage.outbox import Backlog, sum_backlogs
 from agent_memory.storage.search.schemas import VectorSpec
 from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import Problem
@@ -77,20 +77,20 @@ class Runtime(Foundation):
             limit = self.chat.context.limit
             checks["context"] = {"tokens": limit.tokens, "source": limit.source}
         away: dict[str, tuple[Problem, ...]] = {}
-        known: list[dict[DueKind, Backlog]] = []
+        readable: list[dict[DueKind, Backlog]] = []
         for bucket, problems, backlog in zip(self.all, looks, backlogs, strict=True):
             if isinstance(backlog, RedisUnavailable):
                 problems = problems or (Problem(backlog.code, backlog.message),)
             elif isinstance(backlog, BaseException):
                 raise backlog
             else:
-                known.append(backlog)
+                readable.append(backlog)
             if problems:
                 away[str(bucket.keys.bucket)] = problems
-        if known:
+        if readable:
             checks["work"] = {
                 kind.value: {"pending": b.pending, "dead": b.dead, "oldest_seconds": round(b.oldest_seconds, 3)}
-                for kind, b in summed(known).items()
+                for kind, b in sum_backlogs(readable).items()
             }
         problems = away.pop("0", ())
         if problems:
@@ -101,7 +101,7 @@ class Runtime(Foundation):
 
     async def backlog(self) -> dict[DueKind, Backlog]:
         """What is due in all buckets together. Raises RedisUnavailable."""
-        return summed([await bucket.outbox.backlog() for bucket in self.all])
+        return sum_backlogs([await bucket.outbox.backlog() for bucket in self.all])
 
 
 @asynccontextmanager
@@ -117,7 +117,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
     timeout = options.command_timeout_seconds
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     async with AsyncExitStack() as stack:
-        places = await find_places(redis_url, buckets, shown=shown_url(redis_url), command_timeout=timeout)
+        bucket_redises = await locate_buckets(redis_url, buckets, shown=shown_url(redis_url), command_timeout=timeout)
         models = await open_models(settings)
         stack.push_async_callback(models.close)
         shared = replace(models, embedder=CachingEmbedder(models.embedder, entries=_CACHED_VECTORS))
@@ -126,12 +126,13 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
         # The first says whether the number of buckets is right, before anything is made.
         file = None if data_dir is None else StoreFile(data_dir)
         home, *others = [
-            _open_features(await stack.enter_async_context(open_foundation(settings, place, keys, shared, spec, file, begin=begin)))
-            for place, keys in zip(places, buckets, strict=True)
+            _open_features(await stack.enter_async_context(open_foundation(settings, bucket_redis, keys, shared, spec, file, begin=begin)))
+            for bucket_redis, keys in zip(bucket_redises, buckets, strict=True)
         ]
-        if home.place.clustered:
+        if home.bucket_redis.clustered:
             movable = [
-                Bucket(keys, place, partial(prepare_bucket, settings, keys, spec)) for keys, place in zip(buckets, places, strict=True)
+                Bucket(keys, bucket_redis, partial(prepare_bucket, settings, keys, spec))
+                for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
             ]
             await stack.enter_async_context(following(movable, command_timeout=timeout))
         yield replace(home, others=tuple(others)) if others else home

@@ -42,44 +42,44 @@ def counts_of(answer: Any) -> dict[str, int]:
     """How much an answer gives away, or says to have been done: the lengths of its lists, and its counts. Never what is in them."""
     if isinstance(answer, MemoryRecord):
         return {"memories": 1}
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name in _COUNTED:
         value = _of(answer, name)
         if isinstance(value, list):
-            found[name] = len(cast("list[Any]", value))
+            counts[name] = len(cast("list[Any]", value))
         elif isinstance(value, int):
-            found[name] = value
+            counts[name] = value
         elif isinstance(value, dict):
-            found[name] = sum(one for one in cast("dict[str, Any]", value).values() if isinstance(one, int))
-    return found
+            counts[name] = sum(number for number in cast("dict[str, Any]", value).values() if isinstance(number, int))
+    return counts
 
 
 def ids_of(*sources: Any) -> dict[str, Any]:
     """The ids that requests name, the first source first: of a mapping of arguments, and of bodies; at most MAX_IDS of a kind."""
-    found: dict[str, Any] = {}
+    ids: dict[str, Any] = {}
     for source in sources:
         for name in _NAMED:
             value = _of(source, name)
-            if name not in found and (said := _said(value)) is not None:
-                found[name] = said
-        given = _of(source, "memories")
-        if given and isinstance(given, list) and "memory_ids" not in found:
-            memories = cast("list[Any]", given)
-            found["memory_ids"] = [_said(_of(one, "id")) for one in memories[:MAX_IDS]]
-            found["memories"] = len(memories)
-    return found
+            if name not in ids and (shown := _shown_id(value)) is not None:
+                ids[name] = shown
+        memories = _of(source, "memories")
+        if memories and isinstance(memories, list) and "memory_ids" not in ids:
+            listed = cast("list[Any]", memories)
+            ids["memory_ids"] = [_shown_id(_of(memory, "id")) for memory in listed[:MAX_IDS]]
+            ids["memories"] = len(listed)
+    return ids
 
 
 def _of(source: Any, name: str) -> Any:
     return cast("Mapping[str, Any]", source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)
 
 
-def _said(value: Any) -> Any:
+def _shown_id(value: Any) -> Any:
     """An id, a list of ids, or what a filter asks for; None for nothing."""
     if isinstance(value, str):
         return value[:MAX_CHARS]
     if isinstance(value, list):
-        return [str(one)[:MAX_CHARS] for one in cast("list[Any]", value)[:MAX_IDS]]
+        return [str(item)[:MAX_CHARS] for item in cast("list[Any]", value)[:MAX_IDS]]
     if isinstance(value, BaseModel):
         return value.model_dump(exclude_none=True, exclude_defaults=True, mode="json")
     return None

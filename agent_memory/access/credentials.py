@@ -21,7 +21,7 @@ class CredentialGate(Protocol):
         """Who sent this key or token. Raises Unauthenticated, Unavailable."""
         ...
 
-    def seen(self, credential: str) -> tuple[Principal, bool] | None:
+    def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
         """Who sent this key or token when it was checked last, and whether that still counts; asks nobody.
 
         What counts no longer tells nothing but whose line a request stands in while it is checked anew.
@@ -50,19 +50,19 @@ def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     `Authorization: Bearer` and `X-API-Key` count the same. Raises Unauthenticated for another scheme, an empty one, one that is too
     long, and for two different ones.
     """
-    found: set[bytes] = set()
+    credentials: set[bytes] = set()
     for name, value in headers:
         if name == b"authorization":
             scheme, _, rest = value.strip().partition(b" ")
             if scheme.lower() != b"bearer":
                 raise Unauthenticated(_HOW)
-            found.add(rest.strip())
+            credentials.add(rest.strip())
         elif name == b"x-api-key":
-            found.add(value.strip())
-    if not found:
+            credentials.add(value.strip())
+    if not credentials:
         return None
-    credential = found.pop()
-    if found:
+    credential = credentials.pop()
+    if credentials:
         raise Unauthenticated("several credentials were sent that differ: send one")
     if not credential or len(credential) > MAX_CREDENTIAL_BYTES or not credential.isascii():
         raise Unauthenticated(_HOW)

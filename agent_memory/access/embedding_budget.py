@@ -67,7 +67,7 @@ class EmbeddingBudget:
         self._store = store
         self._embedder = embedder
         self._missing = embedder.missing if isinstance(embedder, CacheAwareEmbedder) else _all_of
-        self._limited = paid and settings.some("model_tokens_per_day")
+        self._limited = paid and settings.limits_any("model_tokens_per_day")
         self._clock = clock
         self._days: dict[str, _TenantDay] = {}
         self._stale: set[str] = set()
@@ -75,9 +75,9 @@ class EmbeddingBudget:
 
     def limits(self, tenant: str) -> bool:
         """Whether the tenant's embeddings are counted."""
-        return self._limited and bool(self._settings.of(tenant).model_tokens_per_day)
+        return self._limited and bool(self._settings.for_tenant(tenant).model_tokens_per_day)
 
-    def of(self, tenant: str) -> Embedder:
+    def metered_embedder(self, tenant: str) -> Embedder:
         """The embedder as this tenant may use it: itself when the tenant has no limit."""
         return _MeteredEmbedder(self._embedder, self, tenant, self._missing) if self.limits(tenant) else self._embedder
 
@@ -88,7 +88,7 @@ class EmbeddingBudget:
             day = await self._write(tenant)
         elif now - day.at > _FRESH_SECONDS:
             self._soon(tenant)
-        most = self._settings.of(tenant).model_tokens_per_day or 0
+        most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
         if day.tokens >= most:
             LIMITED.labels("model_tokens").inc()
             message = f"the tenant's {most} model tokens of today (UTC) are spent (LIMIT_MODEL_TOKENS_PER_DAY): it goes on tomorrow"

@@ -69,7 +69,7 @@ class RequestLimit:
 
     def __init__(self, settings: LimitSettings, store: LimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
-        self._others = settings.of("")
+        self._others = settings.for_tenant("")
         self._store = store
         self._clock = clock
         self._leases: dict[str, _Lease] = {}
@@ -79,7 +79,7 @@ class RequestLimit:
         lease = self._leases.get(tenant)
         return 0 if lease is None else lease.waiting
 
-    def hammered(self, tenant: str) -> bool:
+    def is_hammered(self, tenant: str) -> bool:
         """Whether a tenant was refused so often within a second that it does not listen to what refusals say."""
         lease = self._leases.get(tenant)
         return lease is not None and lease.refused > _DEAF
@@ -90,7 +90,7 @@ class RequestLimit:
         if lease is not None and lease.left >= cost and self._clock() < lease.until:
             lease.left -= cost
             return
-        own = self._settings.of(tenant) if tenant in self._settings.tenants else self._others
+        own = self._settings.for_tenant(tenant) if tenant in self._settings.tenants else self._others
         if not own.requests_per_minute:
             return
         burst = own.requests_burst or 1
@@ -153,28 +153,28 @@ class MemoryLimit:
         self._settings = settings
         self._count = count
         self._clock = clock
-        self._known: dict[str, _Count] = {}
-        self._any = settings.some("memories")
+        self._counts: dict[str, _Count] = {}
+        self._any = settings.limits_any("memories")
 
     async def room_for(self, tenant: str, number: int) -> None:
         """Raises TooMany when `number` memories more are too many."""
         if not (self._any and number):
             return
-        most = self._settings.of(tenant).memories
+        most = self._settings.for_tenant(tenant).memories
         if not most:
             return
-        known = self._known.get(tenant)
-        near = known is not None and known.memories + number > most * _NEAR
-        if known is None or self._clock() - known.at > (_NEAR_SECONDS if near else _COUNT_SECONDS):
-            if len(self._known) >= _MOST_TENANTS:
-                self._known.clear()
+        count = self._counts.get(tenant)
+        near = count is not None and count.memories + number > most * _NEAR
+        if count is None or self._clock() - count.at > (_NEAR_SECONDS if near else _COUNT_SECONDS):
+            if len(self._counts) >= _MOST_TENANTS:
+                self._counts.clear()
             begun = self._clock()
-            known = self._known[tenant] = _Count(await self._count(tenant), begun)
-        if known.memories + number > most:
+            count = self._counts[tenant] = _Count(await self._count(tenant), begun)
+        if count.memories + number > most:
             LIMITED.labels("memories").inc()
             message = f"this tenant keeps {most} memories at most (LIMIT_MEMORIES): delete or forget some first"
             raise TooMany(message, retry_after=_FULL_RETRY_SECONDS, limit="memories")
-        known.memories += number
+        count.memories += number
 
 
 class ModelBudget:
@@ -184,14 +184,14 @@ class ModelBudget:
         self._settings = settings
         self._store = store
 
-    def of(self, chat: ChatModel | None, tenant: str) -> ChatModel | None:
+    def metered_chat(self, chat: ChatModel | None, tenant: str) -> ChatModel | None:
         """The model as this tenant may use it: itself when the tenant has no limit."""
-        most = self._settings.of(tenant).model_tokens_per_day
+        most = self._settings.for_tenant(tenant).model_tokens_per_day
         return MeteredChat(chat, self, tenant) if chat is not None and most else chat
 
     async def check(self, tenant: str) -> None:
         """Raises BudgetSpent when nothing is left of today's tokens."""
-        most = self._settings.of(tenant).model_tokens_per_day or 0
+        most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
         spent = await self._store.spend(tenant, 0)
         if spent.tokens >= most:
             LIMITED.labels("model_tokens").inc()
@@ -214,9 +214,9 @@ class MeteredChat(ChatWrapper):
         self._budget = budget
         self._tenant = tenant
 
-    def named(self, model: str) -> MeteredChat:
+    def with_model(self, model: str) -> MeteredChat:
         """See ChatModel.named; on the same budget."""
-        return MeteredChat(self._inner.named(model), self._budget, self._tenant)
+        return MeteredChat(self._inner.with_model(model), self._budget, self._tenant)
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
         """See ChatModel.text. Raises BudgetSpent."""

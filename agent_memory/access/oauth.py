@@ -82,29 +82,29 @@ class JwtGate:
         self._settings = settings
         self._keys = keys
         self._admin = settings.admin_token.get_secret_value() if settings.admin_token else None
-        self._known: dict[bytes, tuple[Principal, float, int]] = {}
+        self._trusted: dict[bytes, tuple[Principal, float, int]] = {}
 
     async def admit(self, credential: str) -> Principal:
         """Who sent this token. Raises Unauthenticated, Forbidden for one without a role here, Unavailable without the provider's keys."""
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR
         name = sha256(credential.encode()).digest()
-        known = self._known.get(name)
-        if known is not None and time() < known[1] and known[2] == self._keys.generation:
-            return known[0]
+        trusted = self._trusted.get(name)
+        if trusted is not None and time() < trusted[1] and trusted[2] == self._keys.generation:
+            return trusted[0]
         claims = await self._claims(credential)
         principal = principal_of_claims(self._settings, claims)
-        if len(self._known) >= _MOST_CACHED:
-            self._known.clear()
-        self._known[name] = (principal, min(float(claims["exp"]), time() + _TRUST_SECONDS), self._keys.generation)
+        if len(self._trusted) >= _MOST_CACHED:
+            self._trusted.clear()
+        self._trusted[name] = (principal, min(float(claims["exp"]), time() + _TRUST_SECONDS), self._keys.generation)
         return principal
 
-    def seen(self, credential: str) -> tuple[Principal, bool] | None:
-        """See Gate.seen."""
+    def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
+        """See Gate.recall_principal."""
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR, True
-        known = self._known.get(sha256(credential.encode()).digest())
-        return None if known is None else (known[0], time() < known[1] and known[2] == self._keys.generation)
+        trusted = self._trusted.get(sha256(credential.encode()).digest())
+        return None if trusted is None else (trusted[0], time() < trusted[1] and trusted[2] == self._keys.generation)
 
     async def _claims(self, credential: str) -> dict[str, Any]:
         settings = self._settings
@@ -135,10 +135,10 @@ class JwtGate:
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
     """Who the claims name, by the settings. Raises Unauthenticated when a claim that decides is missing, Forbidden without a role."""
-    tenant = _one(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
-    users = frozenset({_one(claims, path)}) if (path := settings.claim("user")) else None
-    namespaces = frozenset(_several(claims, path)) if (path := settings.claim("namespace")) else None
-    agents = frozenset(_several(claims, path)) if (path := settings.claim("agent")) else None
+    tenant = _claim_text(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
+    users = frozenset({_claim_text(claims, path)}) if (path := settings.claim("user")) else None
+    namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.claim("namespace")) else None
+    agents = frozenset(_claim_texts(claims, path)) if (path := settings.claim("agent")) else None
     return Principal(tenant, f"jwt:{claims['sub']}", _role(settings, claims), namespaces, users, agents)
 
 
@@ -165,14 +165,14 @@ def _at(claims: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _one(claims: Mapping[str, Any], path: str) -> str:
+def _claim_text(claims: Mapping[str, Any], path: str) -> str:
     value = _at(claims, path)
     if not isinstance(value, str) or not value.strip():
         raise Unauthenticated(f"this token lacks the claim {path}")
     return value
 
 
-def _several(claims: Mapping[str, Any], path: str) -> list[str]:
+def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
     value = _at(claims, path)
     values = [value] if isinstance(value, str) else cast("list[Any]", value) if isinstance(value, list) else []
     words = [word for word in values if isinstance(word, str) and word.strip()]
@@ -224,17 +224,17 @@ def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
     listed = json.loads(raw)
     if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")
-    found: dict[str, jwt.PyJWK] = {}
+    keys: dict[str, jwt.PyJWK] = {}
     for entry in cast("dict[str, list[Any]]", listed)["keys"]:
         if not isinstance(entry, dict):
             continue
-        one = cast("dict[str, Any]", entry)
-        if one.get("use", "sig") != "sig" or one.get("kty") == "oct" or not isinstance(one.get("kid"), str):
+        jwk = cast("dict[str, Any]", entry)
+        if jwk.get("use", "sig") != "sig" or jwk.get("kty") == "oct" or not isinstance(jwk.get("kid"), str):
             continue
         try:
-            found[one["kid"]] = jwt.PyJWK(one)
+            keys[jwk["kid"]] = jwt.PyJWK(jwk)
         except jwt.PyJWTError:
             continue
-    if not found:
+    if not keys:
         raise ValueError("no key that can be used")
-    return found
+    return keys

@@ -17,28 +17,28 @@ class SizeLimits:
 
     def __init__(self, settings: LimitSettings) -> None:
         self._settings = settings
-        kept = LimitSettings.model_fields
+        defaults = LimitSettings.model_fields
         # What the types have checked already is not looked at again.
-        self._text = settings.memory_bytes < kept["memory_bytes"].default
-        self._tags = settings.tags < kept["tags"].default
-        self._depth = settings.json_depth < kept["json_depth"].default
+        self._text = settings.memory_bytes < defaults["memory_bytes"].default
+        self._tags = settings.tags < defaults["tags"].default
+        self._depth = settings.json_depth < defaults["json_depth"].default
 
-    def messages(self, messages: Sequence[MemoryMessage]) -> None:
+    def check_messages(self, messages: Sequence[MemoryMessage]) -> None:
         """Raises TooLarge for a message that is too long with all that stands beside its text, BadInput for what is nested too deeply."""
         most = self._settings.message_bytes
         # No character takes more than four bytes.
-        for place, message in enumerate(messages):
+        for position, message in enumerate(messages):
             if len(message.content) * 4 > most:
-                _check_text(f"messages.{place}.content", message.content, most, "MAX_MESSAGE_BYTES")
+                _check_text(f"messages.{position}.content", message.content, most, "MAX_MESSAGE_BYTES")
             if message.content_parts is not None or message.own_fields:
-                self._beside(message, f"messages.{place}.")
+                self._beside(message, f"messages.{position}.")
 
     def _beside(self, message: MemoryMessage, prefix: str) -> None:
         fields = dict(message.own_fields)
         # The parts hold the text once more; of the two that is written longer.
         fields["content"] = message.content if message.content_parts is None else message.content_parts
         for name, value in fields.items():
-            self.json(value, f"{prefix}{name}")
+            self.check_json(value, f"{prefix}{name}")
         sizes = {name: len(to_json(value)) for name, value in fields.items()}
         most, whole = self._settings.message_bytes, sum(sizes.values())
         if whole > most:
@@ -46,14 +46,14 @@ class SizeLimits:
             message_text = f"{largest} is the largest part of a message of {whole} bytes, more than {most} (MAX_MESSAGE_BYTES): shorten it"
             raise TooLarge(message_text, field=largest, limit=most)
 
-    def memories(self, records: Sequence[MemoryRecord]) -> None:
+    def check_memories(self, records: Sequence[MemoryRecord]) -> None:
         """Raises TooLarge for a text, BadInput for tags and metadata of a memory."""
         if not (self._text or self._tags or self._depth):
             return
-        for place, record in enumerate(records):
-            self.memory(record, f"memories.{place}.")
+        for position, record in enumerate(records):
+            self.check_memory(record, f"memories.{position}.")
 
-    def memory(self, record: Any, prefix: str = "") -> None:
+    def check_memory(self, record: Any, prefix: str = "") -> None:
         """As `memories`, for one, or for the changes of one; `prefix` leads to it in the request."""
         if self._text and (text := getattr(record, "text", None)):
             _check_text(f"{prefix}text", text, self._settings.memory_bytes, "MAX_MEMORY_BYTES")
@@ -63,16 +63,16 @@ class SizeLimits:
                 message = f"must have at most {self._settings.tags} items (MAX_TAGS), got {len(tags)}: give the most important ones"
                 raise BadInput(message, field=f"{prefix}{name}")
         for name in ("metadata", "extraction_strategy_config") if self._depth else ():
-            self.json(getattr(record, name, None), f"{prefix}{name}")
+            self.check_json(getattr(record, name, None), f"{prefix}{name}")
 
-    def json(self, value: Any, field: str) -> None:
+    def check_json(self, value: Any, field: str) -> None:
         """Raises BadInput for a caller's own JSON that is nested too deeply."""
         if not self._depth:
             return
         most = self._settings.json_depth
         level: list[Any] = [value]
         for _ in range(most):
-            level = [child for one in level for child in _children(one)]
+            level = [child for value in level for child in _children(value)]
             if not level:
                 return
         raise BadInput(f"must be nested at most {most} levels deep (MAX_JSON_DEPTH): flatten it", field=field)
@@ -86,7 +86,7 @@ def _children(value: Any) -> list[Any]:
         inside = cast("list[Any]", value)
     else:
         return []
-    return [one for one in inside if isinstance(one, (list, dict))]
+    return [child for child in inside if isinstance(child, (list, dict))]
 
 
 def _check_text(field: str, text: str, most: int, setting: str) -> None:

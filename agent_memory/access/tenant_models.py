@@ -18,8 +18,8 @@ class TenantModels:
 
     def chat(self, tenant: str) -> ChatModel | None:
         """The language model, None without one."""
-        return self._budget.of(self._chat, tenant)
+        return self._budget.metered_chat(self._chat, tenant)
 
     def embedder(self, tenant: str) -> Embedder:
         """The embedding model."""
-        return self._embeddings.of(tenant) if self._embeddings.limits(tenant) else self._embedder
+        return self._embeddings.metered_embedder(tenant) if self._embeddings.limits(tenant) else self._embedder

@@ -54,8 +54,8 @@ class TokenStore:
         key = self._keys.token_secret
         with redis_errors():
             await self._client.set(key, token_bytes(32).hex(), nx=True)
-            found: Any = await self._client.get(key)
-            return bytes(found)
+            secret: Any = await self._client.get(key)
+            return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
         """The token of a digest and the time (ms); notes that it was used. One round trip."""
@@ -64,7 +64,7 @@ class TokenStore:
             return None
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
-    async def add(self, token: Token, lifetime_ms: int) -> int | None:
+    async def add_token(self, token: Token, lifetime_ms: int) -> int | None:
         """Stores a token whose times are not set yet; `lifetime_ms` 0 is for ever. When it was made (ms), None if its digest is taken."""
         fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
         for name, limit in (("ns", token.namespaces), ("us", token.users), ("ag", token.agents)):
@@ -81,7 +81,7 @@ class TokenStore:
         )
         return int(created) or None
 
-    async def rotate(self, token: Token, digest: str, grace_ms: int) -> bool:
+    async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
         """Gives a token another digest; the former counts for `grace_ms` more. False when it was rotated or removed meanwhile."""
         rotated = await self._rotate(
             names=self._keys.tokens,
@@ -94,7 +94,7 @@ class TokenStore:
         )
         return bool(rotated)
 
-    async def find(self, token_id: str) -> Token | None:
+    async def find_token(self, token_id: str) -> Token | None:
         """The token of an id, or None."""
         digest = (await read(self._client, lambda pipe: pipe.hget(self._keys.tokens, token_id)))[0]
         if digest is None:
@@ -102,20 +102,20 @@ class TokenStore:
         fields = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.token(digest.decode()))))[0]
         return _decode(digest.decode(), fields) if fields else None
 
-    async def all(self) -> Sequence[Token]:
+    async def all_tokens(self) -> Sequence[Token]:
         """Every token, the oldest first; the names of those that ran out long ago are forgotten on the way."""
         names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
         if not names:
             return []
-        found = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.token(digest.decode())) for digest in names.values()])
-        gone = [name for name, fields in zip(names, found, strict=True) if not fields]
+        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.token(digest.decode())) for digest in names.values()])
+        gone = [name for name, fields in zip(names, rows, strict=True) if not fields]
         if gone:
             with redis_errors():
                 await self._client.hdel(self._keys.tokens, *gone)
-        tokens = [_decode(digest.decode(), fields) for digest, fields in zip(names.values(), found, strict=True) if fields]
+        tokens = [_decode(digest.decode(), fields) for digest, fields in zip(names.values(), rows, strict=True) if fields]
         return sorted(tokens, key=lambda token: (token.created, token.id))
 
-    async def remove(self, token: Token) -> bool:
+    async def remove_token(self, token: Token) -> bool:
         """Forgets a token and what it was rotated from. False when it was rotated or removed meanwhile."""
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))

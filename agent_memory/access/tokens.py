@@ -33,47 +33,47 @@ class TokenGate:
     def __init__(self, settings: AuthSettings, store: TokenStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._clock = clock
-        self._given_secret = settings.secret.get_secret_value().encode() if settings.secret else b""
-        self._secret = self._given_secret
+        self._configured_secret = settings.secret.get_secret_value().encode() if settings.secret else b""
+        self._secret = self._configured_secret
         self._admin = settings.admin_token.get_secret_value() if settings.admin_token else None
-        self._known: dict[str, tuple[Principal, float]] = {}
+        self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
         """Another store is in use from now on, with other keys and a secret of its own."""
-        self._secret = self._given_secret
-        self._known.clear()
+        self._secret = self._configured_secret
+        self._trusted.clear()
 
     async def admit(self, credential: str) -> Principal:
         """Who sent this key. Raises Unauthenticated, RedisUnavailable."""
         digest = await self.digest(credential)
-        known = self._known.get(digest)
+        trusted = self._trusted.get(digest)
         begun = self._clock()
-        if known is not None and begun < known[1]:
-            return known[0]
+        if trusted is not None and begun < trusted[1]:
+            return trusted[0]
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR
-        found = await self._store.look_up(digest)
-        if found is None:
-            self._known.pop(digest, None)
+        looked_up = await self._store.look_up(digest)
+        if looked_up is None:
+            self._trusted.pop(digest, None)
             raise Unauthenticated("this API key is not known: it is wrong, or was revoked")
-        token, now = found
+        token, now = looked_up
         left = LEASE_SECONDS if token.expires is None else min(LEASE_SECONDS, (token.expires - now) / 1000)
         if left <= 0:
-            self._known.pop(digest, None)
+            self._trusted.pop(digest, None)
             raise Unauthenticated("this API key has expired: ask for a new one")
         principal = Principal(token.tenant, f"token:{token.id}", token.role, token.namespaces, token.users, token.agents)
-        if len(self._known) >= _MOST_CACHED:
-            self._known.clear()
+        if len(self._trusted) >= _MOST_CACHED:
+            self._trusted.clear()
         # Counted from before the look-up: what was revoked while its answer was on the way is trusted no longer for that.
-        self._known[digest] = (principal, begun + left)
+        self._trusted[digest] = (principal, begun + left)
         return principal
 
-    def seen(self, credential: str) -> tuple[Principal, bool] | None:
-        """See Gate.seen."""
+    def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
+        """See Gate.recall_principal."""
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR, True
-        known = self._known.get(self._digest(credential)) if self._secret else None
-        return None if known is None else (known[0], self._clock() < known[1])
+        trusted = self._trusted.get(self._digest(credential)) if self._secret else None
+        return None if trusted is None else (trusted[0], self._clock() < trusted[1])
 
     async def digest(self, credential: str) -> str:
         """The name under which a key is kept."""
@@ -86,7 +86,7 @@ class TokenGate:
 
     def forget(self) -> None:
         """Trusts nothing any more that was looked up before."""
-        self._known.clear()
+        self._trusted.clear()
 
 
 class TokenService:
@@ -119,13 +119,13 @@ class TokenService:
             users=_limit(body.users),
             agents=_limit(body.agents),
         )
-        if await self._store.add(token, max(int(life.total_seconds() * 1000), 1) if expires else 0) is None:
+        if await self._store.add_token(token, max(int(life.total_seconds() * 1000), 1) if expires else 0) is None:
             raise Conflict("this secret is in use already: give another, or none")
         return CreatedToken(token=secret, **(await self._find(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:
         """The keys of the caller's tenant, an operator's of all, the oldest first. Raises Forbidden."""
-        return [shown(token) for token in await self._mine(who)]
+        return [token_info(token) for token in await self._mine(who)]
 
     async def show(self, who: Principal, name: str) -> TokenInfo:
         """A key by its id, or by its hash or the begin of that. Raises Forbidden, NotFound, Conflict when several begin so."""
@@ -133,7 +133,7 @@ class TokenService:
 
     async def remove(self, who: Principal, name: str) -> None:
         """Revokes a key: when this returns, no process accepts it any more. Raises as `show`."""
-        if not await self._store.remove(await self._token(who, name)):
+        if not await self._store.remove_token(await self._token(who, name)):
             raise Conflict("this key was rotated or revoked meanwhile: look at it again")
         await self._settled()
 
@@ -141,7 +141,7 @@ class TokenService:
         """Gives a key another secret; the former counts for `grace_seconds` more. Raises as `show`, Conflict when others do the same."""
         token = await self._token(who, name)
         secret = PREFIX + token_urlsafe(32)
-        if not await self._store.rotate(token, await self._gate.digest(secret), int(grace_seconds * 1000)):
+        if not await self._store.replace_secret(token, await self._gate.digest(secret), int(grace_seconds * 1000)):
             raise Conflict("this key was rotated or revoked meanwhile: look at it again")
         if grace_seconds < LEASE_SECONDS:
             await self._settled()
@@ -150,11 +150,11 @@ class TokenService:
     async def forget_user(self, tenant: str, user_id: str) -> int:
         """Revokes the keys of a user, and takes the user out of those that are for several; returns how many it touched."""
         touched = 0
-        for token in await self._store.all():
+        for token in await self._store.all_tokens():
             if token.tenant == tenant and token.users is not None and user_id in token.users:
                 touched += 1
                 rest = token.users - {user_id}
-                await (self._store.narrow(token, rest) if rest else self._store.remove(token))
+                await (self._store.narrow(token, rest) if rest else self._store.remove_token(token))
         if touched:
             await self._settled()
         return touched
@@ -174,25 +174,25 @@ class TokenService:
 
     async def _mine(self, who: Principal) -> list[Token]:
         _require_admin(who)
-        return [token for token in await self._store.all() if who.operator or token.tenant == who.tenant]
+        return [token for token in await self._store.all_tokens() if who.operator or token.tenant == who.tenant]
 
     async def _token(self, who: Principal, name: str) -> Token:
         _require_admin(who)
-        exact = await self._store.find(name)
+        exact = await self._store.find_token(name)
         if exact is not None and (who.operator or exact.tenant == who.tenant):
             return exact
-        some = [token for token in await self._mine(who) if len(name) >= 4 and token.digest.startswith(name)]
-        if not some:
+        matches = [token for token in await self._mine(who) if len(name) >= 4 and token.digest.startswith(name)]
+        if not matches:
             raise NotFound("there is no such API key")
-        if len(some) > 1:
-            raise Conflict(f"{len(some)} API keys begin like this: give more of the hash, or the id")
-        return some[0]
+        if len(matches) > 1:
+            raise Conflict(f"{len(matches)} API keys begin like this: give more of the hash, or the id")
+        return matches[0]
 
     async def _find(self, who: Principal, name: str) -> TokenInfo:
-        return shown(await self._token(who, name))
+        return token_info(await self._token(who, name))
 
 
-def shown(token: Token) -> TokenInfo:
+def token_info(token: Token) -> TokenInfo:
     """A key as it is shown: everything but the secret."""
     return TokenInfo(
         id=token.id,

@@ -12,7 +12,7 @@ from agent_memory.cli.target import named_server, server_here, shown_server
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings, load_settings
 from agent_memory.embedded.server import embedded_redis, has_data
-from agent_memory.storage.cluster import find_places, store_begun
+from agent_memory.storage.cluster import locate_buckets, store_begun
 from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keyspace import Keys
 
@@ -90,7 +90,7 @@ async def _looked_at(settings: Settings, url: str, shown: str | None, must_be_be
 async def is_begun(settings: Settings, url: str) -> bool:
     """Whether a server has used the store in a Redis. Raises StartupError when that cannot be reached."""
     home, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-    (server,) = await find_places(url, [home], shown=shown_url(url), command_timeout=timeout)
+    (server,) = await locate_buckets(url, [home], shown=shown_url(url), command_timeout=timeout)
     client = server.connect(pool_size=1, command_timeout=timeout)
     try:
         return await store_begun(client, home)

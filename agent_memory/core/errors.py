@@ -109,8 +109,8 @@ class IdTaken(Conflict):
 
     def of(self, ids: Sequence[str]) -> IdTaken:
         """The same error, naming the first of them among `memories` with these ids."""
-        place = next(place for place, name in enumerate(ids) if name in self.ids)
-        return IdTaken(self.ids, field=f"memories.{place}.id")
+        position = next(position for position, name in enumerate(ids) if name in self.ids)
+        return IdTaken(self.ids, field=f"memories.{position}.id")
 
 
 class RequestUnderWay(Conflict):

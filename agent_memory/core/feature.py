@@ -76,7 +76,7 @@ class RestoreTarget(Protocol):
     @property
     def user_id(self) -> str: ...
 
-    def namespace(self, given: str | None, /) -> str | None:
+    def namespace(self, namespace: str | None, /) -> str | None:
         """The namespace that something of this one goes to."""
         ...
 
@@ -177,7 +177,7 @@ class Feature:
     archived: type[ArchivedSummaries] | None = None
 
 
-def imported(name: str) -> Any:
+def import_name(name: str) -> Any:
     """What an import string ("module:name") names."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)

@@ -89,7 +89,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return
-    told = _AccessLog.line.format(
+    line = _AccessLog.line.format(
         method=method,
         path=path,
         status=status,
@@ -99,7 +99,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
         timestamp=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
     )
     try:
-        stream.write(told)
+        stream.write(line)
     except (OSError, ValueError):  # Whoever read our log is gone: requests are answered all the same, as logging has it, too.
         _AccessLog.stream = None
 

@@ -32,8 +32,8 @@ def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field:
     """Raises Forbidden when the caller may only read, or when one of the memories is out of reach; they stand in `field` of the request."""
     if not scope.may_write:
         raise Forbidden("these credentials may only read: use some with the role write")
-    for place, record in enumerate(records if scope.limited else ()):
-        permit_owner(scope, record, None if field is None else f"{field}.{place}")
+    for position, record in enumerate(records if scope.limited else ()):
+        permit_owner(scope, record, None if field is None else f"{field}.{position}")
 
 
 def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -> None:

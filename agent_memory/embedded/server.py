@@ -22,7 +22,7 @@ from pathlib import Path
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
 from agent_memory.core.errors import StartupError
-from agent_memory.embedded.engine import SEARCH_OPTIONS, Engine, connect, find_engine, forget_engine, last_words, quoted, spawn, stop
+from agent_memory.embedded.engine import SEARCH_OPTIONS, Engine, connect, find_engine, forget_engine, last_words, quote, spawn, stop
 from agent_memory.embedded.upkeep import EngineUpkeep
 
 log = logging.getLogger(__name__)
@@ -216,9 +216,9 @@ def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
         b"bind 127.0.0.1",
         b"protected-mode yes",
         b"port %d" % port,
-        b"requirepass " + quoted(password),
+        b"requirepass " + quote(password),
         b"daemonize no",
-        b"dir " + quoted(str(folder)),
+        b"dir " + quote(str(folder)),
         b'logfile "redis.log"',
         b"databases 1",
         b'save ""',
@@ -323,7 +323,7 @@ async def _stop_if(server: _Server | None) -> None:
 async def _wait_ready(server: _Server) -> None:
     """Until it answers and has loaded its data; loading may take as long as it needs. Raises StartupError if it ends or is mute."""
     loop = asyncio.get_running_loop()
-    deadline, told = loop.time() + _FIRST_ANSWER_SECONDS, loop.time() + 5
+    deadline, next_notice = loop.time() + _FIRST_ANSWER_SECONDS, loop.time() + 5
     client = connect(port=server.port, password=server.password)
     try:
         while True:
@@ -334,8 +334,8 @@ async def _wait_ready(server: _Server) -> None:
                 break
             except BusyLoadingError:
                 deadline = loop.time() + _FIRST_ANSWER_SECONDS
-                if loop.time() > told:
-                    told = loop.time() + 5
+                if loop.time() > next_notice:
+                    next_notice = loop.time() + 5
                     log.info("Redis is loading its data from %s", server.folder)
             except AuthenticationError as error:
                 raise StartupError(f"port {server.port} on 127.0.0.1 is taken by another Redis") from error

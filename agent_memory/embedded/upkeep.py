@@ -30,11 +30,11 @@ class EngineUpkeep:
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)
         self._next = 0.0
-        self._known: frozenset[int] = frozenset()
+        self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
         """Puts back its new children, and now and then fits the collector to the size of the indexes."""
-        self._known = _put_back(pid, self._known)
+        self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return
         self._next = now + _LOOK_SECONDS
@@ -64,16 +64,16 @@ async def _largest(client: Any) -> int:
     return most
 
 
-def _put_back(pid: int, known: frozenset[int]) -> frozenset[int]:
+def _lower_children(pid: int, lowered: frozenset[int]) -> frozenset[int]:
     """Lowers the priority of the server's children: rewriting its file and collecting may take longer, answers may not.
 
     Returns the children that there are. Does nothing where the system does not tell (it is Linux that does).
     """
-    found: set[int] = set()
+    children: set[int] = set()
     with suppress(OSError, ValueError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            found.update(int(child) for child in (thread / "children").read_text().split())
-    for child in found - known:
+            children.update(int(child) for child in (thread / "children").read_text().split())
+    for child in children - lowered:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, child, _CHILD_NICENESS)
-    return frozenset(found)
+    return frozenset(children)

@@ -131,7 +131,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str) -> None:
     def limit() -> RequestLimit | None:
         return None if app.state.runtime is None else app.state.runtime[RequestLimit]
 
-    required, limited = settings.auth.required, settings.limits.some("requests_per_minute")
+    required, limited = settings.auth.required, settings.limits.limits_any("requests_per_minute")
     seconds = settings.server.request_timeout_seconds
     if limited:
         app.add_middleware(RateLimitMiddleware, limit=limit, required=required)

@@ -37,24 +37,24 @@ async def answered_once(
     """
     service = services[IdempotencyService]
     request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)
-    claim = await service.begin(scope, key, request)
+    claim = await service.claim_key(scope, key, request)
     if isinstance(claim, StoredAnswer):
         return _replayed(claim) if keeps else await answer()
     try:
-        async with service.held(scope, key, claim):
+        async with service.hold_key(scope, key, claim):
             with ids.repeatable(claim.seed):
                 response = await answer()
     except BaseException:
         try:
-            await service.abandon(scope, key, claim)
+            await service.free_key(scope, key, claim)
         except RedisUnavailable as error:
             log.warning("an idempotency key stays taken until its lease ends: %s", error)
         raise
     if not keeps:
-        await service.finish(scope, key, request, StoredAnswer(response.status_code, b"", b""))
+        await service.keep_answer(scope, key, request, StoredAnswer(response.status_code, b"", b""))
         return response
     headers = b"\n".join(name + b": " + value for name, value in response.raw_headers if name in _KEPT_HEADERS)
-    await service.finish(scope, key, request, StoredAnswer(response.status_code, bytes(response.body), headers))
+    await service.keep_answer(scope, key, request, StoredAnswer(response.status_code, bytes(response.body), headers))
     return response
 
 

@@ -33,7 +33,7 @@ class ErasureOrders:
         self._client = client
         self._keys = keys
 
-    async def place(self, scope: Scope, what: Erasure) -> Mark:
+    async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
         """Writes an order down and marks it due, in one step. Raises Forbidden for what is out of reach.
 
         The same deletion is one order, so that of a request and its repetition none is left over to delete what came after. Ordered again

@@ -29,31 +29,31 @@ class IdempotencyService:
         self._lease_seconds = lease_seconds
         self._lease_ms = round(lease_seconds * 1000)
 
-    async def begin(self, scope: Scope, key: str, request: str) -> StoredAnswer | ClaimedKey:
-        """The answer that was given before, or the key, when there is none yet: then `held` and `finish` or `abandon` must follow.
+    async def claim_key(self, scope: Scope, key: str, request: str) -> StoredAnswer | ClaimedKey:
+        """The answer that was given before, or the key while there is none: `hold_key`, and `keep_answer` or `free_key`, must follow then.
 
         Raises BadInput for a key that does not fit or that stood for another request, RequestUnderWay while the first is under way.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
-        found = await self._store.claim(scope, key, request, self._lease_ms)
-        if found is None:
+        claimed = await self._store.claim_or_read(scope, key, request, self._lease_ms)
+        if claimed is None:
             raise BadInput("was used for another request: use a new key", field="Idempotency-Key", where="header")
-        if isinstance(found, HeldKey):
-            seconds = max(math.ceil(found.lease_ms / 1000), 1)
+        if isinstance(claimed, HeldKey):
+            seconds = max(math.ceil(claimed.lease_ms / 1000), 1)
             message = f"a request with this Idempotency-Key is under way: try again, in {seconds} s at the latest"
             raise RequestUnderWay(message, retry_after=seconds)
-        return found
+        return claimed
 
     @asynccontextmanager
-    async def held(self, scope: Scope, key: str, claimed: ClaimedKey) -> AsyncGenerator[None]:
+    async def hold_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> AsyncGenerator[None]:
         """Keeps the key while its request is carried out: the lease is renewed as long as this process lives."""
 
         async def renew() -> None:
             while True:
                 await asyncio.sleep(self._lease_seconds / _RENEWALS)
                 try:
-                    await self._store.renew(scope, key, claimed, self._lease_ms)
+                    await self._store.renew_lease(scope, key, claimed, self._lease_ms)
                 except RedisUnavailable as error:
                     log.warning("the lease of an idempotency key was not renewed: %s", error)
 
@@ -63,13 +63,13 @@ class IdempotencyService:
         finally:
             renewing.cancel()
 
-    async def finish(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
+    async def keep_answer(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
         """Keeps the answer."""
-        await self._store.keep(scope, key, request, answer)
+        await self._store.store_answer(scope, key, request, answer)
 
-    async def abandon(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
+    async def free_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
         """Frees the key: the request was refused or failed, and may be tried again."""
-        await self._store.free(scope, key, claimed)
+        await self._store.release_key(scope, key, claimed)
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:

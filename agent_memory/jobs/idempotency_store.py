@@ -57,7 +57,7 @@ class IdempotencyStore:
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 
-    async def claim(self, scope: Scope, key: str, request: str, lease_ms: int) -> StoredAnswer | ClaimedKey | HeldKey | None:
+    async def claim_or_read(self, scope: Scope, key: str, request: str, lease_ms: int) -> StoredAnswer | ClaimedKey | HeldKey | None:
         """Takes a key for a request (its digest), or says what it stands for: the kept answer, a request that is under way, or
         None when it stands for another request."""
         holder = str(ULID())
@@ -75,11 +75,11 @@ class IdempotencyStore:
             case _:
                 return None
 
-    async def renew(self, scope: Scope, key: str, claimed: ClaimedKey, lease_ms: int) -> None:
+    async def renew_lease(self, scope: Scope, key: str, claimed: ClaimedKey, lease_ms: int) -> None:
         """Lets the lease of a key run from now."""
         await self._renew(answer=self._name(scope, key), holder=claimed.holder, lease_ms=lease_ms)
 
-    async def keep(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
+    async def store_answer(self, scope: Scope, key: str, request: str, answer: StoredAnswer) -> None:
         """Keeps the answer for a day."""
         await self._keep(
             answer=self._name(scope, key),
@@ -90,7 +90,7 @@ class IdempotencyStore:
             ttl_seconds=KEPT_SECONDS,
         )
 
-    async def free(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
+    async def release_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
         """Gives a key back whose request changed nothing; it does nothing where another request holds it by now."""
         with redis_errors():
             await self._free(answer=self._name(scope, key), holder=claimed.holder)

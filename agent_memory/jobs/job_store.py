@@ -50,7 +50,7 @@ class JobStore:
         self._client = client
         self._keys = keys
 
-    async def place(self, *orders: JobOrder) -> None:
+    async def place_orders(self, *orders: JobOrder) -> None:
         """Writes orders down and marks them as due now."""
         if not orders:
             return
@@ -64,19 +64,19 @@ class JobStore:
                 pipe.ltrim(self._keys.wake, 0, 0)
                 await pipe.execute()
 
-    async def load(self, name: str) -> JobOrder | None:
+    async def load_order(self, name: str) -> JobOrder | None:
         """The order of a name; None when it has waited for longer than orders live."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
 
-    async def finished(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = ()) -> None:
+    async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = ()) -> None:
         """Adds a receipt to an order that was carried out, unless it was deleted meanwhile; `ids` for an hour only."""
         body = json.loads(_encode(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         with redis_errors():
             await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
 
     async def receipt(self, name: str) -> tuple[dict[str, int], list[str]] | None:
-        """What `finished` noted: counts and ids; None when the order was not carried out, or is no more."""
+        """What `keep_receipt` noted: counts and ids; None when the order was not carried out, or is no more."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         body = {} if raw is None else json.loads(raw)
         return (body["done"], body.get("ids", [])) if "done" in body else None

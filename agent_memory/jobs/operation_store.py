@@ -60,7 +60,7 @@ class OperationStore:
         """The name of a memory's work."""
         return self._keys.mid(scope.tenant, memory_id)
 
-    async def hasten(self, marks: Sequence[Mark]) -> None:
+    async def hasten_marks(self, marks: Sequence[Mark]) -> None:
         """Makes those of the marks that are set due now; none is set anew."""
         with redis_errors():
             async with self._client.pipeline(transaction=False) as pipe:
@@ -70,7 +70,7 @@ class OperationStore:
                 pipe.ltrim(self._keys.wake, 0, 0)
                 await pipe.execute()
 
-    async def get(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
+    async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
         """The operations of these marks, None where there is none in the caller's scope; one round trip."""
         if not marks:
             return []
@@ -101,17 +101,17 @@ class OperationStore:
         rows = [replies[1 + _REPLIES_PER_MARK * i : 1 + _REPLIES_PER_MARK * (i + 1)] for i in range(len(marks))]
         return [_operation(scope, mark, now, row) for mark, row in zip(marks, rows, strict=True)]
 
-    async def list(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
+    async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
         """Marks of one kind, the most urgent (or the longest dead) first. Not yet narrowed to a scope: `get` does that."""
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
         return [Mark(kind, member.decode()) for member in members]
 
-    async def replay(self, mark: Mark) -> None:
+    async def revive_mark(self, mark: Mark) -> None:
         """Makes a dead mark due again, with all its tries before it, in one step."""
         await self._forget(mark, due=True)
 
-    async def drop(self, mark: Mark) -> None:
+    async def drop_mark(self, mark: Mark) -> None:
         """Forgets a dead mark; what it worked on stays as it is."""
         await self._forget(mark, due=False)
 

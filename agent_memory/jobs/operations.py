@@ -56,50 +56,52 @@ class OperationService:
         """Says what keeps the batches of messages that extraction gave up."""
         self._batches = batches
 
-    async def get(self, scope: Scope, operation_id: str) -> OperationRecord:
+    async def get_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
         """Raises NotFound."""
         receipt = None if self._receipts is None else await self._receipts.get(scope, operation_id)
         return receipt or (await self._find(scope, operation_id))[1]
 
-    async def list(
+    async def list_operations(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
         """Operations that are not done, or the dead ones; of one kind or of all. `offset` is an opaque place: use `next_offset`."""
-        kinds = [DueKind(one.value) for one in (OperationKind if kind is None else [kind]) if one.value in OUTBOX_KINDS]
-        found: list[OperationRecord] = []
-        # One walk over the kinds' marks: the place says how many marks of the concatenated lists were looked at.
-        place = 0
-        for one in kinds:
+        kinds = [
+            DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
+        ]
+        operations: list[OperationRecord] = []
+        # One walk over the kinds' marks: the position says how many marks of the concatenated lists were looked at.
+        position = 0
+        for due_kind in kinds:
             start = 0
             while True:
-                marks = await self._store.list(one, dead=state is OperationState.DEAD, offset=start, limit=_SCAN)
-                for operation in await self._store.get(scope, marks):
-                    place += 1
-                    if place <= offset or operation is None or (state is not None and operation.state is not state):
+                marks = await self._store.list_marks(due_kind, dead=state is OperationState.DEAD, offset=start, limit=_SCAN)
+                for operation in await self._store.load_operations(scope, marks):
+                    position += 1
+                    if position <= offset or operation is None or (state is not None and operation.state is not state):
                         continue
-                    found.append(operation)
-                    if len(found) == limit:
-                        return OperationListResponse(operations=found, next_offset=place)
+                    operations.append(operation)
+                    if len(operations) == limit:
+                        return OperationListResponse(operations=operations, next_offset=position)
                 start += len(marks)
                 if len(marks) < _SCAN:
                     break
-        return OperationListResponse(operations=found, next_offset=None)
+        return OperationListResponse(operations=operations, next_offset=None)
 
-    async def replay(self, scope: Scope, operation_id: str) -> OperationRecord:
+    async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
         """Tries a dead operation again. Raises NotFound, Conflict when it is not dead."""
         mark, _ = await self._find_dead(writing(scope), operation_id)
-        await self._store.replay(mark)
-        return await self.get(scope, operation_id)
+        await self._store.revive_mark(mark)
+        return await self.get_operation(scope, operation_id)
 
-    async def drop(self, scope: Scope, operation_id: str) -> None:
+    async def drop_operation(self, scope: Scope, operation_id: str) -> None:
         """Forgets a dead operation; what it worked on stays. Raises NotFound, Conflict when it is not dead."""
         mark, operation = await self._find_dead(writing(scope), operation_id)
         if self._batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self._batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
         else:
-            await self._store.drop(mark)
+            await self._store.drop_mark(mark)
 
-    async def wait(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
+    async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
         """Waits until these operations are done (or are no more), at most `seconds`; True when they are.
 
         Not longer than `untouched` seconds while no worker has begun any of them.
@@ -108,7 +110,7 @@ class OperationService:
         left = list(marks)
         for pause in _looks(seconds):
             await asyncio.sleep(pause)
-            states = await self._store.get(scope, left)
+            states = await self._store.load_operations(scope, left)
             left = [m for m, o in zip(left, states, strict=True) if o is not None and o.state is not OperationState.DONE]
             if not left:
                 return True
@@ -131,7 +133,7 @@ class OperationService:
         for pause in _looks(seconds):
             await asyncio.sleep(pause)
             if stage == "stored":
-                (work,) = await self._store.get(scope, session)
+                (work,) = await self._store.load_operations(scope, session)
                 if work is not None and work.state is not OperationState.DONE:
                     # What others append from now on is not waited for.
                     last = work.stages["messages"] if last is None else last
@@ -142,7 +144,7 @@ class OperationService:
                 stage = "promoted"
             if wanted == "promoted":
                 break
-            states = await self._store.get(scope, memories)
+            states = await self._store.load_operations(scope, memories)
             memories = [m for m, o in zip(memories, states, strict=True) if o is not None and not _is_embedded(o)]
             if not memories:
                 return "searchable"
@@ -159,9 +161,9 @@ class OperationService:
         """The background work on memories."""
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
-    async def flush(self, scope: Scope, ref: SessionRef) -> None:
+    async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
         """Makes the work that waits on a session due now rather than when the session has been quiet for a while."""
-        await self._store.hasten(self.session_marks(writing(scope), ref))
+        await self._store.hasten_marks(self.session_marks(writing(scope), ref))
 
     async def _find_dead(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark, operation = await self._find(scope, operation_id)
@@ -171,7 +173,7 @@ class OperationService:
 
     async def _find(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark = parse_operation_id(operation_id)
-        operation = (await self._store.get(scope, [mark]))[0] if mark else None
+        operation = (await self._store.load_operations(scope, [mark]))[0] if mark else None
         if mark is None or operation is None:
             raise NotFound(f"there is no operation {operation_id}")
         return mark, operation

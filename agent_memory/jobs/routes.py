@@ -34,13 +34,13 @@ async def list_operations(
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
     """Lists background work that is not done, the most urgent first, or (with state=dead) what was given up."""
-    return ModelResponse(await services[OperationService].list(scope, state=state, kind=kind, offset=offset, limit=limit))
+    return ModelResponse(await services[OperationService].list_operations(scope, state=state, kind=kind, offset=offset, limit=limit))
 
 
 @router.get("/v1/operations/{operation_id}", operation_id="get_operation", response_model=OperationRecord, responses=errors(404))
 async def get_operation(services: ServicesDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
     """One piece of background work."""
-    return ModelResponse(await services[OperationService].get(scope, operation_id))
+    return ModelResponse(await services[OperationService].get_operation(scope, operation_id))
 
 
 @router.post(
@@ -48,13 +48,13 @@ async def get_operation(services: ServicesDep, scope: ScopeDep, operation_id: Op
 )
 async def replay_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
     """Tries an operation again that was given up."""
-    return ModelResponse(await services[OperationService].replay(scope, operation_id))
+    return ModelResponse(await services[OperationService].replay_operation(scope, operation_id))
 
 
 @router.delete("/v1/operations/{operation_id}", operation_id="drop_operation", response_model=AckResponse, responses=errors(404, 409))
 async def drop_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
     """Forgets an operation that was given up; what it worked on stays as it is."""
-    await services[OperationService].drop(scope, operation_id)
+    await services[OperationService].drop_operation(scope, operation_id)
     return ModelResponse(AckResponse(status="ok"))
 
 
@@ -71,8 +71,8 @@ async def flush_working_memory(
 ) -> Response:
     """Works off what waits on a session now: promotion, summary, facts. With `wait`, answers `pending` when that takes longer."""
     ref = session_of(scope, session_id, namespace, user_id)
-    await services[OperationService].flush(scope, ref)
+    await services[OperationService].hasten_session(scope, ref)
     marks = services[OperationService].session_marks(scope, ref)
-    done = wait <= 0 or await services[OperationService].wait(scope, marks, wait)
+    done = wait <= 0 or await services[OperationService].wait_for_marks(scope, marks, wait)
     headers = ((b"x-operation-id", mark.operation_id.encode()) for mark in marks[:1])
     return ModelResponse(AckResponse(status="ok" if done else "pending"), *headers)

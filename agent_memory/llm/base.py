@@ -90,7 +90,7 @@ class ChatModel(Protocol):
         """Tokens that the window has left beside `prompt`, asked for an `answer`, for more text and the answer; may be negative."""
         ...
 
-    def named(self, model: str) -> ChatModel:
+    def with_model(self, model: str) -> ChatModel:
         """Another model at the same server, which stays this one's to close."""
         ...
 

@@ -131,17 +131,17 @@ def context_window(model: str | None, settings: ModelSettings) -> int:
         return settings.default_context_window
     if model in settings.context_windows:
         return settings.context_windows[model]
-    known = _known_window(model)
-    if known is None:
+    window = _known_window(model)
+    if window is None:
         _log_unknown(model, settings.default_context_window)
         return settings.default_context_window
-    return known
+    return window
 
 
 def model_context(where: str, model: str, settings: ModelSettings) -> ModelContext:
     """What is known beforehand of the context of `model` at the server `where`."""
-    given = settings.context_windows.get(model)
-    return ModelContext(where, model, given=given, assumed=context_window(model, settings))
+    configured = settings.context_windows.get(model)
+    return ModelContext(where, model, configured=configured, assumed=context_window(model, settings))
 
 
 def embedding_dimensions(model: str) -> int | None:
@@ -156,7 +156,7 @@ def _known_window(model: str) -> int | None:
     if name in CONTEXT_WINDOWS:
         return CONTEXT_WINDOWS[name]
     # a dated or tagged variant of a model in the table, e.g. gpt-4o-2024-11-20
-    variants = [known for known in CONTEXT_WINDOWS if name.startswith((f"{known}-2", f"{known}:", f"{known}@"))]
+    variants = [entry for entry in CONTEXT_WINDOWS if name.startswith((f"{entry}-2", f"{entry}:", f"{entry}@"))]
     if variants:
         return CONTEXT_WINDOWS[max(variants, key=len)]
     families = [family for family in FAMILIES if name.startswith(family)]

@@ -42,15 +42,15 @@ class ModelContext:
     """The context of one model at one server, as far as this process knows it."""
 
     def __init__(
-        self, where: str, model: str, *, assumed: int, given: int | None = None, clock: Callable[[], float] = time.monotonic
+        self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`where` is the server's address without secrets; `given` is what the operator set, `assumed` what stands for nothing better."""
+        """`where` is the server's address without secrets; `configured` is what the operator set, `assumed` the fallback."""
         self.where = where
         self.model = model
-        self._given = given
+        self._configured = configured
         self._assumed = assumed
         self._clock = clock
-        self._told: int | None = None
+        self._reported: int | None = None
         self._guessed: int | None = None
         self._ask_at = 0.0
         self._learned: int | None = None
@@ -62,13 +62,13 @@ class ModelContext:
     @property
     def limit(self) -> ContextLimit:
         """What is known now. A refusal is believed before anything else, and the operator before the server."""
-        known = self._told if self._given is None else self._given
-        if self._learned is not None and self._clock() < self._learned_until and (known is None or self._learned < known):
+        reported = self._reported if self._configured is None else self._configured
+        if self._learned is not None and self._clock() < self._learned_until and (reported is None or self._learned < reported):
             return ContextLimit(self._learned, "learned")
-        if self._given is not None:
-            return ContextLimit(self._given, "set")
-        if self._told is not None:
-            return ContextLimit(self._told, "told")
+        if self._configured is not None:
+            return ContextLimit(self._configured, "set")
+        if self._reported is not None:
+            return ContextLimit(self._reported, "told")
         return ContextLimit(self._assumed if self._guessed is None else min(self._guessed, self._assumed), "assumed")
 
     @property
@@ -77,41 +77,41 @@ class ModelContext:
         return int(self.limit.tokens / self._rate)
 
     @property
-    def to_be_asked(self) -> bool:
+    def wants_asking(self) -> bool:
         """Whether it is time to ask the server."""
         return self._clock() >= self._ask_at
 
-    def told(self, tokens: int | None, *, guess: bool = False) -> None:
+    def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
         """The server was asked and told its limit, nothing (None), or what points to one (`guess`)."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
-        self._told, self._guessed = (None, usable) if guess else (usable, None)
-        self._ask_at = self._clock() + (KNOWN_SECONDS if self._told is not None else ASKED_AGAIN_SECONDS)
+        self._reported, self._guessed = (None, usable) if guess else (usable, None)
+        self._ask_at = self._clock() + (KNOWN_SECONDS if self._reported is not None else ASKED_AGAIN_SECONDS)
 
-    def not_asked(self) -> None:
+    def postpone_asking(self) -> None:
         """The server tells nobody; it is asked again much later."""
         self._ask_at = self._clock() + KNOWN_SECONDS
 
-    def recall(self, tokens: int, seconds: float) -> None:
+    def take_over(self, tokens: int, seconds: float) -> None:
         """What another process learned, good for so many seconds more."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
-    def refused(self, told: ContextOverflow, ours: int, *, answer: int = 0) -> None:
+    def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
         """Learns from a refusal of a request that has `ours` tokens by our count and asked for an answer of so many.
 
         A refusal that names no limit halves what was sent, but no request is thought too large that is as small as one that was taken.
         """
-        if told.sent is not None and ours > 0:
-            self._rate = min(max(self._rate, told.sent / ours), _MOST_RATE)
-        limit = told.limit if told.limit is not None and told.limit >= LEAST_TOKENS else None
+        if overflow.sent is not None and ours > 0:
+            self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
+        limit = overflow.limit if overflow.limit is not None and overflow.limit >= LEAST_TOKENS else None
         if limit is None:
             limit = max(int(ours * self._rate) // 2, self._taken, LEAST_TOKENS)
-        elif told.sent is None and limit >= ours * self._rate + answer:
+        elif overflow.sent is None and limit >= ours * self._rate + answer:
             # By our count it would have had room, so the server's tokens are shorter than ours.
             self._rate = min(limit / max(ours, 1) * 1.1, _MOST_RATE)
         self._learned, self._learned_until = limit, self._clock() + KNOWN_SECONDS
 
-    def took(self, theirs: int, ours: int) -> None:
+    def learn_acceptance(self, theirs: int, ours: int) -> None:
         """Notes that a prompt of `ours` tokens was taken, and counted as `theirs` by the server (0: it does not say)."""
         self._taken = max(self._taken, theirs or ours)
         if theirs > 0 and ours > 0:
@@ -127,13 +127,13 @@ class ModelContext:
             reason="too_long",
         )
 
-    def refuse_again(self, prompt: bytes) -> None:
+    def remember_refused(self, prompt: bytes) -> None:
         """Remembers a request that was refused."""
         if len(self._refused) >= _MOST_REFUSED:
             del self._refused[next(iter(self._refused))]
         self._refused[prompt] = self._clock() + KNOWN_SECONDS
 
-    def was_refused(self, prompt: bytes) -> bool:
+    def refuses(self, prompt: bytes) -> bool:
         """Whether this very request was refused lately: it is not sent again."""
         return self._refused.get(prompt, 0.0) > self._clock()
 

@@ -89,7 +89,7 @@ def overflow(status: int, text: str) -> ContextOverflow | None:
 
 def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
     for pattern in patterns:
-        found = pattern.search(text)
-        if found is not None and (value := int(found[1][:12])) > 0:
+        match = pattern.search(text)
+        if match is not None and (value := int(match[1][:12])) > 0:
             return value
     return None

@@ -22,20 +22,20 @@ class ContextLimits:
         self._clock = clock
         self._look_at: dict[tuple[str, str], float] = {}
 
-    async def refresh(self, chat: ChatModel) -> None:
+    async def load_learned(self, chat: ChatModel) -> None:
         """Brings what is known of the model's context up to date. Raises RedisUnavailable."""
-        place = (chat.context.where, chat.context.model)
-        if self._clock() >= self._look_at.get(place, 0.0):
+        model_key = (chat.context.where, chat.context.model)
+        if self._clock() >= self._look_at.get(model_key, 0.0):
             if len(self._look_at) >= _MOST_MODELS:
                 self._look_at.clear()
-            self._look_at[place] = self._clock() + _LOOK_SECONDS
-            learned = await self._store.get(*place)
+            self._look_at[model_key] = self._clock() + _LOOK_SECONDS
+            learned = await self._store.load_limit(*model_key)
             if learned is not None:
-                chat.context.recall(learned.tokens, learned.seconds)
+                chat.context.take_over(learned.tokens, learned.seconds)
         await chat.ask_context()
 
-    async def keep(self, chat: ChatModel) -> None:
+    async def save_learned(self, chat: ChatModel) -> None:
         """Tells other workers what a refusal has just taught this one. Raises RedisUnavailable."""
         limit = chat.context.limit
         if limit.source == "learned":
-            await self._store.put(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)
+            await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)

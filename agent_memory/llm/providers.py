@@ -61,16 +61,16 @@ async def _open_models(settings: Settings) -> Models:
     chat = await openai.OpenAIChat.open(settings, server=chat_server, counter=counter) if chat_server else None
     about_chat = f"chat {chat.model} at {chat_server.shown_url}" if chat and chat_server else "summaries extractive (local)"
     discreet = settings.longterm.redact_secrets
-    told = RedactingChat(chat) if chat and discreet else chat
+    guarded_chat = RedactingChat(chat) if chat and discreet else chat
     if not models.use_openai_embeddings:
         local = await LocalEmbedder.open(settings)
-        return Models(local, told, counter, f"embeddings {_local(local)}; {about_chat}")
+        return Models(local, guarded_chat, counter, f"embeddings {_local(local)}; {about_chat}")
     # One server, one breaker: what the chat learns of its health is true for the embeddings.
     shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
     server = shared or embeddings.embedding_server(settings)
     remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
     where = f"embeddings {remote.model} at {server.shown_url} ({remote.dimensions} dimensions)"
-    return Models(RedactingEmbedder(remote) if discreet else remote, told, counter, f"{where}; {about_chat}")
+    return Models(RedactingEmbedder(remote) if discreet else remote, guarded_chat, counter, f"{where}; {about_chat}")
 
 
 def _local(embedder: Embedder) -> str:
@@ -79,9 +79,9 @@ def _local(embedder: Embedder) -> str:
 
 def _check(models: ModelSettings) -> None:
     """Raises StartupError when a model server is asked for and nothing says which."""
-    known = models.openai_api_key is not None or models.openai_base_url is not None
-    if models.provider == "openai" and not known:
+    has_server = models.openai_api_key is not None or models.openai_base_url is not None
+    if models.provider == "openai" and not has_server:
         raise StartupError("MODEL_PROVIDER=openai needs OPENAI_API_KEY or OPENAI_BASE_URL")
     own = models.embedding_api_key is not None or models.embedding_base_url is not None
-    if models.embedding_provider == "openai" and not (known or own):
+    if models.embedding_provider == "openai" and not (has_server or own):
         raise StartupError("EMBEDDING_PROVIDER=openai needs OPENAI_API_KEY, OPENAI_BASE_URL or EMBEDDING_BASE_URL")

@@ -59,11 +59,11 @@ def rerank_server(settings: Settings) -> ModelServer:
 
 def _scores(answer: Any, count: int, what: str) -> list[float]:
     """A score for each document, in their order."""
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for result in answer["results"]:
         index, score = result["index"], float(result["relevance_score"])
         if isinstance(index, int) and 0 <= index < count and math.isfinite(score):
-            found[index] = score
-    if len(found) != count:
-        raise ModelAnswerInvalid(f"{what}: scores for {len(found)} of {count} texts", reason="wrong_count")
-    return [found[place] for place in range(count)]
+            scores[index] = score
+    if len(scores) != count:
+        raise ModelAnswerInvalid(f"{what}: scores for {len(scores)} of {count} texts", reason="wrong_count")
+    return [scores[index] for index in range(count)]

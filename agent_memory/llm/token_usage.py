@@ -36,5 +36,5 @@ def note(reported: object, *, chars: int) -> None:
     """Notes a call: the tokens that its server reports, or an estimate of prompt and answer (`chars` characters) when it reports none."""
     used = _METER.get()
     if used is not None:
-        known = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0
-        used.tokens += reported if known else -(-chars // _CHARS_PER_TOKEN)  # pyright: ignore[reportOperatorIssue]
+        is_count = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0
+        used.tokens += reported if is_count else -(-chars // _CHARS_PER_TOKEN)  # pyright: ignore[reportOperatorIssue]

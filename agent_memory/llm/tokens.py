@@ -73,7 +73,7 @@ class TokenCounter:
             return sum(map(self._tokens_of, _ASCII.findall(text))) if text.isascii() else len(self._encoding.encode_ordinary(text))
         return sum(len(self._encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
 
-    async def counted(self, text: str) -> int:
+    async def count_aside(self, text: str) -> int:
         """As `count`; a long text is counted in a thread, while other requests go on."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
@@ -92,12 +92,12 @@ class TokenCounter:
         """As `count_message`, for several roles and contents; long ones are counted in a thread, while other requests go on."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
-        for one in messages:
-            if not runs or room < len(one[1]):
+        for message in messages:
+            if not runs or room < len(message[1]):
                 runs.append([])
                 room = _AT_ONCE
-            runs[-1].append(one)
-            room -= len(one[1])
+            runs[-1].append(message)
+            room -= len(message[1])
 
         def counted(run: list[tuple[str, str]]) -> list[int]:
             return [self.count_message(role, content) for role, content in run]
@@ -114,7 +114,7 @@ class TokenCounter:
             return ""
         if self._encoding is None:
             return text[: 4 * tokens]
-        left, kept = tokens, 0
+        left, length = tokens, 0
         for chunk in _chunks(text):
             ids = self._encoding.encode_ordinary(chunk)
             if len(ids) > left:
@@ -122,9 +122,9 @@ class TokenCounter:
                 part = len(self._encoding.decode(ids[:left], errors="ignore"))
                 while part and len(self._encoding.encode_ordinary(chunk[:part])) > left:
                     part -= 1
-                return text[: kept + part]
+                return text[: length + part]
             left -= len(ids)
-            kept += len(chunk)
+            length += len(chunk)
         return text
 
     def shorten(self, text: str, tokens: int) -> str:

@@ -184,8 +184,8 @@ def _unknown(error: UnknownFields) -> str:
 def _problems(error: ValidationError) -> str:
     """What does not fit, a line for each field; the input is not echoed."""
     lines: list[str] = []
-    for found in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
-        field = ".".join(str(part)[:64] for part in found["loc"][:12]) or "arguments"
-        text = found["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
+        field = ".".join(str(part)[:64] for part in problem["loc"][:12]) or "arguments"
+        text = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         lines.append(f"{field}: {text}"[:MAX_TEXT_CHARS])
     return "\n".join(lines)

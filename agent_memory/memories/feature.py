@@ -79,7 +79,7 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     frequencies = DocumentFrequencies(settings, reader, store)
     rewriter = QueryRewriter(settings, services[TenantModels].chat)
     reranks = foundation.reranker is not None
-    queries = QueryBuilder(settings, frequencies, services[EmbeddingBudget].of, rewriter, reranks=reranks)
+    queries = QueryBuilder(settings, frequencies, services[EmbeddingBudget].metered_embedder, rewriter, reranks=reranks)
     cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
     search = SearchService(settings, reader, store, cards, queries, RerankedOrder(settings, store, foundation.reranker), pages, usage)

@@ -34,7 +34,7 @@ async def create_long_term_memory(
     if wait <= 0:
         return ModelResponse(answer)
     marks = services[OperationService].memory_marks(scope, [record.id for record in body.memories])
-    done = await services[OperationService].wait(scope, marks, wait)
+    done = await services[OperationService].wait_for_marks(scope, marks, wait)
     return ModelResponse(answer, (b"x-searchable", b"true" if done else b"false"))
 
 

@@ -129,7 +129,7 @@ class MemoryService:
         Raises Forbidden and IdTaken, with nothing written, for memories that are out of reach or whose id belongs to another owner.
         """
         self.require()
-        self._sizes.memories(body.memories)
+        self._sizes.check_memories(body.memories)
         permit_writing(scope, body.memories, field="memories")
         one_owner_each(enumerate(body.memories))
         await self._memory_limit.room_for(scope.tenant, len(body.memories))
@@ -207,7 +207,7 @@ class MemoryService:
         changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
         if not changes:
             raise UnsupportedRequest("give at least one field to change", field="body")
-        self._sizes.memory(body)
+        self._sizes.check_memory(body)
         changes = {name: None if value == "" else value for name, value in changes.items()}
         if body.text and self._settings.longterm.redact_secrets:
             changes["text"] = redact(body.text)

@@ -35,7 +35,7 @@ class PurgeService:
         # A dry run is another order, so that it neither replaces a purge nor shares its receipt.
         arguments = {"what": said, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
         order = JobOrder.of(writing(scope), PURGE, **arguments)
-        await self._orders.place(order)
+        await self._orders.place_orders(order)
         return order
 
     def mark(self, order: JobOrder) -> Mark:

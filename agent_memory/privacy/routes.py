@@ -39,7 +39,7 @@ async def purge_source(
     services[MemoryService].require()
     order = await services[PurgeService].order(scope, body, namespace, user_id, dry_run=dry_run)
     mark = services[PurgeService].mark(order)
-    done = await services[OperationService].wait(scope, [mark], wait, untouched=UNTOUCHED_SECONDS)
+    done = await services[OperationService].wait_for_marks(scope, [mark], wait, untouched=UNTOUCHED_SECONDS)
     answer = await services[PurgeService].outcome(order, done=done)
     return ModelResponse(answer, (b"x-operation-id", mark.operation_id.encode()))
 
@@ -55,6 +55,6 @@ async def delete_user(
     """Deletes all sessions and memories of a user, in one namespace or in all; X-Operation-Id names the work."""
     if scope.namespaces is not None:
         namespace, _ = place_of(scope, namespace, user_id)
-    mark = await services[ErasureOrders].place(scope, Erasure(scope.tenant, namespace, user_id, None))
-    done = await services[OperationService].wait(scope, [mark], wait)
+    mark = await services[ErasureOrders].order_erasure(scope, Erasure(scope.tenant, namespace, user_id, None))
+    done = await services[OperationService].wait_for_marks(scope, [mark], wait)
     return ModelResponse(AckResponse(status="ok" if done else "pending"), (b"x-operation-id", mark.operation_id.encode()))

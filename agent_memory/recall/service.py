@@ -93,7 +93,7 @@ class RecallService:
         """The tokens that there are beside the query; None without a limit."""
         if body.max_tokens is None:
             return None
-        return max(body.max_tokens - await self._counter.counted(body.query) - PER_MESSAGE, 0)
+        return max(body.max_tokens - await self._counter.count_aside(body.query) - PER_MESSAGE, 0)
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:

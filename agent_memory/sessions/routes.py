@@ -217,6 +217,6 @@ async def delete_working_memory(
     if not memories:
         return ModelResponse(answer)
     namespace, user_id = place_of(scope, namespace, user_id)
-    mark = await services[ErasureOrders].place(scope, Erasure(scope.tenant, namespace, user_id, session_id))
-    done = wait <= 0 or await services[OperationService].wait(scope, [mark], wait)
+    mark = await services[ErasureOrders].order_erasure(scope, Erasure(scope.tenant, namespace, user_id, session_id))
+    done = wait <= 0 or await services[OperationService].wait_for_marks(scope, [mark], wait)
     return ModelResponse(answer if done else AckResponse(status="pending"), (b"x-operation-id", mark.operation_id.encode()))

@@ -94,10 +94,10 @@ class SessionService:
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         timed = self._check_times(body.messages)
-        self._sizes.messages(body.messages)
-        self._sizes.memories(body.memories)
-        self._sizes.json(body.data, "data")
-        self._sizes.json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
+        self._sizes.check_messages(body.messages)
+        self._sizes.check_memories(body.memories)
+        self._sizes.check_json(body.data, "data")
+        self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
         check_strategy(body.long_term_memory_strategy)
         messages = _with_stable_ids(body.messages)
         memories = [self._with_stable_id(ref, record) for record in body.memories]
@@ -113,7 +113,7 @@ class SessionService:
             mode="put",
             messages=await self._new(messages),
             context=body.context or None,
-            context_tokens=await self._counter.counted(body.context) if body.context else 0,
+            context_tokens=await self._counter.count_aside(body.context) if body.context else 0,
             data=body.data,
             memories=memories,
             waiting=waiting,
@@ -151,7 +151,7 @@ class SessionService:
         """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again."""
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         self._check_times(body.messages)
-        self._sizes.messages(body.messages)
+        self._sizes.check_messages(body.messages)
         await self._room(scope, body.messages)
         change = SessionWrite(
             mode="append",
@@ -211,7 +211,7 @@ class SessionService:
     ) -> SessionAnswer:
         """Merges keys into a session's data (RFC 7396: null removes a key) and touches nothing else. Raises NotFound, VersionMismatch."""
         ref = session_of(scope, session_id, namespace, user_id)
-        self._sizes.json(data, "data")
+        self._sizes.check_json(data, "data")
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As for reading: the only session of this id, when the caller left out its namespace or user.
             refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)

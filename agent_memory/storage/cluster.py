@@ -92,7 +92,7 @@ def _at(url: str, host: Any, port: Any) -> str:
     return urlunsplit(parts._replace(netloc=f"{user}{at}{name}:{int(port)}"))
 
 
-async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[BucketRedis]:
+async def locate_buckets(url: str, buckets: Sequence[Keys], *, shown: str, command_timeout: float) -> list[BucketRedis]:
     """Where each bucket is, when `url` is that of a Redis or of any node of a Redis Cluster. Raises StartupError in one line."""
     client = connect(url, pool_size=1, command_timeout=command_timeout)
     mode: str | None = None
@@ -109,11 +109,11 @@ async def find_places(url: str, buckets: Sequence[Keys], *, shown: str, command_
         await client.aclose()
     if nodes is None:
         return [BucketRedis(url, clustered=False) for _ in buckets]
-    found = [(keys, nodes.url_of(keys)) for keys in buckets]
-    for keys, place in found:
-        if place is None:
+    urls = [(keys, nodes.url_of(keys)) for keys in buckets]
+    for keys, node_url in urls:
+        if node_url is None:
             raise StartupError(f"no node of the Redis Cluster at {shown} has slot {key_slot(keys.root.encode())}, that of {keys.root}")
-    return [BucketRedis(place, clustered=True) for _, place in found if place is not None]
+    return [BucketRedis(node_url, clustered=True) for _, node_url in urls if node_url is not None]
 
 
 async def store_begun(client: aioredis.Redis, home: Keys) -> bool:
@@ -153,7 +153,7 @@ class Bucket:
     """A bucket that may move; `prepare` makes what it needs on the node that a client and a URL lead to."""
 
     keys: Keys
-    place: BucketRedis
+    bucket_redis: BucketRedis
     prepare: Callable[[aioredis.Redis, str], Awaitable[object]]
 
 
@@ -171,22 +171,22 @@ async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> Asy
 
 
 async def _follow(buckets: Sequence[Bucket], command_timeout: float) -> None:
-    known = list(dict.fromkeys(bucket.place.url for bucket in buckets))
+    node_urls = list(dict.fromkeys(bucket.bucket_redis.url for bucket in buckets))
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
-        nodes = await _ask_any(known, command_timeout)
+        nodes = await _ask_any(node_urls, command_timeout)
         if nodes is None:
             log.warning("no node of the Redis Cluster answers")
             continue
-        known = list(dict.fromkeys([url for _, _, url in nodes.slots] + known))
+        node_urls = list(dict.fromkeys([url for _, _, url in nodes.slots] + node_urls))
         for bucket in buckets:
             url = nodes.url_of(bucket.keys)
-            if url is not None and url != bucket.place.url:
+            if url is not None and url != bucket.bucket_redis.url:
                 await _go(bucket, url, command_timeout)
 
 
-async def _ask_any(known: Sequence[str], command_timeout: float) -> ClusterNodes | None:
-    for url in known:
+async def _ask_any(node_urls: Sequence[str], command_timeout: float) -> ClusterNodes | None:
+    for url in node_urls:
         client = connect(url, pool_size=1, command_timeout=command_timeout)
         try:
             return await _nodes(client, url)
@@ -206,5 +206,5 @@ async def _go(bucket: Bucket, url: str, command_timeout: float) -> None:
         return
     finally:
         await client.aclose()
-    await bucket.place.move(url)
+    await bucket.bucket_redis.move(url)
     log.warning("the bucket %s has moved to another node of the Redis Cluster", bucket.keys.root)

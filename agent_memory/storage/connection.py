@@ -63,7 +63,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
     return aioredis.Redis.from_pool(pool)
 
 
-def translated(error: Exception) -> AgentMemoryError | None:
+def translate_error(error: Exception) -> AgentMemoryError | None:
     """Our error for one of redis-py's, or None when it is not about Redis being away."""
     if isinstance(error, AuthenticationError):
         return RedisUnavailable("Redis refuses our credentials", retry_after=5)
@@ -98,7 +98,7 @@ class _RedisErrors:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, (RedisError, OSError)):
-            ours = translated(error)
+            ours = translate_error(error)
             if ours is not None:
                 raise ours from error
 
@@ -114,8 +114,8 @@ def redis_errors() -> AbstractContextManager[None, None]:
 def shown_url(url: str) -> str:
     """A Redis URL without its credentials."""
     parts = urlsplit(url)
-    place = parts.hostname or parts.path
-    return f"{parts.scheme}://{place}{f':{parts.port}' if parts.port else ''}"
+    address = parts.hostname or parts.path
+    return f"{parts.scheme}://{address}{f':{parts.port}' if parts.port else ''}"
 
 
 async def _set_search_options(client: aioredis.Redis, shown: str) -> None:

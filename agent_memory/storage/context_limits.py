@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
-from agent_memory.storage.cluster import find_places
+from agent_memory.storage.cluster import locate_buckets
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 
@@ -28,12 +28,12 @@ class ContextLimitStore:
         self._client = client
         self._keys = keys
 
-    async def put(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
+    async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
         """Remembers what was learned."""
         with redis_errors():
             await self._client.set(self._keys.context_limit(where, model), str(tokens), px=max(int(seconds * 1000), 1))
 
-    async def get(self, where: str, model: str) -> LearnedLimit | None:
+    async def load_limit(self, where: str, model: str) -> LearnedLimit | None:
         """What was learned lately, None for nothing."""
         key = self._keys.context_limit(where, model)
 
@@ -47,12 +47,12 @@ class ContextLimitStore:
 
 async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
     """The least that was learned in any bucket of a Redis. Makes nothing. Raises StartupError and RedisUnavailable."""
-    found: list[LearnedLimit] = []
-    for place, keys in zip(await find_places(url, buckets, shown="Redis", command_timeout=command_timeout), buckets, strict=True):
-        client = place.connect(pool_size=1, command_timeout=command_timeout)
+    limits: list[LearnedLimit] = []
+    for bucket_redis, keys in zip(await locate_buckets(url, buckets, shown="Redis", command_timeout=command_timeout), buckets, strict=True):
+        client = bucket_redis.connect(pool_size=1, command_timeout=command_timeout)
         try:
-            learned = await ContextLimitStore(client, keys).get(where, model)
+            learned = await ContextLimitStore(client, keys).load_limit(where, model)
         finally:
             await client.aclose()
-        found += [] if learned is None else [learned]
-    return min(found, key=lambda one: one.tokens, default=None)
+        limits += [] if learned is None else [learned]
+    return min(limits, key=lambda limit: limit.tokens, default=None)

@@ -56,7 +56,7 @@ class CarrierGuard:
                     group=carrier.group,
                     message=name,
                     body=json.dumps({"id": name.decode(), "fields": body}),
-                    kept=_DEAD_KEPT,
+                    limit=_DEAD_KEPT,
                 )
         return moved
 

@@ -24,12 +24,12 @@ class KeyedIds:
     async def load(self, client: Redis, keys: Keys) -> None:
         """Takes the key of a bucket's store, which is made when there is none. Raises RedisUnavailable."""
         with redis_errors():
-            found = await client.hget(keys.config, _FIELD)
-            if found is None:
+            stored = await client.hget(keys.config, _FIELD)
+            if stored is None:
                 await client.hsetnx(keys.config, _FIELD, token_bytes(32).hex())
-                found = await client.hget(keys.config, _FIELD)
-        assert isinstance(found, bytes)
-        self._key = bytes.fromhex(found.decode())
+                stored = await client.hget(keys.config, _FIELD)
+        assert isinstance(stored, bytes)
+        self._key = bytes.fromhex(stored.decode())
 
     def of(self, *parts: str | None) -> str:
         """The id of a sequence of strings, a ULID."""

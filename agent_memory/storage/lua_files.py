@@ -55,10 +55,10 @@ class Argument:
     def encode(self) -> Callable[[Any], Any] | None:
         """What makes a value one that Redis takes; None for nothing."""
         encode: dict[str, Callable[[Any], Any]] = {"flag": int, "json": plain_json}
-        made = encode.get(self.kind)
+        plain = encode.get(self.kind)
         if self.mark != "?":
-            return made
-        return lambda value: _NONE if value is None else value if made is None else made(value)
+            return plain
+        return lambda value: _NONE if value is None else value if plain is None else plain(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class LuaScript:
         What is not `named` is an attribute of that name of `holder`. Raises TypeError when that lacks one, or `named` are too many.
         """
         try:
-            given = [named[name] if name in named else getattr(holder, name) for name in self.names]
+            values = [named[name] if name in named else getattr(holder, name) for name in self.names]
         except AttributeError as error:
             raise TypeError(f"{self.name}.lua needs an argument: {error}") from None
         if not named.keys() <= self.names.keys():
             raise TypeError(f"{self.name}.lua has no argument {', '.join(sorted(named.keys() - self.names.keys()))}")
-        keys = given[: len(self.keys)]
-        args = [value if encode is None else encode(value) for value, encode in zip(given[len(keys) :], self.encoders, strict=True)]
+        keys = values[: len(self.keys)]
+        args = [value if encode is None else encode(value) for value, encode in zip(values[len(keys) :], self.encoders, strict=True)]
         if self.keys and self.keys[-1].mark:
             keys = keys[:-1] + list(keys[-1]) if self.keys[-1].mark == "..." else [key for key in keys if key is not None]
         if self.args and self.args[-1].mark == "...":
@@ -123,7 +123,7 @@ def lua_names() -> Iterator[tuple[str, bool]]:
             yield name, _lines(name)[0].startswith("#!lua")
 
 
-def required(name: str) -> list[str]:
+def required_parts(name: str) -> list[str]:
     """The parts that a file requires."""
     return [match[2] for line in _lines(name) if (match := _REQUIRE.fullmatch(line))]
 
@@ -134,11 +134,16 @@ def _lines(name: str) -> list[str]:
 
 
 def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
-    items = [item for line in lines if (found := _DECLARED.fullmatch(line)) and found[1] == what for item in found[2].split(", ")]
-    found = [_ARGUMENT.fullmatch(item) for item in items]
-    if None in found:
-        raise ValueError(f"no argument: {items[found.index(None)]!r}")
-    return tuple(Argument(match[1], match[2] or "", match[3] or "") for match in found if match)
+    items = [
+        item
+        for line in lines
+        if (declaration := _DECLARED.fullmatch(line)) and declaration[1] == what
+        for item in declaration[2].split(", ")
+    ]
+    matches = [_ARGUMENT.fullmatch(item) for item in items]
+    if None in matches:
+        raise ValueError(f"no argument: {items[matches.index(None)]!r}")
+    return tuple(Argument(match[1], match[2] or "", match[3] or "") for match in matches if match)
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
@@ -163,6 +168,6 @@ def _add_part(part: str, stem: str, parts: dict[str, list[str]], arguments: set[
         raise ValueError(f"{part}.lua needs arguments that its script does not declare: {', '.join(sorted(lacking))}")
     # What this part requires comes before it.
     body = _expand(part, lines, parts, arguments)
-    value = next(place for place, line in enumerate(body) if line.startswith("return "))
+    value = next(position for position, line in enumerate(body) if line.startswith("return "))
     body[value] = body[value].replace("return", f"{stem} =", 1)
     parts[part] = [f"local {stem}", "do", *body, "end"]

@@ -24,7 +24,7 @@ class Backlog:
     oldest_seconds: float
 
 
-def summed(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
+def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
     """The work of several buckets as one."""
     return {
         kind: Backlog(
@@ -44,12 +44,12 @@ class Outbox:
         self._keys = keys
         self._scripts = scripts
 
-    async def wait(self, seconds: float) -> None:
+    async def wait_for_due(self, seconds: float) -> None:
         """Returns when a write announced something due, and after `seconds` at the latest."""
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
-    async def claim(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
+    async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
         """Takes up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries behind it becomes a dead letter.
 
         With a `share` below 1 no tenant has more than that part of `limit` at a time, whoever claimed it.
@@ -78,11 +78,11 @@ class Outbox:
         ]
         return dict(zip(limits, await self._scripts.claim_due(wanted), strict=True))
 
-    async def done(self, kind: DueKind, claim: Claim) -> bool:
+    async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
         """Ends a claim well; False when the mark was set again meanwhile and so stays due."""
         return await self._scripts.end_claim(kind, claim.member, claim.lease)
 
-    async def begin(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
+    async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
         """Begins work on those members that are marked, whoever claimed them; what began `max_attempts` times and never ended is given up.
 
         Their leases are the tokens by which the claims end. Extraction begins once more, see `claim`.
@@ -93,13 +93,13 @@ class Outbox:
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
         """Ends a claim that nobody began: due again after a delay, without a try counted and with the reason of the last failure."""
-        await self.failed(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
+        await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
-    async def failed(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
+    async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
         """Ends a claim badly: due again after a delay. `forgive` does not count the try (the cause lies outside, e.g. a model away)."""
         await self._scripts.fail_claim(kind, claim.member, claim.lease, int(delay_seconds * 1000), reason[:1000], forgive=forgive)
 
-    async def mark(self, kind: DueKind, members: list[str]) -> None:
+    async def mark_due(self, kind: DueKind, members: list[str]) -> None:
         """Marks members as due now."""
         if not members:
             return

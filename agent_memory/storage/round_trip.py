@@ -29,7 +29,7 @@ class StoreGate(Protocol):
         """Raises our error when it may not."""
         ...
 
-    async def met(self, connection: AbstractConnection) -> None:
+    async def check_connection(self, connection: AbstractConnection) -> None:
         """Sees a new connection to it, before anything else uses that. Raises as `check`, and redis-py's errors."""
         ...
 
@@ -39,13 +39,18 @@ class BoundedPool(ConnectionPool):
 
     def __init__(self, *, timeout: float, gate: StoreGate | None = None, **options: Any) -> None:
         if gate is not None:
-            options["redis_connect_func"] = gate.met
+            options["redis_connect_func"] = gate.check_connection
         super().__init__(**options)
         self._timeout = timeout
         self._gate = gate
         self._free = asyncio.Semaphore(self.max_connections)
         self._idle: list[AbstractConnection] = []
         self._busy: set[AbstractConnection] = set()
+
+    @property
+    def in_use(self) -> int:
+        """How many connections somebody has now."""
+        return len(self._busy)
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
         """A connection that is ready. Raises MaxConnectionsError when none came free in time, and what the gate raises."""

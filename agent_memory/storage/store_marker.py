@@ -36,7 +36,7 @@ class StoreState:
     """What Redis says of its store at one time (ms, Redis' clock), the names of all its indexes, and why it refuses writes."""
 
     id: str | None
-    made: int
+    made_ms: int
     lost: str | None
     """The store that was here before Redis was found empty, until an operator accepts that."""
     accepted: int
@@ -58,13 +58,13 @@ class StoreFile:
 
     def note(self, keys: Keys, store_id: str) -> None:
         """Writes down which store is here."""
-        known = self._read()
-        if known.get(keys.root) == store_id:
+        ids = self._read()
+        if ids.get(keys.root) == store_id:
             return
         fresh = self.path.with_suffix(".new")
         try:
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                json.dump({**known, keys.root: store_id}, file)
+                json.dump({**ids, keys.root: store_id}, file)
             fresh.replace(self.path)
         except OSError as error:
             # Redis' own marker is there; this copy is made at the next look.
@@ -72,23 +72,23 @@ class StoreFile:
 
     def _read(self) -> dict[str, str]:
         try:
-            found: Any = json.loads(self.path.read_text())
-            return {str(name): str(value) for name, value in found.items()}
+            ids: Any = json.loads(self.path.read_text())
+            return {str(name): str(value) for name, value in ids.items()}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, AttributeError) as error:
             raise StartupError(f"{self.path}, which names the store in this directory, cannot be read: {error}") from error
 
 
-async def open_marker(client: Redis, keys: Keys, known: str | None) -> None:
+async def open_marker(client: Redis, keys: Keys, former_id: str | None) -> None:
     """Gives a store that has no marker one: a new store, and one of a version that made none.
 
-    `known` is the store that was here, as far as anybody knows. If nothing is left of it, its loss is noted instead.
+    `former_id` is the store that was here, as far as anybody knows. If nothing is left of it, its loss is noted instead.
     """
-    there = known is not None and await some_index(client, keys)
+    there = former_id is not None and await some_index(client, keys)
     # What is there without a marker where one was known is a copy from before there were markers, put back.
-    new_id = known if known is not None and there else token_hex(8)
-    await Script(client, "storage/marker_open")(config=keys.config, new_id=new_id, lost_id=None if there else known)
+    new_id = former_id if former_id is not None and there else token_hex(8)
+    await Script(client, "storage/marker_open")(config=keys.config, new_id=new_id, lost_id=None if there else former_id)
 
 
 async def note_loss(client: Redis, keys: Keys, store_id: str) -> None:
@@ -121,7 +121,7 @@ async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
                 raise reply
     return StoreState(
         id=_text(row[0]),
-        made=int(row[1] or 0),
+        made_ms=int(row[1] or 0),
         lost=_text(row[2]),
         accepted=int(row[3] or 0),
         now=int(time[0]) * 1000 + int(time[1]) // 1000,

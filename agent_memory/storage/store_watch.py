@@ -20,8 +20,8 @@ from redis.exceptions import ConnectionError
 from redisvl.schema import IndexSchema
 
 from agent_memory.core.errors import AgentMemoryError, RedisUnavailable, StoreChanged, StoreLost
-from agent_memory.storage.cluster import ensure_buckets, find_places
-from agent_memory.storage.connection import connect, shown_url, translated
+from agent_memory.storage.cluster import ensure_buckets, locate_buckets
+from agent_memory.storage.connection import connect, shown_url, translate_error
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.schemas import ensure_index, has_index, note_built, rebuilt_name
 from agent_memory.storage.store_marker import StoreFile, StoreState, accept_marker, note_loss, open_marker, see
@@ -61,7 +61,7 @@ class StoreWatch:
         self._seen_at = 0  # ms of Redis' clock: when the store was last the one we know
         self._looked = -_LOOK_SECONDS
         self._touched = monotonic()
-        self._told: tuple[frozenset[str], float] = (frozenset(), 0.0)
+        self._logged: tuple[frozenset[str], float] = (frozenset(), 0.0)
         self._looking = asyncio.Lock()
         self._mending: asyncio.Task[None] | None = None
         self._on_renewal: list[Callable[[], Awaitable[None] | None]] = []
@@ -74,7 +74,7 @@ class StoreWatch:
             # One error of its own for each caller: what is raised collects where it was.
             raise type(self._refusal)(self._refusal.message, retry_after=self._refusal.retry_after)
 
-    async def met(self, connection: AbstractConnection) -> None:
+    async def check_connection(self, connection: AbstractConnection) -> None:
         """See Gate: a Redis that was away may come back as another one, which its first connection shows."""
         await connection.on_connect()
         if self._expected is None:
@@ -107,23 +107,23 @@ class StoreWatch:
 
     async def _learn(self, sight: StoreState) -> StoreState:
         """At first: which store we go on with."""
-        known = None if self._file is None else self._file.id_of(self._keys)
-        if sight.id is None and sight.lost is None and sight.refusal is None and (self._makes or known is not None):
-            await open_marker(self._client, self._keys, known)
+        noted_id = None if self._file is None else self._file.id_of(self._keys)
+        if sight.id is None and sight.lost is None and sight.refusal is None and (self._makes or noted_id is not None):
+            await open_marker(self._client, self._keys, noted_id)
             sight = await see(self._client, self._keys)
         self._seen_at = sight.now
         # Without a file there is nothing to compare with: what is here is the store.
-        self._expected = known or sight.id or sight.lost
+        self._expected = noted_id or sight.id or sight.lost
         return sight
 
     async def inspect(self) -> tuple[Problem, ...]:
         """What is wrong with the Redis and the store, for who only wants to know: makes nothing. Raises RedisUnavailable."""
         sight = await see(self._client, self._keys)
-        known = None if self._file is None else self._file.id_of(self._keys)
-        self._expected = known or sight.id or sight.lost
+        noted_id = None if self._file is None else self._file.id_of(self._keys)
+        self._expected = noted_id or sight.id or sight.lost
         self._judge(sight)
         wrong = [] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)]
-        return (*wrong, *([] if sight.refusal is None else [_refused(sight.refusal)]))
+        return (*wrong, *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
         """What is wrong now; looks at most once a second unless it must be `fresh`."""
@@ -147,7 +147,7 @@ class StoreWatch:
             self._touched = monotonic()
         if self._refusal is not None:
             return [Problem(self._refusal.code, self._refusal.message)]
-        problems = [] if sight.refusal is None else [_refused(sight.refusal)]
+        problems = [] if sight.refusal is None else [_write_refusal(sight.refusal)]
         if missing and not problems:
             self._mend(missing)
         text = "the search index {} is gone and is being built again"
@@ -186,8 +186,8 @@ class StoreWatch:
                 self._file.note(self._keys, self._expected)
         elif sight.id is not None:
             self._refusal = StoreChanged(
-                f"Redis holds the store {sight.id}, made {_shown(sight.made)}, instead of {self._expected}: lead back to the right Redis, "
-                f"or accept this one with `{ACCEPT}`",
+                f"Redis holds the store {sight.id}, made {_utc_text(sight.made_ms)}, instead of {self._expected}: "
+                f"lead back to the right Redis, or accept this one with `{ACCEPT}`",
                 retry_after=5,
             )
         elif self._expected is not None:
@@ -249,15 +249,15 @@ class StoreWatch:
     def _tell(self, problems: Sequence[Problem]) -> None:
         """Logs what is new, what is over, and again each minute what stays."""
         codes = frozenset(problem.code for problem in problems)
-        told, at = self._told
-        if codes and (codes != told or monotonic() - at >= _REMIND_SECONDS):
+        logged, at = self._logged
+        if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
             for problem in problems:
                 log.error("not ready: %s", problem.message, extra={"code": problem.code})
-        elif told and not codes:
-            log.warning("ready again: %s is over", ", ".join(sorted(told)))
+        elif logged and not codes:
+            log.warning("ready again: %s is over", ", ".join(sorted(logged)))
         else:
             return
-        self._told = codes, monotonic()
+        self._logged = codes, monotonic()
 
 
 _REFUSALS = (
@@ -268,18 +268,18 @@ _REFUSALS = (
 )
 
 
-def _refused(error: Exception) -> Problem:
+def _write_refusal(error: Exception) -> Problem:
     """Why Redis takes no writes."""
     said = str(error)
     by_class = {"OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY"}.get(type(error).__name__, "")
     for word, code, sentence in _REFUSALS:
         if word == by_class or said.startswith(word):
             return Problem(code, f"{sentence}: {said[:200]}")
-    ours = translated(error)
+    ours = translate_error(error)
     return Problem("redis_refuses_writes", f"Redis refuses writes: {(ours.message if ours else said)[:200]}")
 
 
-def _shown(milliseconds: int) -> str:
+def _utc_text(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -290,28 +290,28 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
         client = connect(url, pool_size=4, command_timeout=command_timeout)
         stack.push_async_callback(client.aclose)
         watches = [StoreWatch(client, keys, file, makes=False) for keys in buckets]
-        for one in watches:
-            await one.open()
-            await stack.enter_async_context(one.running())
+        for watch in watches:
+            await watch.open()
+            await stack.enter_async_context(watch.running())
         yield watches
 
 
-async def inspected(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
+async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
     """What is wrong with the stores of a Redis. Makes nothing. Raises StartupError."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:
-            found += await StoreWatch(client, keys, file, makes=False).inspect()
+            problems += await StoreWatch(client, keys, file, makes=False).inspect()
         finally:
             await client.aclose()
-    return found
+    return problems
 
 
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
     """Makes what a Redis holds the store, empty or not; what each bucket was before and is now. Raises StartupError, RedisUnavailable."""
-    found: list[tuple[StoreState, StoreState]] = []
+    states: list[tuple[StoreState, StoreState]] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:
             before = await see(client, keys)
@@ -319,14 +319,17 @@ async def accept_store(
             now = await see(client, keys)
             if file is not None and now.id is not None:
                 file.note(keys, now.id)
-            found.append((before, now))
+            states.append((before, now))
             if keys.bucket == 0:
                 await ensure_buckets(client, keys, len(buckets))
         finally:
             await client.aclose()
-    return found
+    return states
 
 
 async def _clients(url: str, buckets: Sequence[Keys], command_timeout: float) -> list[tuple[Keys, Redis]]:
-    places = await find_places(url, buckets, shown=shown_url(url), command_timeout=command_timeout)
-    return [(keys, place.connect(pool_size=1, command_timeout=command_timeout)) for keys, place in zip(buckets, places, strict=True)]
+    bucket_redises = await locate_buckets(url, buckets, shown=shown_url(url), command_timeout=command_timeout)
+    return [
+        (keys, bucket_redis.connect(pool_size=1, command_timeout=command_timeout))
+        for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
+    ]

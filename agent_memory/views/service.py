@@ -99,7 +99,7 @@ class ViewService:
         await self.get_view(scope, view_id)
         task = Task(id=body.task_id or made_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
         await self._store.put_task(scope, task)
-        await self._orders.place(_order(scope, task))
+        await self._orders.place_orders(_order(scope, task))
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> Task:

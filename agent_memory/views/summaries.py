@@ -62,7 +62,7 @@ class ViewSummarizer:
         if not memories:
             return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
         chat = self._chat_of(scope.tenant)
-        chat = chat.named(view.model_name) if chat is not None and view.model_name else chat
+        chat = chat.with_model(view.model_name) if chat is not None and view.model_name else chat
         made_of = [part for memory in memories for part in (memory.mid, str(memory.version))]
         fingerprint = digest("partition", view.prompt, None if chat is None else chat.model, str(total), *made_of)
         if stored is not None and stored.fingerprint == fingerprint:

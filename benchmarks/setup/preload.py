@@ -78,7 +78,7 @@ async def _used(runtime: Runtime) -> int:
 
 async def _index(runtime: Runtime) -> None:
     while True:
-        claims = (await runtime.outbox.claim(DueKind.MEMORY, limit=_BATCH, lease_seconds=300, max_attempts=8)).claims
+        claims = (await runtime.outbox.claim_kind(DueKind.MEMORY, limit=_BATCH, lease_seconds=300, max_attempts=8)).claims
         if not claims:
             return
         await index_memories(runtime, claims)

@@ -82,11 +82,11 @@ class Rig:
         return (await self.claims(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)).claims
 
     async def claims(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> Claims:
-        return await self.rt.outbox.claim(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)
+        return await self.rt.outbox.claim_kind(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)
 
     async def begin(self, kind: DueKind, claims: Sequence[Claim], *, lease_seconds: float = 60, max_attempts: int = 8) -> list[Claim]:
         members = [claim.member for claim in claims]
-        return await self.rt.outbox.begin(kind, members, lease_seconds=lease_seconds, max_attempts=max_attempts)
+        return await self.rt.outbox.begin_claims(kind, members, lease_seconds=lease_seconds, max_attempts=max_attempts)
 
     async def work(self, *kinds: DueKind) -> None:
         """Does what is due now as a worker would, without docket and without waiting for what is due later."""

@@ -54,7 +54,7 @@ def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
     running_lookalike.forget()
     yield running_lookalike
     running_lookalike.forget()
-    if running_lookalike._thread is None:  # a test took it down
+    if not running_lookalike.running:  # a test took it down
         running_lookalike.start()
 
 

@@ -42,7 +42,7 @@ async def healthy(rig: Rig, path: Path) -> None:
 
 
 async def look(rig: Rig, path: Path) -> Findings:
-    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt.spec
     return await Checker(rig.rt.client, path, spec, prefix=rig.keys.prefix).check()
 
 
@@ -101,7 +101,7 @@ async def _lose_a_vector(rig: Rig) -> None:
 
 async def _spoil_a_vector(rig: Rig) -> None:
     name = rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, "kept"))
-    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt.spec
     await rig.rt.client.hset(name, spec.field, b"\0\0")
 
 
@@ -110,7 +110,7 @@ async def _leak_a_key(rig: Rig) -> None:
 
 
 async def _leave_work(rig: Rig) -> None:
-    await rig.rt.outbox.mark(DueKind.SESSION, [rig.sid(SessionRef("s"))])
+    await rig.rt.outbox.mark_due(DueKind.SESSION, [rig.sid(SessionRef("s"))])
 
 
 _DAMAGE: dict[Callable[[Rig], Awaitable[None]], str] = {

@@ -36,13 +36,13 @@ async def test_a_deletion_that_is_asked_for_again_is_one_piece_of_work(make_rig:
     """As after a lost answer: nothing is left over that would go on deleting when the caller was told that it is done."""
     async with make_rig() as rig:
         await fills(rig, "old")
-        marks = [await rig.rt[ErasureOrders].place(SCOPE, _ANN) for _ in range(3)]
+        marks = [await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN) for _ in range(3)]
         assert len(set(marks)) == 1
         (claim,) = await rig.claim(DueKind.DELETION)
-        await rig.rt[ErasureOrders].place(SCOPE, _ANN)
+        await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
         assert await rig.claim(DueKind.DELETION) == [], "while it is carried out it waits"
         await erase(rig.rt, claim.member)
-        assert not await rig.rt.outbox.done(DueKind.DELETION, claim), "ordered anew meanwhile"
+        assert not await rig.rt.outbox.end_claim(DueKind.DELETION, claim), "ordered anew meanwhile"
         await rig.work(DueKind.DELETION)
         assert (await there(rig), await rig.marks(DueKind.DELETION)) == ([], {})
         (left,) = [key for key in await rig.raw_keys() if key.startswith("del:")]
@@ -57,7 +57,7 @@ async def test_a_worker_that_wakes_up_after_the_end_deletes_nothing_new(
     """It has just seen sessions (first look) or memories (second) when it is stopped."""
     async with make_rig() as rig, make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as other:
         await fills(rig, "old")
-        mark = await rig.rt[ErasureOrders].place(SCOPE, _ANN)
+        mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
         stopped, woken = asyncio.Event(), asyncio.Event()
         seen, stands = 0, rig.rt[ErasureStore].stands
 

@@ -8,7 +8,6 @@ import pytest
 from agent_memory.http.app import create_app
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
 from agent_memory.storage.search.schemas import memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import SearchRequest
 from tests.support.api import serving
@@ -23,7 +22,7 @@ _SEARCH = {"text": "violins in Lisbon", "limit": 100}
 
 
 def names(rig: Rig) -> dict[str, str]:
-    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt.spec
     return {
         "memories": memory_index_name(rig.keys),
         "vectors": vector_index_name(rig.keys, spec),

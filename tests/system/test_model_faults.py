@@ -17,7 +17,6 @@ from agent_memory.llm.openai.embeddings import OpenAIEmbedder
 from agent_memory.llm.openai.structured import UnusableAnswer, parse_answer
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.service import SessionService
 from agent_memory.storage.search.schemas import vector_index_name
 from agent_memory_client.models import OperationKind
@@ -71,7 +70,7 @@ async def test_an_unusable_answer_stores_nothing_says_why_and_is_given_up_in_the
         await finished(rig)
         assert sorted(one.text for one in await rig.stored()) == sorted(_SAID)
         lookalike.set_fault(None)
-        await rig.rt[OperationService].replay(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
+        await rig.rt[OperationService].replay_operation(SCOPE, f"{DueKind.EXTRACTION}-{sid}.0")
         await finished(rig)
         assert await facts(rig) == _FACTS
         assert (await rig.rt.outbox.backlog())[DueKind.EXTRACTION].dead == 0
@@ -128,7 +127,7 @@ async def test_a_model_that_hangs_drips_or_hangs_up_uses_up_no_tries(make_rig: M
                 await rig.work(DueKind.EXTRACTION)
             backlog = (await rig.rt.outbox.backlog())[DueKind.EXTRACTION]
             assert (backlog.pending, backlog.dead) == (1, 0)
-            listed = await rig.rt[OperationService].list(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
+            listed = await rig.rt[OperationService].list_operations(SCOPE, state=None, kind=OperationKind.EXTRACTION, offset=0, limit=9)
             assert [(one.attempts, (one.reason or "").split(":")[0]) for one in listed.operations] == [(0, "ModelUnavailable")]
             assert await facts(rig) == []
             assert await rig.contents("s"), "the session is read as ever"
@@ -204,7 +203,7 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
         assert all(reason.startswith(expected.__name__) for reason in reasons), reasons
         assert len(await rig.stored()) == len(_SAID), "the memories themselves are there, and found by their words"
         lookalike.set_fault(None)
-        await rig.rt.outbox.mark(DueKind.MEMORY, [key.removeprefix("m:") for key in await rig.raw_keys() if key.startswith("m:")])
+        await rig.rt.outbox.mark_due(DueKind.MEMORY, [key.removeprefix("m:") for key in await rig.raw_keys() if key.startswith("m:")])
 
         async def worked_off() -> bool:
             await rig.make_due(DueKind.MEMORY)
@@ -218,7 +217,7 @@ async def test_bad_embeddings_never_reach_the_index(redis_url: str, lookalike: L
 
 async def _all_indexed(rig: Rig, count: int) -> None:
     """As many vectors as memories, each finite and of length 1, none refused by the engine."""
-    spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+    spec = rig.rt.spec
     info = await rig.rt.client.execute_command("FT.INFO", vector_index_name(rig.keys, spec))
     assert int(info[b"num_docs"]) == count
     assert int(info[b"hash_indexing_failures"]) == 0

@@ -67,7 +67,7 @@ async def test_500_requests_at_once_on_few_connections_with_200_ms_to_redis(make
 
         # What is counted after the answers (readings, vectors) may just be on its way.
         async def given_back() -> bool:
-            return len(pool._in_use_connections) == 0  # pyright: ignore[reportAttributeAccessIssue]
+            return pool.in_use == 0
 
         await wait_until(given_back, "connections were not given back", 10)
 
@@ -90,7 +90,7 @@ async def test_dropped_packets_end_at_the_deadline_and_leave_no_connection_behin
             return (await plain_post(base_url, "/v1/working-memory/s/messages", body))[0] == "200"
 
         await wait_until(served, "an answer when packets flow again", 10)
-        assert len(pool._in_use_connections) == 0, "connections were not given back"  # pyright: ignore[reportAttributeAccessIssue]
+        assert pool.in_use == 0, "connections were not given back"
 
 
 async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[str, str]:
@@ -135,7 +135,7 @@ async def test_requests_that_are_hung_up_on_give_their_connections_back(make_pro
         pool = rig.rt.client.connection_pool
 
         async def all_back() -> bool:
-            return len(pool._in_use_connections) == 0  # pyright: ignore[reportAttributeAccessIssue]
+            return pool.in_use == 0
 
         await wait_until(all_back, "all connections back in the pool", 20)
 
@@ -158,7 +158,7 @@ async def test_order_life_time_and_leases_are_by_the_clock_of_redis(make_rig: Ma
             assert await other.claim(DueKind.SESSION) == [], "a clock that is behind takes nobody's work"
         with patch("time.time", lambda: real() + 3600):
             assert await other.claim(DueKind.SESSION) == [], "nor does one that is ahead"
-        assert await one.rt.outbox.done(DueKind.SESSION, begun)
+        assert await one.rt.outbox.end_claim(DueKind.SESSION, begun)
         await finished(one)
 
 

@@ -18,7 +18,6 @@ import redis.asyncio as aioredis
 from agent_memory.embedded.server import EmbeddedRedis, embedded_redis
 from agent_memory.http.app import create_app
 from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.schemas import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
@@ -217,7 +216,7 @@ async def test_a_lost_index_is_built_again_by_the_processes_that_run(make_rig: M
         await filled(rig)
         async with served(rig) as http, served(other) as beside:
             whole = (await http.post("/v1/long-term-memory/search", json=_SEARCH)).json()
-            spec = rig.rt[MemoryStore]._spec  # pyright: ignore[reportPrivateUsage]
+            spec = rig.rt.spec
             names = [memory_index_name(rig.keys), vector_index_name(rig.keys, spec)]
             for name in names:
                 await rig.rt.client.execute_command("FT.DROPINDEX", name)

@@ -86,7 +86,7 @@ async def test_two_versions_of_workers_and_a_task_that_only_one_knows(
         async with await newer_docket(newer) as docket:
             for round_ in range(5):
                 await newer.make_due(DueKind.MEMORY)
-                claims = (await newer.rt.outbox.claim(DueKind.MEMORY, limit=100, lease_seconds=60, max_attempts=3)).claims
+                claims = (await newer.rt.outbox.claim_kind(DueKind.MEMORY, limit=100, lease_seconds=60, max_attempts=3)).claims
                 assert len(claims) == 40
                 add = docket.add(TaskName.INDEX_MEMORIES.value, key=f"memory:{claims[0].member}:{claims[0].lease}")
                 await add([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
@@ -150,7 +150,7 @@ async def test_kinds_and_errands_of_a_newer_version_stay_for_it(make_rig: MakeRi
         await client.zadd(keys.due(_FUTURE), {"f": 1, "untouched": 1})
         stop = asyncio.Event()
         worker = started(rig, stop, monkeypatch, older=False)
-        (claim, _) = (await rig.rt.outbox.claim(_FUTURE, limit=10, lease_seconds=60, max_attempts=8)).claims
+        (claim, _) = (await rig.rt.outbox.claim_kind(_FUTURE, limit=10, lease_seconds=60, max_attempts=8)).claims
         async with await newer_docket(rig) as docket:
             await docket.add("dream", key=f"future:{claim.member}:{claim.lease}")(
                 claim.member, claim.lease, claim.attempt, "more", and_more=1
@@ -161,7 +161,7 @@ async def test_kinds_and_errands_of_a_newer_version_stay_for_it(make_rig: MakeRi
             return all(why)
 
         await wait_until(tried, "a look at each")
-        listed = await rig.rt[OperationService].list(SCOPE, state=None, kind=OperationKind.ORDER, offset=0, limit=9)
+        listed = await rig.rt[OperationService].list_operations(SCOPE, state=None, kind=OperationKind.ORDER, offset=0, limit=9)
         assert [one.id for one in listed.operations] == ["order-o"], "an API of the older version lists it, too"
         again = await client.zscore(keys.due(DueKind.ORDER), "o")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.core.errors import UnknownWork
-from agent_memory.core.feature import imported
+from agent_memory.core.feature import import_name
 from agent_memory.features import FEATURES
 from agent_memory.jobs.job_store import JobStore
 from agent_memory.runtime import Runtime
@@ -13,9 +13,9 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 async def carry_out(runtime: Runtime, name: str) -> None:
     """Does what an order asks for; an order that is no more asks for nothing. Done twice, the second time finds little to do."""
-    order = await runtime[JobStore].load(name)
+    order = await runtime[JobStore].load_order(name)
     if order is None:
         return
     if order.errand not in _JOBS:
         raise UnknownWork(f"only a newer version knows the errand {order.errand[:64]!r}")
-    await imported(_JOBS[order.errand])(runtime, order)
+    await import_name(_JOBS[order.errand])(runtime, order)

@@ -41,7 +41,7 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     while not stop.is_set():
-        moved = runtime.place.moved
+        moved = runtime.bucket_redis.moved
         # Each time: the store may be another one than before.
         await _prepared(runtime, settings, stop)
         try:

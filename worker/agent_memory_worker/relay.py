@@ -52,7 +52,7 @@ class Relay:
             try:
                 wait = await self._round()
                 if wait > 0:
-                    await self._runtime.outbox.wait(wait)
+                    await self._runtime.outbox.wait_for_due(wait)
                 await self._pause(began + _ROUND_SECONDS - monotonic())
             except RedisUnavailable as error:
                 log.warning("the relay waits for Redis: %s", error)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from docket import Docket, Perpetual
 
 from agent_memory.core.errors import AgentMemoryError
-from agent_memory.core.feature import imported
+from agent_memory.core.feature import import_name
 from agent_memory.core.settings import Settings
 from agent_memory.features import FEATURES
 from agent_memory.runtime import Runtime
@@ -59,13 +59,13 @@ async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
     A job that its workers died of again and again is left out until its next period.
     """
     try:
-        if await runtime[JobTimes].begin(name) > runtime.settings.worker.max_attempts:
+        if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:
             log.error("periodic job %s never ended, its workers may have died of it: it is left out this time", name)
         else:
-            log.info("periodic job %s: %d", name, await imported(_JOBS[name].run)(runtime))
+            log.info("periodic job %s: %d", name, await import_name(_JOBS[name].run)(runtime))
     except Exception as error:
         expected = isinstance(error, AgentMemoryError)
         log.log(logging.WARNING if expected else logging.ERROR, "periodic job %s failed: %s", name, error, exc_info=not expected)
         seconds = min(seconds, _RETRY_SECONDS)
-    await runtime[JobTimes].ended(name)
+    await runtime[JobTimes].forget_begins(name)
     return seconds

@@ -102,7 +102,7 @@ class Tasks:
         for member, lease, attempt in zip(*columns, strict=True):
             reason = f"left for a worker that knows the task {execution.function_name}"
             claim = Claim(str(member), int(lease), int(attempt))
-            await self._runtime.outbox.failed(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
+            await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 
     async def _embed(self, members: Sequence[str], *, seconds: float | None = None) -> None:
         """Embeds memories that are marked; each mark ends in the step that makes its memory findable.
@@ -122,13 +122,13 @@ class Tasks:
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
         """Claims of those members that are still marked; done at the end, or due again later with the reason."""
         outbox, worker = self._runtime.outbox, self._runtime.settings.worker
-        claims = await outbox.begin(kind, members, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts)
+        claims = await outbox.begin_claims(kind, members, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts)
         if len(claims) < len(members):
             log.info("%d of %d marks of kind %s are done or given up", len(members) - len(claims), len(members), kind)
         try:
             yield claims
             for claim in claims if ends else ():
-                await outbox.done(kind, claim)
+                await outbox.end_claim(kind, claim)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - see below
@@ -149,7 +149,7 @@ class Tasks:
             if isinstance(error, ModelUnavailable | TooMany):
                 delay = max(min(delay, 30.0), float(min(error.retry_after, 300)))
             try:
-                await self._runtime.outbox.failed(kind, claim, reason, delay_seconds=delay, forgive=away)
+                await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=delay, forgive=away)
             except RedisUnavailable as second:
                 log.warning("cannot record a failure, the lease will end by itself: %s", second)
 

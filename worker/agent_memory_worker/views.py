@@ -36,7 +36,7 @@ async def order_refreshes(runtime: Runtime) -> int:
         orders += [
             JobOrder.of(scope, REFRESH_VIEW, view_id=view.id) for view in await runtime[ViewStore].load_views(scope) if view.continuous
         ]
-    await runtime[JobStore].place(*orders)
+    await runtime[JobStore].place_orders(*orders)
     return len(orders)
 
 
@@ -76,7 +76,7 @@ async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh
     """Computes and stores the partitions of all groups there are, and deletes the others; False when the view was deleted meanwhile."""
     chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
-        await runtime[ContextLimits].refresh(chat.named(view.model_name) if view.model_name else chat)
+        await runtime[ContextLimits].load_learned(chat.with_model(view.model_name) if view.model_name else chat)
     groups: list[dict[str, str]] = [{}]
     if view.group_by:
         groups = await runtime[MemoryScan].list_groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)

@@ -26,7 +26,7 @@ from agent_memory.runtime import open_runtime
 from agent_memory.storage.context_limits import learned_at
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.store_marker import StoreFile
-from agent_memory.storage.store_watch import ACCEPT, Problem, inspected
+from agent_memory.storage.store_watch import ACCEPT, Problem, inspect_stores
 
 _SOURCES = {
     "set": "set by MODEL_CONTEXT_WINDOWS",
@@ -134,7 +134,7 @@ async def _add_learned(settings: Settings, context: ModelContext) -> None:
     except AgentMemoryError:
         return
     if learned is not None:
-        context.recall(learned.tokens, learned.seconds)
+        context.take_over(learned.tokens, learned.seconds)
 
 
 async def _redis(settings: Settings) -> str:
@@ -173,7 +173,7 @@ async def _check_store(settings: Settings, folder: Path) -> None:
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     url = running_redis(folder)
     if url is not None:
-        _refuse(await inspected(url, buckets, file, command_timeout=options.command_timeout_seconds))
+        _refuse(await inspect_stores(url, buckets, file, command_timeout=options.command_timeout_seconds))
         return
     data = folder / "appendonlydir"
     if file.id_of(buckets[0]) is not None and not (data.is_dir() and any(data.iterdir())):

@@ -22,7 +22,7 @@ from agent_memory.cli.store import existing_store, settings_with
 from agent_memory.cli.target import API_KEY_VARIABLE, say_server, say_store, sentence, shown_server
 from agent_memory.core.errors import NotFound, StartupError
 from agent_memory.core.settings import Settings
-from agent_memory.storage.cluster import find_places
+from agent_memory.storage.cluster import locate_buckets
 from agent_memory.storage.keyspace import Keys
 from agent_memory_client.models import CreatedToken, CreateTokenRequest, RotateTokenRequest, TokenInfo, TokenList
 
@@ -159,7 +159,7 @@ async def _in_store(settings: Settings, own: Callable[[TokenService], Awaitable[
     # A key may be made before the first start of a server: what is named by REDIS_URL is there already.
     async with existing_store(settings, begun=False) as store:
         keys, timeout = Keys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-        (server,) = await find_places(store.url, [keys], shown=store.shown, command_timeout=timeout)
+        (server,) = await locate_buckets(store.url, [keys], shown=store.shown, command_timeout=timeout)
         client = server.connect(pool_size=4, command_timeout=timeout)
         try:
             tokens = TokenStore(client, keys)

@@ -18,14 +18,14 @@ def check_lists(value: Any, root: str) -> None:
     level: list[tuple[str, Any]] = [(root, value)]
     while level:
         below: list[tuple[str, Any]] = []
-        for name, one in level:
-            if isinstance(one, list):
-                items = cast("list[Any]", one)
+        for name, node in level:
+            if isinstance(node, list):
+                items = cast("list[Any]", node)
                 if len(items) > MAX_LIST_ITEMS:
                     raise BadInput(f"must have at most {MAX_LIST_ITEMS} items, got {len(items)}: send several requests", field=name)
                 below.extend((f"{name}.{index}", item) for index, item in enumerate(items) if isinstance(item, (list, dict)))
             else:
-                members = cast("dict[str, Any]", one).items() if isinstance(one, dict) else ()
+                members = cast("dict[str, Any]", node).items() if isinstance(node, dict) else ()
                 prefix = "" if name == root else f"{name}."
                 below.extend((f"{prefix}{key}", item) for key, item in members if key not in _FREE_JSON and isinstance(item, (list, dict)))
         level = below

@@ -79,10 +79,10 @@ class FieldCheck:
             return validate(self._strict), ()
         except ValidationError as error:
             many = error.error_count() > MOST_NAMED
-            if not many and all(found["type"] != "extra_forbidden" for found in _errors(error)):
+            if not many and all(problem["type"] != "extra_forbidden" for problem in _errors(error)):
                 raise
             unknown = [Unknown((f"{error.error_count()} fields",))] if many else self._unknown(validate)
-        refused = [one for one in unknown if strict or one.meant is not None]
+        refused = [field for field in unknown if strict or field.meant is not None]
         try:
             value = validate(self._plain)
         except ValidationError as error:
@@ -97,11 +97,11 @@ class FieldCheck:
         validator, models = self._naming
         try:
             validate(validator)
-        except ValidationError as found:
+        except ValidationError as error:
             return [
-                Unknown([part for part in one["loc"] if part not in models], one.get("ctx", {}).get("meant") or None)
-                for one in _errors(found)
-                if one["type"] == "unknown_field"
+                Unknown([part for part in problem["loc"] if part not in models], problem.get("ctx", {}).get("meant") or None)
+                for problem in _errors(error)
+                if problem["type"] == "unknown_field"
             ]
         return ()
 
@@ -150,37 +150,38 @@ def _naming(model: dict[str, Any], models: set[str]) -> None:
     models.add(model["cls"].__name__)
     if _behaviour(model) == "allow" or (fields := _fields_of(model)) is None:
         return
-    known = frozenset(cast("dict[str, Any]", fields["fields"]))
-    ignored = SENT_BACK if {"messages", "memories", "context"} <= known else frozenset[str]()
+    names = frozenset(cast("dict[str, Any]", fields["fields"]))
+    ignored = SENT_BACK if {"messages", "memories", "context"} <= names else frozenset[str]()
 
     def refuse(name: str) -> str:
         if name in ignored:
             return name
-        raise PydanticCustomError("unknown_field", "is no field here", {"meant": nearest(name, known) or ""})
+        raise PydanticCustomError("unknown_field", "is no field here", {"meant": nearest(name, names) or ""})
 
     model["config"] = {**model.get("config", {}), "extra_fields_behavior": "allow"}
     fields["extras_keys_schema"] = core_schema.no_info_plain_validator_function(refuse)
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
+def nearest(name: str, names: Collection[str]) -> str | None:
     """The known name of whose data is meant, or which, that an unknown one nearly is: without case, `_` and `_id`, or by two letters."""
     if len(name) > 2 * _LONGEST:
         return None
-    return _nearest(name, frozenset(known))
+    return _nearest(name, frozenset(names))
 
 
 @lru_cache(maxsize=4096)
-def _nearest(name: str, known: frozenset[str]) -> str | None:
+def _nearest(name: str, names: frozenset[str]) -> str | None:
     bare = _bare(name)
-    candidates = sorted(NARROWING & known)
-    for one in candidates:
-        if bare == _bare(one):
-            return one
+    candidates = sorted(NARROWING & names)
+    for candidate in candidates:
+        if bare == _bare(candidate):
+            return candidate
     written = name.lower()
-    for one in candidates:
+    for candidate in candidates:
         # Another letter of a short word makes another word.
-        if written == f"{one}s" or (len(one) >= 6 and abs(len(written) - len(one)) <= 2 and _distance(written, one) <= 2):
-            return one
+        near = len(candidate) >= 6 and abs(len(written) - len(candidate)) <= 2
+        if written == f"{candidate}s" or (near and _distance(written, candidate) <= 2):
+            return candidate
     return None
 
 
@@ -192,15 +193,15 @@ def _bare(name: str) -> str:
 
 def _without_id(name: str, letters: str) -> str:
     """As `userId` and `userid` spell it."""
-    words = {one.removesuffix("_id") for one in SCOPE_FIELDS if one.endswith("_id")}
+    words = {field.removesuffix("_id") for field in SCOPE_FIELDS if field.endswith("_id")}
     return letters[:-2] if letters.endswith("id") and letters[:-2].rstrip("_") in words else letters
 
 
-def _distance(one: str, other: str) -> int:
+def _distance(word: str, other: str) -> int:
     """How many letters must be put in, taken out or replaced."""
     row = list(range(len(other) + 1))
-    for place, letter in enumerate(one, start=1):
-        before, row[0] = row[0], place
+    for row_number, letter in enumerate(word, start=1):
+        before, row[0] = row[0], row_number
         for at, wanted in enumerate(other, start=1):
             before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, before + (letter != wanted))
     return row[-1]
@@ -219,6 +220,6 @@ def narrowing_nothing(field: Unknown) -> Unknown:
 
 def shown(fields: Iterable[Unknown]) -> str:
     """The names of ignored fields, each once and without the places in lists, as plain ASCII."""
-    names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in one.path if isinstance(part, str)) for one in fields)
-    told = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
-    return ", ".join([*told, "..."] if len(names) > _MOST_SHOWN else told)
+    names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
+    quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
+    return ", ".join([*quoted, "..."] if len(names) > _MOST_SHOWN else quoted)

@@ -108,21 +108,21 @@ def load_settings(**overrides: Any) -> Settings:
 
     Raises StartupError with one line that names the variable when a value does not fit, and for an unknown override.
     """
-    known = variables()
+    fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in overrides.items():
-        if name not in known:
+        if name not in fields_by_variable:
             raise StartupError(f"there is no setting {name}")
         if value is not None:
-            group, field = known[name]
+            group, field = fields_by_variable[name]
             values[group][field] = value
     try:
         return Settings.model_validate({group: model(**values[group]) for group, model in GROUPS.items()})
     except SettingsError as error:
         # Its message names the field in quotation marks; the field's own name says less than the variable's.
-        named = [name for name, (_, field) in known.items() if f'"{field}"' in str(error)]
+        named = [name for name, (_, field) in fields_by_variable.items() if f'"{field}"' in str(error)]
         raise StartupError(f"setting {named[0] if named else '?'}: must be JSON") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        name = next((str(part) for part in first["loc"] if str(part) in known), str(first["loc"][0]) if first["loc"] else "?")
+        name = next((str(part) for part in first["loc"] if str(part) in fields_by_variable), str(first["loc"][0]) if first["loc"] else "?")
         raise StartupError(f"setting {name.upper()}: {first['msg']}") from error

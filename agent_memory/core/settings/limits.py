@@ -54,13 +54,13 @@ class LimitSettings(Group):
     tags: int = ending(64, "MAX_TAGS", ge=0, le=64)
     json_depth: int = ending(32, "MAX_JSON_DEPTH", ge=1, le=32)
 
-    def of(self, tenant: str) -> TenantLimits:
+    def for_tenant(self, tenant: str) -> TenantLimits:
         """What this tenant may have."""
         own = self.tenants.get(tenant, TenantLimits())
-        given = {name: value for name in TenantLimits.model_fields if (value := getattr(own, name)) is not None}
+        own_limits = {name: value for name in TenantLimits.model_fields if (value := getattr(own, name)) is not None}
         everybody = {name: getattr(self, name) for name in TenantLimits.model_fields}
-        return TenantLimits(**(everybody | given))
+        return TenantLimits(**(everybody | own_limits))
 
-    def some(self, name: str) -> bool:
+    def limits_any(self, name: str) -> bool:
         """Whether any tenant has a limit of this name."""
         return bool(getattr(self, name) or any(getattr(own, name) for own in self.tenants.values()))

@@ -90,17 +90,17 @@ def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
 
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
     """As `unread_variables`, of these names; a file of ours gets suggestions sooner than an environment that many programs share."""
-    known = list(variables())
-    found: dict[str, UnreadVariable] = {}
+    variable_names = list(variables())
+    unread: dict[str, UnreadVariable] = {}
     for names, near in ((file, _NEAR_IN_OUR_FILE), (environment, _NEAR)):
         for name in names:
             upper = name.upper()
-            if upper in known or name in found:
+            if upper in variable_names or name in unread:
                 continue
             if reason := RETIRED.get(upper) or REMOVED.get(upper):
-                found[name] = UnreadVariable(name, f"{upper} is not read any more: {reason}", upper in _COMMON)
+                unread[name] = UnreadVariable(name, f"{upper} is not read any more: {reason}", upper in _COMMON)
             elif upper.startswith(_NEVER_READ):
-                found[name] = UnreadVariable(name, f"{name} is not read, and never was")
-            elif len(upper) >= _SHORTEST and (like := difflib.get_close_matches(upper, known, 1, near)):
-                found[name] = UnreadVariable(name, f"{name} is not read: is {like[0]} meant?")
-    return [found[name] for name in sorted(found)]
+                unread[name] = UnreadVariable(name, f"{name} is not read, and never was")
+            elif len(upper) >= _SHORTEST and (like := difflib.get_close_matches(upper, variable_names, 1, near)):
+                unread[name] = UnreadVariable(name, f"{name} is not read: is {like[0]} meant?")
+    return [unread[name] for name in sorted(unread)]

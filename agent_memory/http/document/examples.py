@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agent_memory.core.feature import Example, imported
+from agent_memory.core.feature import Example, import_name
 from agent_memory.features import FEATURES
 from agent_memory_client.models import EXPORT_FORMAT, EXPORT_VERSION
 
@@ -160,7 +160,7 @@ STORY = (
     Example("undo_batch"),
     Example("approve_change"),
     Example("reject_change"),
-    *(example for feature in FEATURES if feature.examples for example in imported(feature.examples)),
+    *(example for feature in FEATURES if feature.examples for example in import_name(feature.examples)),
     Example("compact_long_term_memories_endpoint_v1_long_term_memory_compact_post", _ADA),
     Example(
         "forget_endpoint_v1_long_term_memory_forget_post",

@@ -34,7 +34,7 @@ class KnownCallerMiddleware:
         except Unauthenticated:
             return  # the check behind says what is wrong
         gate = None if credential is None else self._gate()
-        known = None if gate is None or credential is None else gate.seen(credential)
+        known = None if gate is None or credential is None else gate.recall_principal(credential)
         if known is not None:
             principal, still_counts = known
             scope[TENANT] = _OPERATORS if principal.operator else principal.tenant

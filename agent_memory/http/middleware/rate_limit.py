@@ -61,7 +61,7 @@ class RateLimitMiddleware:
         try:
             await limit.admit(caller.tenant, cost or 1)
         except AgentMemoryError as error:
-            if self._held < _MOST_HELD and limit.hammered(caller.tenant):
+            if self._held < _MOST_HELD and limit.is_hammered(caller.tenant):
                 await self._hold()
             await render(error)(scope, receive, send)
             return

@@ -17,7 +17,15 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Vectors
 from agent_memory.llm.embedding_checks import BLANK, clean_text, unit_rows
 from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, weight_shapes
-from agent_memory.llm.local.weights import HOW_TO_INSTALL, PACKAGED_NAME, check_digest, packaged_directory, read_json, read_weights, rounded
+from agent_memory.llm.local.weights import (
+    HOW_TO_INSTALL,
+    PACKAGED_NAME,
+    check_digest,
+    packaged_directory,
+    read_json,
+    read_weights,
+    round_weights,
+)
 from agent_memory.llm.threads import giving_way
 
 GRAPH_FILES: dict[Precision, str] = {"int8": "minilm-int8.onnx", "fp32": "minilm.onnx"}  # beside this module, in data/
@@ -162,7 +170,7 @@ def _load(directory: Path, name: str, threads: int, precision: Precision) -> Loc
         raise StartupError(f"the encoder in {directory} cannot be used: {error}") from error
     weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))
     if precision == "int8":
-        weights = rounded(weights)
+        weights = round_weights(weights)
     graph = _graph(shape, precision)
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))

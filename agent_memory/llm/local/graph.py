@@ -93,7 +93,7 @@ def scale_name(name: str) -> str:
 def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
     """The serialized ONNX model: `input_ids`, `attention_mask` (int64, [texts, tokens]) -> `embedding` (float32, [texts, width]).
 
-    With int8 it takes the weights that `weights.rounded` makes. Raises ImportError when the `onnx` package is absent.
+    With int8 it takes the weights that `weights.round_weights` makes. Raises ImportError when the `onnx` package is absent.
     """
     # onnx is needed to build a graph and never to run one: it is a tool of the developers, not a dependency.
     return (_RoundedBuilder if precision == "int8" else _Builder)(importlib.import_module("onnx"), shape).build()

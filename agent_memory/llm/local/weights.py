@@ -34,9 +34,9 @@ def packaged_directory() -> Path:
     Raises StartupError when it is not installed.
     """
     spec = importlib.util.find_spec(PACKAGE)
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(place) / "model" / "model.safetensors").is_file():
-            return Path(place) / "model"
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(folder) / "model" / "model.safetensors").is_file():
+            return Path(folder) / "model"
     raise StartupError(f"the weights of {PACKAGED_NAME} are not installed: {HOW_TO_INSTALL}")
 
 
@@ -87,14 +87,14 @@ def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, Any] | None,
     return data[start:end].view(np.float32 if entry["dtype"] == "F32" else np.float16).reshape(shape).astype(np.float32, copy=False)
 
 
-def rounded(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
+def round_weights(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
     """The weights for a graph of precision int8: the large matrices transposed, in whole numbers, with a factor for every output."""
-    found: dict[str, NDArray[Any]] = {}
+    rounded_weights: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():
         if not is_rounded(name, "int8"):
-            found[name] = weight
+            rounded_weights[name] = weight
             continue
         scale = np.maximum(np.abs(weight).max(axis=1), 1e-12) / _LARGEST
-        found[name] = np.ascontiguousarray(np.rint(weight / scale[:, None]).astype(np.int8).T)
-        found[scale_name(name)] = scale.astype(np.float32)
-    return found
+        rounded_weights[name] = np.ascontiguousarray(np.rint(weight / scale[:, None]).astype(np.int8).T)
+        rounded_weights[scale_name(name)] = scale.astype(np.float32)
+    return rounded_weights

@@ -68,7 +68,7 @@ class OpenAIChat:
 
         return cls(server, settings.models.generation_model, contexts, counter)
 
-    def named(self, model: str) -> OpenAIChat:
+    def with_model(self, model: str) -> OpenAIChat:
         """Another model at the same server; close this one only."""
         return OpenAIChat(self._server, model, self._contexts, self._counter)
 
@@ -89,15 +89,15 @@ class OpenAIChat:
 
     async def ask_context(self) -> None:
         """See ChatModel.ask_context."""
-        if not self._context.to_be_asked:
+        if not self._context.wants_asking:
             return
         if not served_context.tells(self._server.url):
-            self._context.not_asked()
+            self._context.postpone_asking()
             return
-        self._context.told(None)  # who asks meanwhile need not ask as well
+        self._context.note_limit(None)  # who asks meanwhile need not ask as well
         served = await served_context.ask(self._server.look, self._server.url, self._model)
         if served is not None:
-            self._context.told(served.tokens, guess=served.guess)
+            self._context.note_limit(served.tokens, guess=served.guess)
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
         """See ChatModel.room."""
@@ -175,8 +175,8 @@ class OpenAIChat:
         """One completion; finds out what the server calls the bound of the answer's length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
-        known = self._server.token_parameters.get(self._model, first)
-        for name in names[names.index(known) :] if max_tokens else [None]:
+        accepted = self._server.token_parameters.get(self._model, first)
+        for name in names[names.index(accepted) :] if max_tokens else [None]:
             try:
                 reply = await self._once(messages, shape, name, max_tokens, deadline)
             except RequestRefused as refused:
@@ -203,7 +203,7 @@ class OpenAIChat:
 
         ours = self._tokens(messages)
         request = fingerprint(self._model, str(body.get(name or "")), *(part for m in messages for part in (m.role, m.content)))
-        if self._context.was_refused(request):
+        if self._context.refuses(request):
             raise ContextExceeded(f"{self._what}: it was refused as too large and is not sent again", reason="too_long")
 
         async def ask(client: openai.AsyncOpenAI) -> _Reply:
@@ -211,17 +211,17 @@ class OpenAIChat:
             counted = getattr(completion, "usage", None)
             token_usage.note(getattr(counted, "total_tokens", None), chars=_chars(messages, completion))
             reply = _reply(completion, self._what)
-            self._context.took(_number(getattr(counted, "prompt_tokens", 0)), ours)
+            self._context.learn_acceptance(_number(getattr(counted, "prompt_tokens", 0)), ours)
             limit = self._context.limit
             full = reply.cut_off and limit.certain and _number(getattr(counted, "total_tokens", 0)) >= _FULL * limit.tokens
             return _Reply(reply.text, reply.cut_off, full)
 
         try:
-            return await self._server.call(self._what, ask, timeout=deadline.left)
+            return await self._server.call(self._what, ask, timeout=deadline.seconds_left)
         except RequestRefused as refused:
             if refused.overflow is not None:
-                self._context.refused(refused.overflow, ours, answer=max_tokens or 0)
-                self._context.refuse_again(request)
+                self._context.learn_refusal(refused.overflow, ours, answer=max_tokens or 0)
+                self._context.remember_refused(request)
                 log.info("%s takes less than thought: %d tokens (%s)", self._what, *astuple(self._context.limit))
             raise
 
@@ -245,7 +245,7 @@ def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
     """The length of what was asked and answered, whatever the answer looks like."""
     choices: Any = getattr(completion, "choices", None) or ()
     return sum(len(message.content) for message in messages) + sum(
-        len(str(getattr(getattr(one, "message", None), "content", ""))) for one in choices
+        len(str(getattr(getattr(choice, "message", None), "content", ""))) for choice in choices
     )
 
 

@@ -32,21 +32,21 @@ class Breaker:
         """Whether the next call would fail at once."""
         return self._open_until is not None and (self._probing or self._clock() < self._open_until)
 
-    def admit(self) -> None:
+    def admit_call(self) -> None:
         """Before a call; exactly one of succeeded, failed and abandoned must follow. Raises ModelUnavailable while open."""
         if self.is_open:
             left = round((self._open_until or 0.0) - self._clock())
             raise ModelUnavailable(f"{self._name} does not answer; trying again soon", retry_after=max(1, left), reason="breaker_open")
         self._probing = self._open_until is not None
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """The server answered, whatever it said."""
         self._failures = 0
         self._wait = self._shortest
         self._open_until = None
         self._probing = False
 
-    def failed(self) -> None:
+    def note_failure(self) -> None:
         """The server did not answer, or said that it cannot."""
         self._failures += 1
         if self._probing:
@@ -56,6 +56,6 @@ class Breaker:
             self._open_until = self._clock() + self._wait
         self._probing = False
 
-    def abandoned(self) -> None:
+    def note_abandoned(self) -> None:
         """The call was cancelled: nothing was learned."""
         self._probing = False

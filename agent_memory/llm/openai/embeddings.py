@@ -49,8 +49,10 @@ class OpenAIEmbedder:
         self._what = f"{model} at {server.shown_url}"
         self._limit = MAX_INPUT_TOKENS
         # Ways to ask, best first; the first that the server takes is kept. base64 is a quarter of the bytes and far quicker to read.
-        kept = [{"dimensions": dimensions}] if ask_dimensions else []
-        self._ways: list[dict[str, Any]] = [{**extra, "encoding_format": form} for extra in [*kept, {}] for form in ("base64", "float")]
+        own_fields = [{"dimensions": dimensions}] if ask_dimensions else []
+        self._ways: list[dict[str, Any]] = [
+            {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
+        ]
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
@@ -59,11 +61,11 @@ class OpenAIEmbedder:
         Raises StartupError for an address or key that cannot be sent; never for a model or a server that does not answer.
         """
         server = server or embedding_server(settings)
-        model, given = settings.models.embedding_model, settings.models.embedding_dimensions
-        dimensions = given or embedding_dimensions(model)
+        model, configured = settings.models.embedding_model, settings.models.embedding_dimensions
+        dimensions = configured or embedding_dimensions(model)
         if dimensions is None:
             dimensions = await cls(server, model, 0).probe()
-        return cls(server, model, dimensions, ask_dimensions=given is not None, counter=counter)
+        return cls(server, model, dimensions, ask_dimensions=configured is not None, counter=counter)
 
     @property
     def model(self) -> str:
@@ -129,7 +131,7 @@ class OpenAIEmbedder:
             answer = await client.post(address, body=body, cast_to=httpx2.Response)
             return [_row(item["embedding"]) for item in _in_order(json.loads(answer.content)["data"])]
 
-        return await self._server.call(self._what, ask, timeout=deadline.left)
+        return await self._server.call(self._what, ask, timeout=deadline.seconds_left)
 
     async def _fitted(self, texts: list[str]) -> list[str]:
         """The texts within the limit. Counting many long texts takes long, and goes to a thread."""
@@ -148,10 +150,10 @@ class OpenAIEmbedder:
         """Takes the limit from the refusal, or halves it; the model may count otherwise than we do. False when nothing is left to cut."""
         longest = max(map(len, sent))
         limit = min(self._limit, longest)  # a token is seldom shorter than a character
-        told = refused.overflow.limit if refused.overflow is not None else None
-        if told is None and (stated := _STATED_LIMIT.search(refused.detail)) is not None:
-            told = int(stated[1])
-        wanted = int(told * 0.85) if told else 0
+        stated_limit = refused.overflow.limit if refused.overflow is not None else None
+        if stated_limit is None and (match := _STATED_LIMIT.search(refused.detail)) is not None:
+            stated_limit = int(match[1])
+        wanted = int(stated_limit * 0.85) if stated_limit else 0
         limit = wanted if MIN_INPUT_TOKENS <= wanted < limit else limit // 2
         if limit < MIN_INPUT_TOKENS:
             return False

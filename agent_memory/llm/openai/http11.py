@@ -40,18 +40,23 @@ class PlainTransport(httpx2.AsyncBaseTransport):
         self._idle: dict[tuple[str, int], deque[_Connection]] = {}
         self._closed = False
 
+    @property
+    def waiting(self) -> int:
+        """How many connections wait for a request and can take one."""
+        return sum(connection.usable for connections in self._idle.values() for connection in connections)
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request and reads its answer whole."""
         sent = _head(request) + await request.aread()
-        place = (request.url.host, request.url.port or 80)
-        connection = self._kept(place) or await _connected(*place)
+        address = (request.url.host, request.url.port or 80)
+        connection = self._take_idle(address) or await _open_connection(*address)
         try:
-            status, headers, body = await connection.asked(sent)
+            status, headers, body = await connection.ask(sent)
         except BaseException:
             connection.close()
             raise
         if connection.usable and not self._closed:
-            self._keep(place, connection)
+            self._put_idle(address, connection)
         else:
             connection.close()
         return httpx2.Response(status, headers=headers, content=body, request=request)
@@ -64,9 +69,9 @@ class PlainTransport(httpx2.AsyncBaseTransport):
                 connection.close()
         self._idle.clear()
 
-    def _kept(self, place: tuple[str, int]) -> _Connection | None:
+    def _take_idle(self, address: tuple[str, int]) -> _Connection | None:
         """The connection that was used last: the others grow old, and go."""
-        waiting = self._idle.get(place)
+        waiting = self._idle.get(address)
         oldest = time.monotonic() - _IDLE_SECONDS
         while waiting and (not waiting[0].usable or waiting[0].since < oldest):
             waiting.popleft().close()
@@ -76,8 +81,8 @@ class PlainTransport(httpx2.AsyncBaseTransport):
                 return connection
         return None
 
-    def _keep(self, place: tuple[str, int], connection: _Connection) -> None:
-        waiting = self._idle.setdefault(place, deque())
+    def _put_idle(self, address: tuple[str, int], connection: _Connection) -> None:
+        waiting = self._idle.setdefault(address, deque())
         connection.since = time.monotonic()
         waiting.append(connection)
         if len(waiting) > _MOST_IDLE:
@@ -97,7 +102,7 @@ class _Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._until_end = False
 
-    async def asked(self, request: bytes) -> _Answer:
+    async def ask(self, request: bytes) -> _Answer:
         """The answer to a request: its status, headers and body."""
         assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
@@ -166,7 +171,7 @@ class _Connection(asyncio.Protocol):
             self._answer.set_exception(error)
 
 
-async def _connected(host: str, port: int) -> _Connection:
+async def _open_connection(host: str, port: int) -> _Connection:
     try:
         _, connection = await asyncio.get_running_loop().create_connection(_Connection, host, port)
     except OSError as error:

@@ -118,7 +118,7 @@ class ModelServer:
         else:
             await self._urgent.acquire()  # without a wait
         try:
-            return await self._guarded(what, request, deadline.left or 0.0)
+            return await self._guarded(what, request, deadline.seconds_left or 0.0)
         finally:
             self._urgent.release()
 
@@ -152,25 +152,25 @@ class ModelServer:
         return await self._guarded(what, request, self._timeout)
 
     async def _guarded(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], timeout: float) -> Result:
-        self.breaker.admit()
+        self.breaker.admit_call()
         try:
             # The SDK's timeout is per read, so that a server which drips bytes would hold us for ever: this one is for all of it.
             async with asyncio.timeout(timeout):
                 result = await request(self._client)
         except asyncio.CancelledError:
-            self.breaker.abandoned()
+            self.breaker.note_abandoned()
             raise
         except Exception as error:  # The SDK leaks AttributeError, IndexError, ValueError and more for answers that it does not expect.
             translated = self._translate(what, error, timeout)
             reason = translated.data.get("reason") if isinstance(translated, ModelUnavailable) else None
             if reason == "timeout" and timeout < _FAIR_CHANCE:
-                self.breaker.abandoned()
+                self.breaker.note_abandoned()
             elif reason in ("connection", "timeout", "server_error"):
-                self.breaker.failed()
+                self.breaker.note_failure()
             else:
-                self.breaker.succeeded()
+                self.breaker.note_success()
             raise translated from error
-        self.breaker.succeeded()
+        self.breaker.note_success()
         return result
 
     def _translate(self, what: str, error: Exception, timeout: float) -> Exception:
@@ -191,9 +191,9 @@ class ModelServer:
         if 300 <= status < 400:
             message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the address itself"
             return ModelUnavailable(message, retry_after=60, reason="redirect")
-        told = overflow(status, f"{error.message} {error.body}")
-        if told is not None:  # whatever its status: to send it again helps nobody
-            return RequestRefused(status, detail, told)
+        refusal = overflow(status, f"{error.message} {error.body}")
+        if refusal is not None:  # whatever its status: to send it again helps nobody
+            return RequestRefused(status, detail, refusal)
         if status == 429:
             wait = retry_after_seconds(error.response.headers.get("retry-after"))
             return ModelUnavailable(f"{what}: too many requests (HTTP 429): {detail}", retry_after=wait, reason="rate_limit")
@@ -240,6 +240,6 @@ class Deadline:
         self._end = None if timeout is None else time.monotonic() + timeout
 
     @property
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds, never negative."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())

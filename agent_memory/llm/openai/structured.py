@@ -76,8 +76,8 @@ def _strict(value: Any, *, names: bool = False) -> Any:
     if not isinstance(value, dict):
         return value
     schema = cast("dict[str, Any]", value)
-    kept = {key: item for key, item in schema.items() if names or key not in _DROPPED}
-    strict = {key: _strict(item, names=not names and key in ("properties", "$defs")) for key, item in kept.items()}
+    allowed = {key: item for key, item in schema.items() if names or key not in _DROPPED}
+    strict = {key: _strict(item, names=not names and key in ("properties", "$defs")) for key, item in allowed.items()}
     if not names and isinstance(strict.get("properties"), dict):
         strict["required"] = list(strict["properties"])
         strict["additionalProperties"] = False

@@ -50,16 +50,16 @@ class CachingEmbedder(EmbedderWrapper):
         if self._closed:
             raise ModelUnavailable(f"{self.model} is closed")
         keys = [_key(text) for text in texts]
-        if len(keys) == 1 and (known := self._remembered(keys[0])) is not None:
-            return known[np.newaxis].copy()
-        found = {key: vector for key in set(keys) if (vector := self._remembered(key)) is not None}
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if len(keys) == 1 and (remembered := self._remembered(keys[0])) is not None:
+            return remembered[np.newaxis].copy()
+        vectors = {key: vector for key in set(keys) if (vector := self._remembered(key)) is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:
             awaited = self._ask(missing, timeout)
             try:
                 async with asyncio.timeout(timeout):
                     for key, vector in awaited.items():
-                        found[key] = await asyncio.shield(vector)
+                        vectors[key] = await asyncio.shield(vector)
             except AgentMemoryError as error:
                 raise _own(error) from error
             except TimeoutError as error:
@@ -67,8 +67,8 @@ class CachingEmbedder(EmbedderWrapper):
         if not keys:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         if len(keys) == 1:
-            return found[keys[0]][np.newaxis].copy()
-        return np.stack([found[key] for key in keys])
+            return vectors[keys[0]][np.newaxis].copy()
+        return np.stack([vectors[key] for key in keys])
 
     def missing(self, texts: Sequence[str]) -> list[str]:
         """Which of the texts the inner embedder would be asked for, each once: those that are neither remembered nor on their way."""
@@ -142,9 +142,9 @@ class CachingEmbedder(EmbedderWrapper):
     def _remember(self, key: bytes, row: Vectors) -> None:
         self._asked.pop(key, None)
         if self._entries > 0:
-            kept = row.copy()  # a view would keep the whole batch in memory
-            kept.flags.writeable = False
-            self._cache[key] = kept
+            own_row = row.copy()  # a view would keep the whole batch in memory
+            own_row.flags.writeable = False
+            self._cache[key] = own_row
             while len(self._cache) > self._entries:
                 self._cache.popitem(last=False)
 

@@ -12,9 +12,9 @@ from agent_memory.text.redaction import redact
 class RedactingChat(ChatWrapper):
     """A ChatModel behind which another one never sees a secret."""
 
-    def named(self, model: str) -> RedactingChat:
+    def with_model(self, model: str) -> RedactingChat:
         """See ChatModel.named."""
-        return RedactingChat(self._inner.named(model))
+        return RedactingChat(self._inner.with_model(model))
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
         """See ChatModel.text."""

@@ -30,7 +30,9 @@ async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: Namesp
     """
     services[MemoryService].require()
     mark = await services[DuplicateService].order_compaction(scope, namespace, user_id)
-    done = await services[OperationService].wait(scope, [mark], background.MAX_WAIT_SECONDS, untouched=background.UNTOUCHED_SECONDS)
+    done = await services[OperationService].wait_for_marks(
+        scope, [mark], background.MAX_WAIT_SECONDS, untouched=background.UNTOUCHED_SECONDS
+    )
     remaining = await services[DuplicateService].count_remaining(scope, namespace, user_id)
     headers = [(b"x-operation-id", mark.operation_id.encode()), (b"x-pending", b"false" if done else b"true")]
     return ModelResponse(AckResponse(status=f"ok, {remaining} memories remaining after compaction"), *headers)

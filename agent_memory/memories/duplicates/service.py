@@ -23,7 +23,7 @@ class DuplicateService:
     async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
         """Orders that repeats among the memories of a namespace, a user and a session (or all) be merged; returns the work to wait for."""
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
-        await self._orders.place(order)
+        await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
 
     async def count_remaining(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> int:

@@ -41,7 +41,7 @@ class QueryRewriter:
         seconds = self._settings.optimize_seconds
         try:
             messages = rewrite_query(text, self._settings.optimize_template)
-            answer = await (chat.named(self._fast) if self._fast else chat).structured(
+            answer = await (chat.with_model(self._fast) if self._fast else chat).structured(
                 messages, RewrittenQuery, max_tokens=_ANSWER_TOKENS, timeout=seconds
             )
         except (ModelUnavailable, ModelAnswerInvalid) as error:

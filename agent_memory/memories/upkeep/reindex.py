@@ -88,10 +88,10 @@ class Reindexer:
             async for key in self._client.scan_iter(match=self._keys.memory_prefix + "*", count=_BATCH):
                 batch.append(key.decode().rsplit(":", 1)[-1])
                 if len(batch) >= _BATCH:
-                    await self._outbox.mark(DueKind.MEMORY, batch)
+                    await self._outbox.mark_due(DueKind.MEMORY, batch)
                     count += len(batch)
                     batch = []
-            await self._outbox.mark(DueKind.MEMORY, batch)
+            await self._outbox.mark_due(DueKind.MEMORY, batch)
         return count + len(batch)
 
     async def rebuild_indexes(self) -> dict[str, int]:

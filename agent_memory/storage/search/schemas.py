@@ -14,7 +14,7 @@ from redisvl.index import AsyncSearchIndex
 from redisvl.schema import IndexSchema
 
 from agent_memory.core.errors import StartupError
-from agent_memory.storage.connection import redis_errors, translated
+from agent_memory.storage.connection import redis_errors, translate_error
 from agent_memory.storage.keyspace import Keys
 
 log = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ async def _create(client: Redis, schema: IndexSchema) -> bool:
     except Exception as error:
         # redisvl wraps redis-py's error; another process that was faster is the one case that is fine.
         if not await _info(client, schema.index.name):
-            if isinstance(error.__cause__, RedisError) and (ours := translated(error.__cause__)) is not None:
+            if isinstance(error.__cause__, RedisError) and (ours := translate_error(error.__cause__)) is not None:
                 raise ours from error
             raise StartupError(f"cannot make the search index {schema.index.name}: {str(error)[:200]}") from error
         return False

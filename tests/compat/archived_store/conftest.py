@@ -13,7 +13,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from agent_memory.embedded.engine import Engine, find_engine, quoted, spawn, stop
+from agent_memory.embedded.engine import Engine, find_engine, quote, spawn, stop
 from agent_memory.llm.local.embedder import LocalEmbedder
 from tests.compat.archived_store.old_server import Left, fill, memory_texts
 from tests.support.rig_fixtures import *  # noqa: F403
@@ -44,8 +44,8 @@ async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator
     module = _json_module()
     socket = f"{tempfile.gettempdir()}/am-old-{secrets.token_hex(6)}.sock"  # a test's own folder may be too long for a socket's name
     conf = folder / "redis.conf"
-    lines = [b"port 0", b"unixsocket " + quoted(socket), b'save ""', b"appendonly no", b"loadmodule " + quoted(str(module))]
-    conf.write_bytes(b"\n".join([*lines, b"dir " + quoted(str(folder)), b""]))
+    lines = [b"port 0", b"unixsocket " + quote(socket), b'save ""', b"appendonly no", b"loadmodule " + quote(str(module))]
+    conf.write_bytes(b"\n".join([*lines, b"dir " + quote(str(folder)), b""]))
     process = spawn(engine.server, conf, cwd=folder, log=folder / "redis.log")
     url = f"unix://{socket}"
     client = Redis.from_url(url)

@@ -92,7 +92,7 @@ def server(whole: Server) -> Generator[Server]:
     yield whole
     whole.model.latency_seconds = 0.0
     whole.model.forget()
-    if whole.model._thread is None:
+    if not whole.model.running:
         whole.model.start()
 
 

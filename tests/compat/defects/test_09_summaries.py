@@ -29,7 +29,7 @@ async def talk(rig: Rig) -> str:
 async def test_messages_are_told_in_order_and_every_one_of_them(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chat.context.told(3000)  # small enough for several calls
+    chat.context.note_limit(3000)  # small enough for several calls
     async with make_rig(chat, **OFF) as rig:
         assert await summarize_session(rig.rt, await talk(rig))
         kept = len((await rig.rt[SessionService].get(SCOPE, "s")).session.messages)

@@ -57,7 +57,7 @@ def _budget(rig: Rig, store: Counted, clock: Clock, most: int = 100) -> Embeddin
 async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock)
-    embedder = budget.of("busy")
+    embedder = budget.metered_embedder("busy")
     for number in range(20):
         await embedder.embed([f"number {number:02d}"])  # two tokens each
         await embedder.embed([f"number {number:02d}"])  # remembered: none
@@ -69,7 +69,7 @@ async def test_queries_are_counted_in_the_process_and_written_together(rig: Rig)
 async def test_what_is_spent_is_not_asked_for_and_what_is_remembered_is_had(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock, most=10)
-    embedder = budget.of("busy")
+    embedder = budget.metered_embedder("busy")
     known = await embedder.embed(["x" * 40])
     with pytest.raises(BudgetSpent) as spent:
         await embedder.embed(["another"])
@@ -91,7 +91,7 @@ async def test_what_is_spent_is_not_asked_for_and_what_is_remembered_is_had(rig:
 async def test_what_others_spend_is_seen(rig: Rig) -> None:
     store, clock = Counted(), Clock()
     budget = _budget(rig, store, clock)
-    embedder = budget.of("busy")
+    embedder = budget.metered_embedder("busy")
     await embedder.embed(["one"])
     store.spent = 1000
     await embedder.embed(["two"])
@@ -106,7 +106,7 @@ async def test_a_model_that_is_away_costs_nothing(rig: Rig, monkeypatch: pytest.
     budget = _budget(rig, store, clock)
     monkeypatch.setattr(rig.embedder, "away", True)
     with pytest.raises(ModelUnavailable):
-        await budget.of("busy").embed(["one"])
+        await budget.metered_embedder("busy").embed(["one"])
     await budget.close()
     assert store.spent == 0
 
@@ -116,7 +116,7 @@ async def test_who_has_no_limit_or_a_local_model_is_not_counted(rig: Rig) -> Non
     settings = LimitSettings.model_validate({"tenants": {"busy": {"model_tokens_per_day": 1}}})
     embedder = CachingEmbedder(rig.embedder, entries=0)
     for paid, tenant in ((True, "calm"), (False, "busy")):
-        assert EmbeddingBudget(settings, store, embedder, paid=paid, clock=clock).of(tenant) is embedder
+        assert EmbeddingBudget(settings, store, embedder, paid=paid, clock=clock).metered_embedder(tenant) is embedder
 
 
 async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_and_searches_go_by_words(make_rig: MakeRig) -> None:
@@ -138,8 +138,7 @@ async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_an
         await rig.work()
         (mark,) = await rig.marks(DueKind.MEMORY)
         assert mark == rig.rt[MemoryStore].mid(BUSY, "bees")
-        (operation,) = await rig.rt[OperationService]._store.get(BUSY, [Mark(DueKind.MEMORY, mark)])  # pyright: ignore[reportPrivateUsage]
-        assert operation is not None
+        operation = await rig.rt[OperationService].get_operation(BUSY, Mark(DueKind.MEMORY, mark).operation_id)
         assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")
         found = await search(BUSY, "who keeps bees?")
@@ -149,7 +148,8 @@ async def test_when_the_days_tokens_are_spent_memories_wait_for_their_vectors_an
         # The next day: nothing was lost.
         await rig.rt[EmbeddingBudget].flush()
         await rig.rt.client.hset(rig.keys.spent("busy"), "d", "1")
-        rig.rt[EmbeddingBudget]._days.clear()  # pyright: ignore[reportPrivateUsage]
+        rig.rt[EmbeddingBudget].note("busy", [])
+        await rig.rt[EmbeddingBudget].flush()
         await rig.make_due(DueKind.MEMORY)
         await rig.work()
         assert await rig.marks(DueKind.MEMORY) == {}

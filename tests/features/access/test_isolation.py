@@ -230,10 +230,10 @@ async def test_nothing_of_another_is_seen_or_changed_whatever_the_ids(field: Fie
 
 
 async def _carry_out_orders(guarded: Guarded) -> None:
-    while claims := (await guarded.runtime.outbox.claim(DueKind.ORDER, limit=100, lease_seconds=60, max_attempts=8)).claims:
+    while claims := (await guarded.runtime.outbox.claim_kind(DueKind.ORDER, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
             await carry_out(guarded.runtime, claim.member)
-            assert await guarded.runtime.outbox.done(DueKind.ORDER, claim)
+            assert await guarded.runtime.outbox.end_claim(DueKind.ORDER, claim)
 
 
 async def test_what_is_ordered_reaches_no_further_than_who_orders_it(field: Field, guarded: Guarded) -> None:

@@ -22,7 +22,7 @@ BOB = {"user_id": "bob", "namespace": "work"}
 
 async def promote(guarded: Guarded) -> None:
     """Stores what waits in sessions, as a worker would."""
-    while claims := (await guarded.runtime.outbox.claim(DueKind.SESSION, limit=100, lease_seconds=60, max_attempts=8)).claims:
+    while claims := (await guarded.runtime.outbox.claim_kind(DueKind.SESSION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
             await Tasks(guarded.runtime).process_session(claim.member, claim.lease, claim.attempt)
 

@@ -219,7 +219,7 @@ async def test_an_expired_key_is_refused(guarded: Guarded) -> None:
     gate.forget()
     answer = await client.get("/v1/working-memory/")
     assert (answer.status_code, "expired" in answer.text) == (401, True)
-    assert [token.id for token in await store.all() if token.digest == made["hash"]] == [made["id"]]
+    assert [token.id for token in await store.all_tokens() if token.digest == made["hash"]] == [made["id"]]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ async def facts(rig: Rig) -> list[str]:
 async def aside(rig: Rig) -> list[OperationRecord]:
     """The batches that extraction gave up."""
     kind = OperationKind.EXTRACTION
-    return (await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
+    return (await rig.rt[OperationService].list_operations(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
 
 
 def sent_twice(lookalike: Lookalike) -> list[dict[str, Any]]:
@@ -182,13 +182,15 @@ async def test_a_model_without_room_for_the_instructions_is_not_asked_for_ever(
         calls = lookalike.calls["chat"]
         assert calls <= 8
         dead = (
-            await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+            await rig.rt[OperationService].list_operations(
+                SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10
+            )
         ).operations
         assert dead
         assert all(one.reason is not None and "ContextExceeded" in one.reason for one in dead)
         # What comes later is not held up by what stepped aside, and what stepped aside is taken when there is room.
         lookalike.context.tokens = None
-        chat.context.told(None)
+        chat.context.note_limit(None)
         chat.context._learned = None  # pyright: ignore[reportPrivateUsage] - as an hour later
         chat.context._refused.clear()  # pyright: ignore[reportPrivateUsage]
         await rig.rt.client.delete(rig.keys.context_limit(chat.context.where, chat.context.model))
@@ -196,7 +198,7 @@ async def test_a_model_without_room_for_the_instructions_is_not_asked_for_ever(
         await rig.work()
         assert "User said: Anna lives in Oslo" in await facts(rig)
         for one in dead:
-            await rig.rt[OperationService].replay(SCOPE, one.id)
+            await rig.rt[OperationService].replay_operation(SCOPE, one.id)
         await rig.work()
         assert len(await facts(rig)) == len(SAID) + 1
 
@@ -207,15 +209,17 @@ async def test_a_batch_that_is_replayed_in_vain_costs_no_call(make_rig: MakeRig,
         await rig.append("s", *SAID[:5], namespace="n")
         await rig.work()
         (dead,) = (
-            await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+            await rig.rt[OperationService].list_operations(
+                SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10
+            )
         ).operations
         calls = lookalike.calls["chat"]
-        await rig.rt[OperationService].replay(SCOPE, dead.id)
+        await rig.rt[OperationService].replay_operation(SCOPE, dead.id)
         for _ in range(10):
             await rig.make_due(X)
             await rig.work(X)
         assert lookalike.calls["chat"] == calls
-        assert (await rig.rt[OperationService].get(SCOPE, dead.id)).state is OperationState.DEAD
+        assert (await rig.rt[OperationService].get_operation(SCOPE, dead.id)).state is OperationState.DEAD
 
 
 @pytest.mark.parametrize("wording", ["llama.cpp", "vllm", "groq"])

@@ -219,7 +219,7 @@ async def test_extraction_and_promotion_do_not_lose_what_the_other_waits_for(mak
 async def test_a_huge_message_does_not_stop_a_small_model(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chat.context.told(4000)
+    chat.context.note_limit(4000)
     async with make_rig(chat, **OFF) as rig:
         for _ in range(3):
             await rig.append("s", "fig tree " * 20_000 + str(_), "Anna lives in Oslo" + str(_))

@@ -55,7 +55,7 @@ async def test_a_model_server_is_told_no_secrets(chat: OpenAIChat, lookalike: Lo
     messages = [ChatMessage("user", "My password is hunter2! summarize {} and sk-proj-abcdefghijklmnopqrstuvwxyz1234")]
     await discreet.text(messages)
     await discreet.structured(messages, SummaryAnswer)
-    await discreet.named("another").text(messages)
+    await discreet.with_model("another").text(messages)
     assert lookalike.calls["chat"] == 3
     assert not any(secret in str(lookalike.bodies("chat")) for secret in ("hunter2", "sk-proj"))
     assert (discreet.model, discreet.context_window) == (chat.model, chat.context_window)

@@ -83,7 +83,9 @@ async def test_a_session_comes_to_its_end(
         state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s"))
         assert state is not None
         assert state.extracted_to == len(said), "what was not taken stands aside"
-        dead = await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+        dead = await rig.rt[OperationService].list_operations(
+            SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10
+        )
         assert all(one.reason for one in dead.operations)
         assert (chat.context.limit.tokens, chat.context.limit.source) == (context, "told")
         assert requests

@@ -110,7 +110,7 @@ async def test_a_kind_that_cannot_be_claimed_holds_up_no_other(make_rig: MakeRig
         claims = found[DueKind.MEMORY]
         assert isinstance(claims, Claims)
         for claim in claims.claims:
-            await rig.rt.outbox.failed(DueKind.MEMORY, claim, "given back", delay_seconds=0, forgive=True)
+            await rig.rt.outbox.fail_claim(DueKind.MEMORY, claim, "given back", delay_seconds=0, forgive=True)
         async with working(rig):
 
             async def indexed() -> bool:

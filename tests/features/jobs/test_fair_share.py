@@ -24,7 +24,7 @@ S, M = DueKind.SESSION, DueKind.MEMORY
 
 
 async def claim(rig: Rig, kind: DueKind, limit: int, share: float = 0.5) -> Claims:
-    return await rig.rt.outbox.claim(kind, limit=limit, lease_seconds=60, max_attempts=8, share=share)
+    return await rig.rt.outbox.claim_kind(kind, limit=limit, lease_seconds=60, max_attempts=8, share=share)
 
 
 async def say(rig: Rig, scope: Scope, number: int) -> None:
@@ -77,8 +77,8 @@ async def test_places_that_are_free_again_are_taken_again(rig: Rig) -> None:
     running = (await claim(rig, S, 20)).claims
     assert len(running) == 10
     await rig.rt.client.zadd(rig.keys.due(S), dict.fromkeys({f"busy{n}" for n in range(30)} - {one.member for one in running}, 3))
-    await rig.rt.outbox.done(S, running[0])
-    await rig.rt.outbox.failed(S, running[1], "no", delay_seconds=60)
+    await rig.rt.outbox.end_claim(S, running[0])
+    await rig.rt.outbox.fail_claim(S, running[1], "no", delay_seconds=60)
     (begun,) = await rig.begin(S, [running[2]], lease_seconds=60)
     assert len((await claim(rig, S, 20)).claims) == 2
     # A worker that died: its lease is over.
@@ -105,8 +105,8 @@ async def test_memories_and_orders_have_shares_too(rig: Rig, kind: DueKind) -> N
         await rig.rt[MemoryStore].write(BUSY, [record(f"fact {n}", f"b{n}") for n in range(20)])
         await rig.rt[MemoryStore].write(CALM, [record("fact", "c")])
     else:
-        await rig.rt[JobStore].place(*(JobOrder.of(BUSY, COMPACT, namespace=str(n), user_id=None) for n in range(20)))
-        await rig.rt[JobStore].place(JobOrder.of(CALM, COMPACT, namespace="n", user_id=None))
+        await rig.rt[JobStore].place_orders(*(JobOrder.of(BUSY, COMPACT, namespace=str(n), user_id=None) for n in range(20)))
+        await rig.rt[JobStore].place_orders(JobOrder.of(CALM, COMPACT, namespace="n", user_id=None))
     assert len((await claim(rig, kind, 10)).claims) == 6
 
 

@@ -69,7 +69,7 @@ async def test_a_request_under_way_is_a_conflict(worked: tuple[httpx.AsyncClient
     key, body = str(ULID()), b'{"memories": []}'
     scope = scope_of_request(runtime.settings)
     assert isinstance(
-        await runtime[IdempotencyService].begin(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), ClaimedKey
+        await runtime[IdempotencyService].claim_key(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), ClaimedKey
     )
     headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
     refused = await client.post("/v1/long-term-memory/", content=body, headers=headers)
@@ -82,7 +82,7 @@ async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple
     scope, key = scope_of_request(runtime.settings), str(ULID())
     service = IdempotencyService(IdempotencyStore(runtime.client, runtime.keys), lease_seconds=0.3)
     name = runtime.keys.idempotency(scope.tenant, key)
-    claimed = await service.begin(scope, key, "request")
+    claimed = await service.claim_key(scope, key, "request")
     assert isinstance(claimed, ClaimedKey)
 
     async def end_of_lease() -> int:
@@ -93,18 +93,18 @@ async def test_a_key_is_held_as_long_as_its_request_is_carried_out(worked: tuple
     async def renewed() -> bool:
         return await end_of_lease() > first
 
-    async with service.held(scope, key, claimed):
+    async with service.hold_key(scope, key, claimed):
         await wait_until(renewed, "the renewal of the lease")
     last = await end_of_lease()
 
     async def free() -> bool:
         try:
-            return isinstance(await service.begin(scope, key, "request"), ClaimedKey)
+            return isinstance(await service.claim_key(scope, key, "request"), ClaimedKey)
         except RequestUnderWay:
             return False
 
     await wait_until(free, "the end of the lease")
-    await service.abandon(scope, key, claimed)
+    await service.free_key(scope, key, claimed)
     assert await end_of_lease() > last, "who lost a key does not take it from whoever has it now"
 
 
@@ -172,10 +172,12 @@ async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str
         await client.post("/v1/long-term-memory/", json=memory("Doomed"))
         # A try that is begun and never ends, until the mark is given up.
         while True:
-            claims = await runtime.outbox.claim(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
+            claims = await runtime.outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
             if (await runtime.outbox.backlog())[DueKind.MEMORY].dead:
                 break
-            await runtime.outbox.begin(DueKind.MEMORY, [claim.member for claim in claims.claims], lease_seconds=0.001, max_attempts=2)
+            await runtime.outbox.begin_claims(
+                DueKind.MEMORY, [claim.member for claim in claims.claims], lease_seconds=0.001, max_attempts=2
+            )
         (dead,) = (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"]
         assert dead["state"] == "dead"
         assert "no try ended" in dead["reason"]
@@ -187,7 +189,7 @@ async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str
         replayed = (await client.post(f"/v1/operations/{dead['id']}/replay")).json()
         assert replayed["state"] == "pending"
         assert (await client.post(f"/v1/operations/{dead['id']}/replay")).status_code == 409
-        while not (await runtime.outbox.claim(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=0)).given_up:
+        while not (await runtime.outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=0)).given_up:
             pass
         assert (await client.delete(f"/v1/operations/{dead['id']}")).json() == {"status": "ok"}
         assert (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"] == []

@@ -58,7 +58,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return run
 
     jobs = {job.run: seeing(name) for feature in FEATURES for name, job in feature.schedule.items()}
-    monkeypatch.setattr(schedule, "imported", jobs.__getitem__)
+    monkeypatch.setattr(schedule, "import_name", jobs.__getitem__)
     return seen
 
 
@@ -103,7 +103,7 @@ async def test_a_job_that_fails_has_its_next_try_soon_and_is_never_given_up(rig:
         tries += 1
         raise ValueError("a defect")
 
-    monkeypatch.setattr(schedule, "imported", lambda _: broken)
+    monkeypatch.setattr(schedule, "import_name", lambda _: broken)
     for _ in range(20):
         assert await run_job(rig.rt, "views", 3600) == 300, "soon, not in an hour"
         assert await run_job(rig.rt, "views", 60) == 60
@@ -119,7 +119,7 @@ async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(ri
         deaths += 1
         raise asyncio.CancelledError
 
-    monkeypatch.setattr(schedule, "imported", lambda _: deadly)
+    monkeypatch.setattr(schedule, "import_name", lambda _: deadly)
     for _ in range(8):
         with pytest.raises(asyncio.CancelledError):
             await run_job(rig.rt, "views", 3600)

@@ -340,6 +340,6 @@ async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_name
     assert gone.deleted == 1
     places = {"m", "v", "h", "mh", "ev", "al", "by", "ch", "mo", "bare"}
     assert {key.partition(":")[0] for key in await rig.raw_keys()} >= places - {"bare"}
-    await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))
+    await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))
     await rig.work(DueKind.DELETION)
     assert [key for key in await rig.raw_keys() if key.partition(":")[0] in places] == []

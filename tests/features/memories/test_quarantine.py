@@ -209,7 +209,7 @@ async def test_an_erasure_takes_what_is_put_aside(rig: Rig) -> None:
     await rig.work()
     exported = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, USER))[1]])
     assert exported.count(b'"quarantine":"override"') == 2
-    mark = await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, USER, None))
+    mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, USER, None))
     await erase(rig.rt, mark.member)
     await rig.work(DueKind.DELETION)
     left = b""

@@ -46,7 +46,7 @@ async def state(rig: Rig, name: str, text: str = BOAT, user: str | None = "ada",
 
 
 async def erase(rig: Rig, session: str) -> None:
-    await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, "ada", session))
+    await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ada", session))
     await rig.work(DueKind.DELETION, DueKind.MEMORY)
 
 

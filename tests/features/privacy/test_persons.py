@@ -29,6 +29,7 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.export import ExportService
 from agent_memory.transfer.imports import ImportService
+from agent_memory.transfer.receipts import ExportStore
 from agent_memory.views.store import ViewStore
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client._wire.transfers import ExportEnd
@@ -58,7 +59,7 @@ class Face:
         return [line async for line in self.client.export_user(user, namespace)]
 
     async def erase(self, user: str) -> None:
-        mark = await self.rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, user, None))
+        mark = await self.rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, user, None))
         await erase(self.rig.rt, mark.member)
         await self.rig.work(DueKind.DELETION)
 
@@ -229,7 +230,7 @@ async def test_an_export_holds_what_was_acknowledged_before_it_began(face: Face)
                 enough.set()
             await rig.work(DueKind.SESSION)
             marks = rig.rt[OperationService].session_marks(SCOPE, SessionRef(session, None, ANN))[:1]
-            assert await rig.rt[OperationService].wait(SCOPE, marks, 20), "another writer promotes it"
+            assert await rig.rt[OperationService].wait_for_marks(SCOPE, marks, 20), "another writer promotes it"
             await face.http.delete(f"/v1/working-memory/{session}", params={"user_id": ANN})
             found = (await rig.rt[MemoryStore].find(SCOPE, [name]))[0]
             if found is not None and n % 3 == 0:
@@ -439,16 +440,16 @@ async def test_an_export_that_breaks_off_is_noticed(face: Face, monkeypatch: pyt
     await face.rig.rt[MemoryService].store(SCOPE, [record("plays chess", "c1", user_id=ANN)])
     first = json.loads((await face.lines())[0])["operation_id"]
     names: list[str] = []
-    begin = face.rig.rt[ExportService]._exports.begin
+    begin = ExportStore.begin
 
-    async def noted(scope: Scope) -> str:
-        names.append(await begin(scope))
+    async def noted(self: ExportStore, scope: Scope) -> str:
+        names.append(await begin(self, scope))
         return names[-1]
 
     async def away(*_: object) -> list[Any]:
         raise RedisUnavailable("away")
 
-    monkeypatch.setattr(face.rig.rt[ExportService]._exports, "begin", noted)
+    monkeypatch.setattr(ExportStore, "begin", noted)
     monkeypatch.setattr(face.rig.rt[ViewStore], "load_views", away)
     with pytest.raises(RuntimeError):  # over a network the connection is cut
         await face.lines()

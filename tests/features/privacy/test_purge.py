@@ -19,6 +19,7 @@ from agent_memory.memories.records import StoredMemory
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.lineage import LineageStore
 from agent_memory.privacy.purge import PurgeService
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
@@ -161,7 +162,7 @@ async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig
     assert await left(rig, POISON) == []
     settled = await purge(rig, source)
     assert set((settled.counts or {}).values()) == {0}, "a second time finds nothing"
-    receipt = await rig.rt[OperationService].get(SCOPE, done.operation_id)
+    receipt = await rig.rt[OperationService].get_operation(SCOPE, done.operation_id)
     assert (receipt.state.value, receipt.stages["matched"], receipt.user_id) == ("done", done.counts["matched"], "ana")
 
 
@@ -169,16 +170,16 @@ async def test_a_worker_that_dies_on_the_way_leaves_nothing_behind(rig: Rig, mon
     """What was made of a memory goes before it, so that the next worker still knows why it must go."""
     await fill(rig)
     order = await rig.rt[PurgeService].order(SCOPE, PurgeRequest(source_class=["tool"]), None, "ana", dry_run=False)
-    whole, calls = purging._Run._remove, 0  # pyright: ignore[reportPrivateUsage]
+    forget_names, calls = LineageStore.forget_names, 0
 
-    async def dies(self: Any, mids: list[str], tainted: Any) -> None:
+    async def dies(self: LineageStore, *arguments: Any) -> None:
         nonlocal calls
         calls += 1
         if calls == 2:
             raise RuntimeError("killed")
-        await whole(self, mids, tainted)
+        await forget_names(self, *arguments)
 
-    monkeypatch.setattr(purging._Run, "_remove", dies)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(LineageStore, "forget_names", dies)
     with pytest.raises(RuntimeError):
         await purging.purge(rig.rt, order)
     monkeypatch.undo()

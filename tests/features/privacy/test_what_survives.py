@@ -172,7 +172,7 @@ class World:
     async def erase(self, session: str) -> None:
         """What was said in a session goes, and nothing else."""
         before = await self.picture()
-        await self.rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
+        await self.rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
         await self.rig.work(DueKind.DELETION)
         after = await self.picture()
         left = {name for name in before["all"] if before[f"listed {name}"]["session_id"] != session}

@@ -128,7 +128,7 @@ async def test_a_session_of_a_former_version_sent_again_brings_nothing_back(rig:
 async def test_nothing_comes_back_after_an_erasure(rig: Rig) -> None:
     await stored_and_deleted(rig)
     await put(rig, {**OWN, "text": "Ada likes plums"})
-    name = (await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))).member
+    name = (await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))).member
     (claim,) = await rig.claim(DueKind.SESSION)
     await erase(rig.rt, name)
     await rig.make_due(DueKind.SESSION)

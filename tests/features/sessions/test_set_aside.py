@@ -39,7 +39,9 @@ async def given_up(rig: Rig, lookalike: Lookalike) -> str:
         await rig.make_due(X)
         await rig.work(X)
     lookalike.set_fault(None)
-    listed = await rig.rt[OperationService].list(SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10)
+    listed = await rig.rt[OperationService].list_operations(
+        SCOPE, state=OperationState.DEAD, kind=OperationKind.EXTRACTION, offset=0, limit=10
+    )
     (dead,) = listed.operations
     assert (dead.session_id, dead.user_id, dead.namespace) == ("s", "ann", "n")
     assert dead.reason is not None
@@ -65,20 +67,20 @@ async def test_later_messages_are_extracted_and_a_replay_does_the_batch_alone_on
         await says(rig, "Ben lives in Rome")
         await rig.work()
         assert await facts(rig) == ["User said: Ben lives in Rome", "User said: Greetings from the harbour of Bergen"]
-        await rig.rt[OperationService].replay(SCOPE, operation)
+        await rig.rt[OperationService].replay_operation(SCOPE, operation)
         await rig.work()
         assert "User said: Anna lives in Oslo" in await facts(rig)
         assert len(await facts(rig)) == 3
         await rig.rt[SessionService].delete(SCOPE, "s", namespace="n", user_id="ann")
         assert await left(rig) == []
         with pytest.raises(NotFound):
-            await rig.rt[OperationService].replay(SCOPE, operation)
+            await rig.rt[OperationService].replay_operation(SCOPE, operation)
 
 
 async def test_a_batch_may_be_dropped(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         operation = await given_up(rig, lookalike)
-        await rig.rt[OperationService].drop(SCOPE, operation)
+        await rig.rt[OperationService].drop_operation(SCOPE, operation)
         await says(rig, "Ben lives in Rome")
         await rig.work()
         assert await facts(rig) == ["User said: Ben lives in Rome"]
@@ -88,14 +90,14 @@ async def test_a_batch_may_be_dropped(make_rig: MakeRig, chat: OpenAIChat, looka
 async def test_a_batch_that_fails_again_stays_a_dead_letter(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     async with make_rig(chat, **OFF) as rig:
         operation = await given_up(rig, lookalike)
-        await rig.rt[OperationService].replay(SCOPE, operation)
+        await rig.rt[OperationService].replay_operation(SCOPE, operation)
         lookalike.set_fault("garbage")
         for _ in range(10):
             await rig.make_due(X)
             await rig.work(X)
-        assert (await rig.rt[OperationService].get(SCOPE, operation)).state is OperationState.DEAD
+        assert (await rig.rt[OperationService].get_operation(SCOPE, operation)).state is OperationState.DEAD
         lookalike.set_fault(None)
-        await rig.rt[OperationService].replay(SCOPE, operation)
+        await rig.rt[OperationService].replay_operation(SCOPE, operation)
         await rig.work()
         assert await facts(rig) == ["User said: Anna lives in Oslo"]
 
@@ -111,7 +113,7 @@ async def test_a_batch_goes_with_its_session_and_its_user(make_rig: MakeRig, cha
         else:
             k = rig.keys.session(rig.sid(REF))
             await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
-            await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, "n", "ann", "s" if how == "memories" else None))
+            await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, "n", "ann", "s" if how == "memories" else None))
             await rig.work(DueKind.DELETION)
             assert await rig.stored() == []
         assert await left(rig) == []
@@ -124,7 +126,7 @@ async def test_erasing_a_user_reaches_what_waits_of_sessions_that_came_to_their_
             await rig.rt[SessionService].put(SCOPE, session, UpdateWorkingMemory.model_validate(body))
             k = rig.keys.session(rig.sid(SessionRef(session, namespace, user)))
             await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
-        await rig.rt[ErasureOrders].place(SCOPE, Erasure(SCOPE.tenant, "n", "ann", None))
+        await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, "n", "ann", None))
         await rig.work(DueKind.DELETION)
         await rig.work()
         assert sorted(one.text for one in await rig.stored()) == ["t figs", "u figs"]
@@ -148,7 +150,7 @@ async def test_setting_aside_and_settling_twice_has_the_effect_of_once(
         assert [await rig.rt[SessionStore].set_aside(sid, journal, 1) for _ in range(3)] == [True, False, False]
         await rig.work()
         assert (await rig.rt.outbox.backlog())[X].dead == 1
-        await rig.rt[OperationService].replay(SCOPE, f"extraction-{sid}.0")
+        await rig.rt[OperationService].replay_operation(SCOPE, f"extraction-{sid}.0")
         await rig.work()
         assert await facts(rig) == ["User said: Anna lives in Oslo"]
         for _ in range(2):

@@ -117,7 +117,7 @@ async def test_the_model_gets_each_leaving_message_once_in_time_order(make_rig: 
 async def test_a_small_model_is_asked_in_chunks_that_continue_one_another(
     make_rig: MakeRig, lookalike: Lookalike, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chat.context.told(2600)
+    chat.context.note_limit(2600)
     async with make_rig(chat) as rig:
         said = await talk(rig, 200, context_window_max=8000)
         await rig.append("s", "x " * 20_000, context_window_max=8000)

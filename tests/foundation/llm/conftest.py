@@ -31,7 +31,7 @@ def lookalike(_lookalike: Lookalike) -> Iterator[Lookalike]:
     _lookalike.forget()
     yield _lookalike
     _lookalike.forget()
-    if _lookalike._thread is None:  # a test took it down
+    if not _lookalike.running:  # a test took it down
         _lookalike.start()
 
 

@@ -21,22 +21,22 @@ class Clock:
 def broken(clock: Clock) -> Breaker:
     breaker = Breaker("a server", threshold=3, cooldown=1, longest=4, clock=clock)
     for _ in range(3):
-        breaker.admit()
-        breaker.failed()
+        breaker.admit_call()
+        breaker.note_failure()
     return breaker
 
 
 def test_it_opens_after_failures_in_a_row() -> None:
     clock = Clock()
     breaker = Breaker("a server", threshold=3, clock=clock)
-    for outcome in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed, breaker.failed):
-        breaker.admit()
+    for outcome in (breaker.note_failure, breaker.note_failure, breaker.note_success, breaker.note_failure, breaker.note_failure):
+        breaker.admit_call()
         outcome()
-    breaker.admit()
-    breaker.failed()
+    breaker.admit_call()
+    breaker.note_failure()
     assert breaker.is_open
     with pytest.raises(ModelUnavailable) as caught:
-        breaker.admit()
+        breaker.admit_call()
     assert caught.value.data["reason"] == "breaker_open"
     assert caught.value.retry_after >= 1
 
@@ -45,12 +45,12 @@ def test_one_call_probes_and_closes_it() -> None:
     clock = Clock()
     breaker = broken(clock)
     clock.now += 1.1
-    breaker.admit()
+    breaker.admit_call()
     with pytest.raises(ModelUnavailable):
-        breaker.admit()
-    breaker.succeeded()
-    breaker.admit()
-    breaker.admit()
+        breaker.admit_call()
+    breaker.note_success()
+    breaker.admit_call()
+    breaker.admit_call()
 
 
 def test_failing_probes_wait_longer_up_to_a_bound() -> None:
@@ -60,18 +60,18 @@ def test_failing_probes_wait_longer_up_to_a_bound() -> None:
         clock.now += wait - 0.1
         assert breaker.is_open
         clock.now += 0.2
-        breaker.admit()
-        breaker.failed()
+        breaker.admit_call()
+        breaker.note_failure()
 
 
 def test_a_cancelled_probe_leaves_the_place_to_the_next() -> None:
     clock = Clock()
     breaker = broken(clock)
     clock.now += 1.1
-    breaker.admit()
-    breaker.abandoned()
-    breaker.admit()
-    breaker.succeeded()
+    breaker.admit_call()
+    breaker.note_abandoned()
+    breaker.admit_call()
+    breaker.note_success()
     assert not breaker.is_open
 
 

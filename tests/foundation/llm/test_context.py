@@ -61,40 +61,40 @@ def _context(**more: Any) -> tuple[ModelContext, list[float]]:
 
 
 def test_a_refusal_is_believed_before_the_operator_and_the_operator_before_the_server() -> None:
-    context, now = _context(given=8000)
-    context.told(32_000)
+    context, now = _context(configured=8000)
+    context.note_limit(32_000)
     assert (context.limit.tokens, context.limit.source) == (8000, "set")
-    context.refused(ContextOverflow(4096, 7332), 7000)
+    context.learn_refusal(ContextOverflow(4096, 7332), 7000)
     assert (context.limit.tokens, context.limit.source) == (4096, "learned")
     now[0] += KNOWN_SECONDS + 1
     assert (context.limit.tokens, context.limit.source) == (8000, "set"), "the server may have been started anew"
     context, _ = _context()
     assert (context.limit.tokens, context.limit.source, context.limit.certain) == (16_000, "assumed", False)
-    context.told(32_000)
+    context.note_limit(32_000)
     assert (context.limit.tokens, context.limit.source) == (32_000, "told")
 
 
 def test_a_server_whose_tokens_are_shorter_has_room_for_fewer_of_ours() -> None:
     context, _ = _context()
-    context.refused(ContextOverflow(4096, 8000), 4000)
+    context.learn_refusal(ContextOverflow(4096, 8000), 4000)
     assert context.window == 2048
     for _ in range(50):
-        context.took(1000, 1000)
+        context.learn_acceptance(1000, 1000)
     assert context.window > 4000, "a batch of another language"
 
 
 def test_a_refusal_without_a_number_halves_but_never_below_what_was_taken() -> None:
     context, _ = _context()
-    context.took(3000, 3000)
-    context.refused(ContextOverflow(), 8000)
+    context.learn_acceptance(3000, 3000)
+    context.learn_refusal(ContextOverflow(), 8000)
     assert context.limit.tokens == 4000
-    context.refused(ContextOverflow(), 3800)
+    context.learn_refusal(ContextOverflow(), 3800)
     assert context.limit.tokens == 3000
 
 
 def test_a_limit_that_would_have_had_room_by_our_count_still_shrinks_what_is_sent() -> None:
     context, _ = _context()
-    context.refused(ContextOverflow(4096), 3900)
+    context.learn_refusal(ContextOverflow(4096), 3900)
     assert context.window < 3900
 
 
@@ -102,10 +102,10 @@ def test_a_request_that_was_refused_is_known_for_as_long_as_the_limit() -> None:
     context, now = _context()
     request = fingerprint("a", "bc")
     assert request != fingerprint("ab", "c")
-    context.refuse_again(request)
-    assert context.was_refused(request)
+    context.remember_refused(request)
+    assert context.refuses(request)
     now[0] += KNOWN_SECONDS + 1
-    assert not context.was_refused(request)
+    assert not context.refuses(request)
 
 
 @pytest.mark.parametrize(

@@ -140,16 +140,12 @@ async def test_an_answer_never_belongs_to_another_request() -> None:
 
 
 async def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
-    async with talking(WHOLE, closing=(WHOLE,)) as (server, client):
+    transport = PlainTransport()
+    async with talking(WHOLE, closing=(WHOLE,)) as (server, _), httpx2.AsyncClient(transport=transport) as client:
         for _ in range(2):
             assert (await client.post(server.url, content=b"x")).json() == {}
             await until(lambda: server.ended == server.connections, "the server has closed its side")
-            await until(lambda: not _waits(client), "the client knows")
-
-
-def _waits(client: httpx2.AsyncClient) -> bool:
-    idle = client._transport._idle.values()  # type: ignore[attr-defined]
-    return any(connection.usable for waiting in idle for connection in waiting)
+            await until(lambda: transport.waiting == 0, "the client knows")
 
 
 async def test_nobody_there_and_line_breaks_in_headers() -> None:

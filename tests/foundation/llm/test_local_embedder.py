@@ -60,7 +60,7 @@ def test_rounded_weights_fit_into_seven_bits_and_are_near_their_originals() -> N
     shape = EncoderShape(layers=1, heads=2, width=16, inner=32)
     random = np.random.default_rng(7)
     exact = {name: random.normal(0, 0.05, size).astype(np.float32) for name, size in weight_shapes(shape).items()}
-    made = weights.rounded(exact)
+    made = weights.round_weights(exact)
     name = "encoder.layer.0.intermediate.dense.weight"
     assert made[name].dtype == np.int8
     assert np.abs(made[name]).max() == 63

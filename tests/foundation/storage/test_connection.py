@@ -8,7 +8,7 @@ from redis import exceptions
 from agent_memory.core.errors import BadInput, RedisUnavailable, StartupError
 from agent_memory.core.scope import SessionRef
 from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
-from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translated
+from agent_memory.storage.connection import check_engine, connect, read, redis_errors, translate_error
 from agent_memory_client.models import MemoryMessage
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
@@ -43,13 +43,13 @@ def test_not_now_is_unavailable(error: Exception) -> None:
     "error", [exceptions.ResponseError("ERR wrong number of arguments"), exceptions.NoScriptError("x"), ValueError("x")]
 )
 def test_a_defect_of_ours_stays_one(error: Exception) -> None:
-    assert translated(error) is None
+    assert translate_error(error) is None
     with pytest.raises(type(error)), redis_errors():
         raise error
 
 
 def test_a_scorer_that_the_engine_lacks_is_the_callers_input() -> None:
-    ours = translated(exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('No such scorer X',)"))
+    ours = translate_error(exceptions.ResponseError("Command # 1 (FT.SEARCH x) of pipeline caused error: ('No such scorer X',)"))
     assert isinstance(ours, BadInput)
 
 
@@ -73,7 +73,7 @@ async def test_a_command_is_never_sent_twice_by_the_client(rig: Rig, monkeypatch
     """A script whose reply was lost may have run; whether to send it again is decided by who knows that it may."""
     written = SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a", id="1"), 1)])
     await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)
-    assert rig.rt.client.connection_pool.connection_kwargs["retry"]._retries == 0
+    assert rig.rt.client.connection_pool.connection_kwargs["retry"].get_retries() == 0
     sent = commands_of(rig, monkeypatch)
     await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)
     assert [one.count(b"EVALSHA") for one in sent] == [1]

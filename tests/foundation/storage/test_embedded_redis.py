@@ -265,7 +265,7 @@ async def test_files_that_lost_their_execute_bit_are_copied_or_repaired(tmp_path
     file.parent.mkdir(parents=True)
     file.write_bytes(b"#!/bin/sh\n")
     file.chmod(0o644)
-    assert embedded_engine._usable(file, tmp_path) == str(file)  # pyright: ignore[reportPrivateUsage]
+    assert embedded_engine.usable_file(file, tmp_path) == str(file)
     assert os.access(file, os.X_OK)
     file.chmod(0o644)
 
@@ -275,14 +275,14 @@ async def test_files_that_lost_their_execute_bit_are_copied_or_repaired(tmp_path
         os.chmod(str(self), mode)
 
     monkeypatch.setattr(Path, "chmod", refused)
-    copy = Path(embedded_engine._usable(file, tmp_path / "data"))  # pyright: ignore[reportPrivateUsage]
+    copy = Path(embedded_engine.usable_file(file, tmp_path / "data"))
     assert copy != file
     assert os.access(copy, os.X_OK)
     assert filecmp.cmp(copy, file, shallow=False)
 
 
 def test_words_of_the_configuration_are_quoted() -> None:
-    assert embedded_engine.quoted('a "b" \\ \n ü') == rb'"a \x22b\x22 \x5c \x0a \xc3\xbc"'
+    assert embedded_engine.quote('a "b" \\ \n ü') == rb'"a \x22b\x22 \x5c \x0a \xc3\xbc"'
     line = Engine("e", "/s", "/a b/redisearch.so").config_lines()[0]
     assert line.startswith(b'loadmodule "/a b/redisearch.so" TIMEOUT ')
 

@@ -12,7 +12,7 @@ import pytest
 
 from agent_memory.storage.connection import connect
 from agent_memory.storage.keyspace import Keys, SessionKeys
-from agent_memory.storage.lua_files import Argument, load, lua_names, required
+from agent_memory.storage.lua_files import Argument, load, lua_names, required_parts
 from tests.support.rig import MakeRig
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +53,7 @@ def test_every_file_is_used() -> None:
     used: set[str] = set()
     waiting = list(SCRIPTS)
     while waiting:
-        parts = [part for part in required(waiting.pop()) if part not in used]
+        parts = [part for part in required_parts(waiting.pop()) if part not in used]
         used |= set(parts)
         waiting += parts
     assert used == set(PARTS)
@@ -121,7 +121,7 @@ def test_nothing_requires_what_stands_above_it() -> None:
     layers = next(contract["layers"] for contract in contracts if contract["id"] == "floors")
     floor = {module: position for position, layer in enumerate(reversed(layers)) for module in layer.split(" | ")}
     for name in NAMES:
-        for part in required(name):
+        for part in required_parts(name):
             assert floor[part.partition("/")[0]] <= floor[name.partition("/")[0]], f"{name} requires {part}"
 
 

@@ -40,7 +40,7 @@ async def test_a_mark_is_claimed_once_and_gone_when_done(rig: Rig) -> None:
     assert claim.member == rig.sid(REF)
     assert (await rig.rt.outbox.backlog())[S].pending == 1
     (claim,) = await rig.begin(S, [claim], lease_seconds=60)
-    assert await rig.rt.outbox.done(S, claim)
+    assert await rig.rt.outbox.end_claim(S, claim)
     assert (await rig.rt.outbox.backlog())[S].pending == 0
     assert not {key for key in await rig.raw_keys() if key.startswith(("try:", "why:", "dead:", "due:"))}
 
@@ -53,10 +53,10 @@ async def test_a_lease_that_ended_is_claimed_again(rig: Rig) -> None:
     second = await begun(rig)
     assert (first.attempt, second.attempt) == (1, 2)
     # The first worker was only slow: its end must not end the second's claim.
-    assert not await rig.rt.outbox.done(S, first)
-    await rig.rt.outbox.failed(S, first, "late", delay_seconds=0)
+    assert not await rig.rt.outbox.end_claim(S, first)
+    await rig.rt.outbox.fail_claim(S, first, "late", delay_seconds=0)
     assert await rig.claim(S) == []
-    assert await rig.rt.outbox.done(S, second)
+    assert await rig.rt.outbox.end_claim(S, second)
 
 
 async def test_what_a_worker_held_is_due_again_a_lease_after_its_last_sign_at_the_latest(rig: Rig) -> None:
@@ -77,10 +77,10 @@ async def test_a_mark_set_during_the_work_is_due_again_after_it(rig: Rig) -> Non
     claim = await begun(rig)
     await write(rig, "b")
     assert await rig.claim(S) == [], "nobody else works on it meanwhile"
-    assert not await rig.rt.outbox.done(S, claim)
+    assert not await rig.rt.outbox.end_claim(S, claim)
     again = await begun(rig)
     assert again.attempt == 1
-    assert await rig.rt.outbox.done(S, again)
+    assert await rig.rt.outbox.end_claim(S, again)
 
 
 async def test_work_that_outlives_its_lease_goes_on_and_is_looked_at_once_more(rig: Rig) -> None:
@@ -91,10 +91,10 @@ async def test_work_that_outlives_its_lease_goes_on_and_is_looked_at_once_more(r
         await rig.make_due(S)
         (overdue,) = await rig.claim(S)
         assert overdue.overdue
-    assert not await rig.rt.outbox.done(S, claim)
+    assert not await rig.rt.outbox.end_claim(S, claim)
     again = await begun(rig)
     assert again.attempt == 1, "that it took long is no failure"
-    assert await rig.rt.outbox.done(S, again)
+    assert await rig.rt.outbox.end_claim(S, again)
 
 
 async def test_work_that_outlives_its_lease_and_fails_waits_its_delay(rig: Rig) -> None:
@@ -102,14 +102,14 @@ async def test_work_that_outlives_its_lease_and_fails_waits_its_delay(rig: Rig) 
     claim = await begun(rig)
     await rig.make_due(S)
     assert len(await rig.claim(S)) == 1
-    await rig.rt.outbox.failed(S, claim, "no", delay_seconds=60)
+    await rig.rt.outbox.fail_claim(S, claim, "no", delay_seconds=60)
     assert await rig.claim(S) == []
     assert (await rig.rt.outbox.reasons(S)) == {claim.member: "no"}
 
 
 async def test_what_docket_refuses_comes_again_without_a_try(rig: Rig) -> None:
     await write(rig, "a")
-    await rig.rt.outbox.failed(S, await begun(rig), "no", delay_seconds=0)
+    await rig.rt.outbox.fail_claim(S, await begun(rig), "no", delay_seconds=0)
     (claim,) = await rig.claim(S)
     await rig.rt.outbox.put_back(S, claim, delay_seconds=0)
     (again,) = await rig.claim(S)
@@ -127,7 +127,7 @@ async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
             found = await rig.claims(kind)
             assert (found.claims, found.given_up) == ([], 0)
     for kind, claim in claims.items():
-        assert not await rig.rt.outbox.done(kind, claim)
+        assert not await rig.rt.outbox.end_claim(kind, claim)
         assert (await begun(rig, kind)).attempt == 1
         assert (await rig.rt.outbox.backlog())[kind].dead == 0
 
@@ -162,7 +162,7 @@ async def test_work_that_kills_its_workers_is_given_up(rig: Rig) -> None:
     await write(rig, "b")
     claim = await begun(rig)
     assert claim.attempt == 1
-    assert await rig.rt.outbox.done(S, claim)
+    assert await rig.rt.outbox.end_claim(S, claim)
     assert (await rig.rt.outbox.backlog())[S].dead == 0
     assert await rig.rt.outbox.reasons(S) == {}
 
@@ -170,7 +170,7 @@ async def test_work_that_kills_its_workers_is_given_up(rig: Rig) -> None:
 async def test_a_failure_is_due_again_with_its_reason(rig: Rig) -> None:
     await write(rig, "a")
     claim = await begun(rig)
-    await rig.rt.outbox.failed(S, claim, "ModelAnswerInvalid: ü" + "x" * 5000, delay_seconds=100)
+    await rig.rt.outbox.fail_claim(S, claim, "ModelAnswerInvalid: ü" + "x" * 5000, delay_seconds=100)
     assert await rig.claim(S) == []
     reason = (await rig.rt.outbox.reasons(S))[rig.sid(REF)]
     assert reason.startswith("ModelAnswerInvalid: ü")
@@ -184,13 +184,13 @@ async def test_a_cause_outside_is_no_try(rig: Rig) -> None:
     for _ in range(20):
         claim = await begun(rig)
         assert claim.attempt == 1
-        await rig.rt.outbox.failed(S, claim, "ModelUnavailable", delay_seconds=0, forgive=True)
+        await rig.rt.outbox.fail_claim(S, claim, "ModelUnavailable", delay_seconds=0, forgive=True)
         await rig.make_due(S)
 
 
 async def test_a_write_after_a_failure_is_worked_on_at_once(rig: Rig) -> None:
     await write(rig, "a")
-    await rig.rt.outbox.failed(S, await begun(rig), "x", delay_seconds=300)
+    await rig.rt.outbox.fail_claim(S, await begun(rig), "x", delay_seconds=300)
     await write(rig, "b")
     assert (await begun(rig)).attempt == 2
 
@@ -210,7 +210,7 @@ async def test_extraction_marked_during_the_work_keeps_its_debounce(rig: Rig) ->
     await write(rig, "a", extract_after_ms=0, extract_within_ms=0)
     claim = await begun(rig, X)
     await write(rig, "b", extract_after_ms=50_000, extract_within_ms=50_000)
-    assert not await rig.rt.outbox.done(X, claim)
+    assert not await rig.rt.outbox.end_claim(X, claim)
     assert await rig.claim(X) == []
     (score,) = (await rig.marks(X)).values()
     assert score < claim.lease, "the debounce counts, not the lease"
@@ -229,13 +229,13 @@ async def test_claims_take_what_is_due_longest_and_say_when_to_come_again(rig: R
 
 
 async def test_marking_by_hand(rig: Rig) -> None:
-    await rig.rt.outbox.mark(S, [])
-    await rig.rt.outbox.mark(S, ["a", "b"])
+    await rig.rt.outbox.mark_due(S, [])
+    await rig.rt.outbox.mark_due(S, ["a", "b"])
     first = await rig.claim(S)
     assert {claim.member for claim in first} == {"a", "b"}
     held = await rig.begin(S, first, lease_seconds=60)
-    await rig.rt.outbox.mark(S, ["a"])
-    assert [await rig.rt.outbox.done(S, claim) for claim in sorted(held, key=lambda claim: claim.member)] == [False, True]
+    await rig.rt.outbox.mark_due(S, ["a"])
+    assert [await rig.rt.outbox.end_claim(S, claim) for claim in sorted(held, key=lambda claim: claim.member)] == [False, True]
     assert [claim.member for claim in await rig.claim(S)] == ["a"]
 
 
@@ -243,7 +243,7 @@ async def test_a_write_wakes_a_waiting_worker(rig: Rig) -> None:
     await write(rig, "a")
     await write(rig, "b")
     assert await rig.rt.client.llen(rig.keys.wake) == 1
-    await rig.rt.outbox.wait(5)
+    await rig.rt.outbox.wait_for_due(5)
     assert await rig.rt.client.llen(rig.keys.wake) == 0
 
 
@@ -260,7 +260,7 @@ async def test_the_age_of_the_oldest(rig: Rig) -> None:
 async def test_ending_what_is_not_there_is_harmless(rig: Rig, kind: DueKind) -> None:
     ghost = Claim("0" * 32, 12345, 1)
     assert await rig.begin(kind, [ghost], lease_seconds=60) == []
-    assert await rig.rt.outbox.done(kind, ghost)
-    await rig.rt.outbox.failed(kind, ghost, "x", delay_seconds=1, forgive=True)
+    assert await rig.rt.outbox.end_claim(kind, ghost)
+    await rig.rt.outbox.fail_claim(kind, ghost, "x", delay_seconds=1, forgive=True)
     assert await rig.begin(kind, [], lease_seconds=60) == []
     assert not {key for key in await rig.raw_keys() if key.startswith(("try:", "why:", "dead:", "due:"))}

@@ -201,7 +201,7 @@ async def test_one_key_is_one_request(memory: MemoryAPIClient) -> None:
 
 async def give_up(runtime: Runtime) -> None:
     """Lets everything that waits on memories be given up, as after too many tries."""
-    await runtime.outbox.claim(DueKind.MEMORY, limit=1000, lease_seconds=60, max_attempts=0)
+    await runtime.outbox.claim_kind(DueKind.MEMORY, limit=1000, lease_seconds=60, max_attempts=0)
 
 
 async def test_work_is_listed_looked_at_replayed_and_dropped(waiting: tuple[MemoryAPIClient, Runtime]) -> None:

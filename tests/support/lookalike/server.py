@@ -96,6 +96,11 @@ class Lookalike:
         else:
             self.script.add(kind, times, endpoint)
 
+    @property
+    def running(self) -> bool:
+        """Whether it answers: a test may have taken it down."""
+        return self._thread is not None
+
     def forget(self) -> None:
         """Clears faults, scripted answers, the limit of the context, counters and recorded requests."""
         self.script.clear()
@@ -275,31 +280,8 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
         status, refused = too_large
         return HTMLResponse(refused, status) if isinstance(refused, str) else JSONResponse(refused, status)
     text, cut_off = state.context.cut(body, state.scripted.answer(prompt) or chat_answer(body))
-    message: dict[str, Any] = {"role": "assistant", "content": text}
-    finish = "length" if cut_off else "stop"
-    match fault:
-        case "garbage":
-            message["content"] = "{ this is not: JSON ]"
-        case "fenced":
-            message["content"] = f"Sure! Here it is:\n```json\n{text}\n```\nAnything else?"
-        case "prose_around":
-            message["content"] = f"Here is what you asked for: {text} I hope it helps."
-        case "thinking":
-            message["content"] = f'<think>They want {{"memories": 1}}…</think>\n{text}'
-        case "truncated":
-            message["content"] = text[: max(1, len(text) // 2)]
-        case "wrong_types":
-            message["content"] = json.dumps({"memories": "none", "summary": {"text": 1}, "answer": []})
-        case "refusal":
-            message |= {"content": None, "refusal": "I cannot help with that."}
-        case "no_content":
-            message["content"] = None
-        case "length":
-            message["content"], finish = text[: max(1, len(text) // 2)], "length"
-        case "parts":
-            message["content"] = [{"type": "text", "text": text}]
-        case _:
-            pass
+    message, cut_short = _faulty_message(text, fault)
+    finish = "length" if cut_off or cut_short else "stop"
     choices = [] if fault == "empty_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     if state.context.tokens is not None:
@@ -307,6 +289,27 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
         usage = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
     answer = {"id": "x", "object": "chat.completion", "created": 1, "model": body.get("model"), "choices": choices, "usage": usage}
     return JSONResponse(answer)
+
+
+def _faulty_message(text: str, fault: str | None) -> tuple[dict[str, Any], bool]:
+    """The message that answers, spoilt as a fault has it, and whether it breaks off for its length."""
+    half = text[: max(1, len(text) // 2)]
+    contents: dict[str | None, Any] = {
+        "garbage": "{ this is not: JSON ]",
+        "fenced": f"Sure! Here it is:\n```json\n{text}\n```\nAnything else?",
+        "prose_around": f"Here is what you asked for: {text} I hope it helps.",
+        "thinking": f'<think>They want {{"memories": 1}}…</think>\n{text}',
+        "truncated": half,
+        "wrong_types": json.dumps({"memories": "none", "summary": {"text": 1}, "answer": []}),
+        "refusal": None,
+        "no_content": None,
+        "length": half,
+        "parts": [{"type": "text", "text": text}],
+    }
+    message: dict[str, Any] = {"role": "assistant", "content": contents.get(fault, text)}
+    if fault == "refusal":
+        message["refusal"] = "I cannot help with that."
+    return message, fault == "length"
 
 
 def _chat_refusal(state: Lookalike, body: dict[str, Any]) -> Response | None:

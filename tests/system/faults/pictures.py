@@ -11,6 +11,12 @@ from tests.system.faults.invariants import ENDING
 
 # What the rig's `work` does by itself.
 WORKED = (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY)
+# What of hashes is the same in each run.
+_FIELDS = {
+    "w": ("sid", "us", "ns", "mt", "ctx", "ct", "data"),
+    "j": ("sid", "sq", "jb", "jp", "je"),
+    "m": ("t", "u", "ns", "s", "ty", "st", "k", "tp"),
+}
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
@@ -22,34 +28,30 @@ async def picture(rig: Rig) -> dict[str, Any]:
         key = root + name
         if kind in ("wake", "cfg", "ix"):
             continue
-        if kind == "w" and rest.endswith(":m"):
-            seen[name] = [_entry(raw) for raw in await client.lrange(key, 0, -1)]
-        elif kind == "w" and rest.endswith(":i"):
-            seen[name] = [(member.decode(), score) for member, score in await client.zrange(key, 0, -1, withscores=True)]
-        elif kind == "w":
-            seen[name] = await _fields(rig, key, ("sid", "us", "ns", "mt", "ctx", "ct", "data"))
-        elif kind == "j" and rest.endswith(":l"):
-            seen[name] = [_entry(raw.removeprefix(b"-")) for raw in await client.lrange(key, 0, -1)]
-        elif kind == "j" and rest.endswith(":o"):
-            seen[name] = sorted(await client.hkeys(key))
-        elif kind == "j":
-            seen[name] = await _fields(rig, key, ("sid", "sq", "jb", "jp", "je"))
-        elif kind in ("h", "hv"):
-            # A version is named by its time: here by its place among the memory's.
+        if kind in ("h", "hv"):
+            # A version is named by its time: here by its position among the memory's.
             memory = f"{kind}:{rest.partition('.')[0]}"
-            place = sum(other.startswith(f"{memory}.") for other in seen)
-            seen[f"{memory}.{place}"] = sorted(await client.hkeys(key))
-        elif kind == "m":
-            seen[name] = await _fields(rig, key, ("t", "u", "ns", "s", "ty", "st", "k", "tp"))
-        elif kind == "v":
-            seen[name] = sorted(await client.hkeys(key))
-        elif kind in ("mo", "due", "dead"):
-            seen[name] = [member.decode() for member in await client.zrange(key, 0, -1)]
-        elif kind in ("try", "why"):
-            seen[name] = sorted(await client.hkeys(key))
+            position = sum(other.startswith(f"{memory}.") for other in seen)
+            seen[f"{memory}.{position}"] = sorted(await client.hkeys(key))
         else:
-            seen[name] = kind
+            seen[name] = await _value(rig, kind, rest, key)
     return seen
+
+
+async def _value(rig: Rig, kind: str, rest: str, key: str) -> Any:
+    """What a key holds, as far as it is the same in each run; the kind alone where only that is."""
+    part = f"{kind}:{rest[-2:]}" if kind in ("w", "j") and rest[-2:] in (":m", ":i", ":l", ":o") else kind
+    match part:
+        case "w::m" | "j::l":
+            return [_entry(raw.removeprefix(b"-")) for raw in await rig.rt.client.lrange(key, 0, -1)]
+        case "w::i":
+            return [(member.decode(), score) for member, score in await rig.rt.client.zrange(key, 0, -1, withscores=True)]
+        case "mo" | "due" | "dead":
+            return [member.decode() for member in await rig.rt.client.zrange(key, 0, -1)]
+        case "j::o" | "v" | "try" | "why":
+            return sorted(await rig.rt.client.hkeys(key))
+        case _:
+            return await _fields(rig, key, _FIELDS[kind]) if kind in _FIELDS else kind
 
 
 async def texts(rig: Rig) -> list[tuple[str, str]]:

@@ -56,7 +56,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         assert chat is not None
         # Facts that there is no room for wait; what was promised to the messages' sender is kept in their journal.
         await runtime[MemoryLimit].room_for(journal.tenant, 1)
-        await runtime[ContextLimits].refresh(chat)
+        await runtime[ContextLimits].load_learned(chat)
         scope = scope_of_work(journal.tenant)
         rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
         most = runtime.settings.longterm.extraction_batch_tokens
@@ -71,7 +71,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         try:
             outcome = await _extract(runtime, chat, scope, journal, rules, batch, fence, shares)
         except ContextExceeded as error:
-            await runtime[ContextLimits].keep(chat)
+            await runtime[ContextLimits].save_learned(chat)
             failed = min(shares.messages, size(batch))
             if failed < 2 * LEAST_TOKENS:
                 await _park_batch(runtime, sid, journal, len(batch), error)

@@ -154,7 +154,7 @@ async def _judged(runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMe
         try:
             decided += await _decisions(runtime, chat, memories, group, tokens)
         except ContextExceeded:
-            await runtime[ContextLimits].keep(chat)
+            await runtime[ContextLimits].save_learned(chat)
             if len(group) > 1:
                 most = len(group) // 2
             elif tokens > _LEAST_NOTE_TOKENS:

@@ -44,11 +44,11 @@ _PAIR_TOKENS = 24
 async def compact_changed(runtime: Runtime) -> int:
     """Merges the repeats of what changed since this last ended well, for all tenants; returns how many memories went."""
     began = await runtime[MemoryScan].redis_time()
-    since = await runtime[JobTimes].seen(_JOB)
+    since = await runtime[JobTimes].looked_until(_JOB)
     gone = 0
     for tenant in await runtime[MemoryScan].memory_tenants():
         gone += await compact(runtime, scope_of_work(tenant), Selection(), since=since)
-    await runtime[JobTimes].looked(_JOB, began)
+    await runtime[JobTimes].note_looked(_JOB, began)
     return gone
 
 
@@ -120,12 +120,12 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
     asked = [pair for pair, apart in zip(pairs, judged_apart, strict=True) if not apart]
     most = _PAIRS_PER_CALL
     while asked and (chat := runtime[TenantModels].chat(scope.tenant)) is not None:
-        await runtime[ContextLimits].refresh(chat)
+        await runtime[ContextLimits].load_learned(chat)
         batch = _fitting(runtime, chat, asked[:most])
         try:
             same = await _judged(chat, batch)
         except ContextExceeded as error:
-            await runtime[ContextLimits].keep(chat)
+            await runtime[ContextLimits].save_learned(chat)
             if len(batch) > 1:
                 most = len(batch) // 2
                 continue

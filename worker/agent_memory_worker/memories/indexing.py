@@ -26,7 +26,7 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim]) -> int:
     leases = {claim.member: claim for claim in claims}
     jobs, gone = await runtime[MemoryStore].index_jobs(list(leases))
     for mid in gone:
-        await runtime.outbox.done(DueKind.MEMORY, leases[mid])
+        await runtime.outbox.end_claim(DueKind.MEMORY, leases[mid])
     by_tenant: dict[str, list[IndexJob]] = {}
     for job in jobs:
         by_tenant.setdefault(job.tenant if runtime[EmbeddingBudget].limits(job.tenant) else "", []).append(job)
@@ -62,7 +62,7 @@ async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob],
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
     """Lets a memory wait for its vector until there are tokens again, and looks now and then, since a limit may be raised."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
-    await runtime.outbox.failed(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
+    await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
 
 def _texts(job: IndexJob) -> list[str]:

@@ -56,7 +56,7 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
     owner = (order.arguments["namespace"], order.arguments["user_id"])
     counts += await strike(runtime, scope, request, owner, said, dry=dry)
     receipt = {name: counts[name] for name in _COUNTED}
-    await runtime[JobStore].finished(order, receipt, named if dry else ())
+    await runtime[JobStore].keep_receipt(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
         ids = {"operation_id": f"order-{order.name}"} | {
             name: value for name in ("namespace", "user_id") if (value := order.arguments[name])

@@ -105,7 +105,7 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
     left = [stored for stored in leaving if stored.message.content.strip() and not _reads_like_an_order(runtime, stored)]
     summary, failed = state.context or "", None
     while left:
-        await runtime[ContextLimits].refresh(chat)
+        await runtime[ContextLimits].load_learned(chat)
         shares = PromptShares.of_summary(chat, summarize_messages(None, [], max_words=budget), SummaryAnswer)
         if shares is None:
             raise chat.context.no_room()
@@ -116,7 +116,7 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
         try:
             summary = await _next_summary(runtime, chat, former, run, room, min(budget, shares.answer // 2))
         except ContextExceeded:
-            await runtime[ContextLimits].keep(chat)
+            await runtime[ContextLimits].save_learned(chat)
             failed = min(room, size(run))
             if failed < 2 * LEAST_TOKENS:
                 raise
