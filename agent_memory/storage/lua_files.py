@@ -1,7 +1,7 @@
 """Loading Lua: the `.lua` files of the features, with their named arguments and the parts that they require, as Redis runs them.
 
-A script "<feature>/<name>" is the file `agent_memory/<feature>/lua/<name>.lua`. Its first line is Redis' own (`#!lua`, with flags: without
-it, whether a script runs in a full Redis depends on which of its writes comes first). It declares its arguments, which become locals:
+A script "<feature>/<name>" is the file `agent_memory/<feature>/lua/<name>.lua`, or one of that name in a folder there. Its first line is
+Redis' own (`#!lua`, with flags: without it, whether a script runs in a full Redis depends on which of its writes comes first). It declares its arguments, which become locals:
 
     -- KEYS: due, tries, waiting?, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import count
 from typing import Any
 
@@ -117,8 +118,7 @@ def load(name: str) -> LuaScript:
 def lua_names() -> Iterator[tuple[str, bool]]:
     """Every `.lua` file of ours by name, and whether it is a script."""
     for feature in sorted(files("agent_memory").iterdir(), key=lambda entry: entry.name):
-        folder = feature / "lua"
-        for file in sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else ():
+        for file in sorted(entry.name for folder in _folders(feature.name) for entry in folder.iterdir() if entry.name.endswith(".lua")):
             name = f"{feature.name}/{file.removesuffix('.lua')}"
             yield name, _lines(name)[0].startswith("#!lua")
 
@@ -130,7 +130,16 @@ def required_parts(name: str) -> list[str]:
 
 def _lines(name: str) -> list[str]:
     feature, _, stem = name.partition("/")
-    return (files("agent_memory") / feature / "lua" / f"{stem}.lua").read_text(encoding="utf-8").splitlines()
+    paths = [path for folder in _folders(feature) if (path := folder / f"{stem}.lua").is_file()]
+    if len(paths) != 1:
+        raise ValueError(f"{name}.lua stands in {len(paths)} folders of agent_memory/{feature}/lua: it belongs in one")
+    return paths[0].read_text(encoding="utf-8").splitlines()
+
+
+def _folders(feature: str) -> list[Traversable]:
+    """Where the `.lua` files of a feature stand: its folder `lua`, and the folders in it."""
+    folder = files("agent_memory") / feature / "lua"
+    return [folder, *(entry for entry in folder.iterdir() if entry.is_dir())] if folder.is_dir() else []
 
 
 def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:

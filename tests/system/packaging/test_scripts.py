@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.check_sizes import too_long
+from scripts.check_sizes import too_full, too_long
 from tests.support.cli import ROOT
 
 pytestmark = pytest.mark.slow
@@ -138,4 +138,12 @@ def test_long_files_are_found(tmp_path: Path) -> None:
     for folder, lines in (("agent_memory", 501), ("tests", 500), ("worker", 1)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.py").write_text("x = 1\n" * lines)
-    assert too_long(tmp_path) == ["agent_memory/a.py: 501 lines, the limit is 500"]
+    assert list(too_long(tmp_path)) == ["agent_memory/a.py: 501 lines, the limit is 500"]
+
+
+def test_folders_that_are_too_full_are_named(tmp_path: Path) -> None:
+    for folder, count in (("worker/room", 16), ("agent_memory", 15), ("tests/room", 20)):
+        (tmp_path / folder).mkdir(parents=True)
+        for name in ("__init__", *map(str, range(count))):
+            (tmp_path / folder / f"{name}.py").touch()
+    assert list(too_full(tmp_path)) == ["worker/room: 16 files side by side, the limit is 15"]
