@@ -1,7 +1,8 @@
 """Loading Lua: the `.lua` files of the features, with their named arguments and the parts that they require, as Redis runs them.
 
 A script "<feature>/<name>" is the file `agent_memory/<feature>/lua/<name>.lua`, or one of that name in a folder there. Its first line is
-Redis' own (`#!lua`, with flags: without it, whether a script runs in a full Redis depends on which of its writes comes first). It declares its arguments, which become locals:
+Redis' own (`#!lua`, with flags: without it, whether a script runs in a full Redis depends on which of its writes comes first). It declares
+its arguments, which become locals:
 
     -- KEYS: due, tries, waiting?, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
