@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
 from agent_memory.evaluation.prompt_text import PromptText, folded
@@ -91,7 +91,10 @@ def _not_marked(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
     lines = evidence.prompt.lines_with(str(value["text"]))
-    forms = _date_forms(date.fromisoformat(str(value["date"])))
+    # A day may end between the write and the question.
+    now = datetime.now(UTC)
+    days = [(now - timedelta(days=back)).date() for back in (0, 1)] if value["date"] == "today" else [date.fromisoformat(str(value["date"]))]
+    forms = [form for day in days for form in _date_forms(day)]
     if not lines:
         return "no line holds the text"
     return None if any(_holds(line, form) for line in lines for form in forms) else f"its line has another date: {lines[0]}"
@@ -140,6 +143,10 @@ def _summary(value: Any, evidence: Evidence) -> str | None:
     return None if _holds(evidence.prompt.summary, str(value)) else "the summary does not hold it"
 
 
+def _summary_lacks(value: Any, evidence: Evidence) -> str | None:
+    return "the summary holds it" if _holds(evidence.prompt.summary, str(value)) else None
+
+
 def _window(value: Any, evidence: Evidence) -> str | None:
     return None if _holds(evidence.prompt.window, str(value)) else "the session's messages do not hold it"
 
@@ -178,6 +185,7 @@ _CHECKS: Mapping[str, Callable[[Any, Evidence], str | None]] = {
     "system_message": _system_message,
     "messages_alternate": _messages_alternate,
     "summary": _summary,
+    "summary_lacks": _summary_lacks,
     "window": _window,
     "within_tokens": _within_tokens,
     "forgotten": _forgotten,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 from agent_memory.text.prompt_marks import DATA_NOTE, NO_MEMORIES, SUMMARY_HEAD
 
 _SUMMARY = SUMMARY_HEAD.strip()
+_ID = re.compile(r"\(ID: [^()\n]*\)")
 _EMPTY = frozenset({"", NO_MEMORIES, DATA_NOTE.strip()})
 
 
@@ -79,4 +81,5 @@ def _parted(system: str) -> tuple[str, str]:
         if line.lstrip().startswith("## "):
             inside = line.strip() == _SUMMARY
         parts[inside].append(line)
-    return "\n".join(parts[True]), "\n".join(parts[False])
+    # Letters of an id are nobody's words.
+    return "\n".join(parts[True]), _ID.sub("", "\n".join(parts[False]))
