@@ -59,8 +59,11 @@ def content_text(content: object) -> str:
     return ""
 
 
-def read_prompt(answer: Mapping[str, Any]) -> PromptText:
-    """The parts of an answer of `POST /v1/memory/prompt`, in any of its formats."""
+def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
+    """The parts of an answer of `POST /v1/memory/prompt` to a question, in any of its formats.
+
+    The question ends the last message, which may begin with what the user said before it.
+    """
     messages = cast("Sequence[Mapping[str, Any]]", answer.get("messages") or ())
     pairs = [(str(message["role"]), content_text(message.get("content"))) for message in messages]
     told = [text for role, text in pairs if role in ("system", "developer")]
@@ -69,7 +72,10 @@ def read_prompt(answer: Mapping[str, Any]) -> PromptText:
     plain = isinstance(text, str) and not pairs
     told += [beside, str(text) if plain else ""]
     summary, memories = _parted("\n".join(filter(None, told)))
-    window = "\n".join(text for role, text in pairs[:-1] if role not in ("system", "developer"))
+    said = [text for role, text in pairs if role not in ("system", "developer")]
+    if said:
+        said[-1] = said[-1].strip().removesuffix(question.strip())
+    window = "\n".join(said)
     return PromptText(memories, summary, window, [role for role, _ in pairs], any(filter(None, told)), plain)
 
 
