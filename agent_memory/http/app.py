@@ -27,6 +27,7 @@ from agent_memory.http.middleware.hosts import HostMiddleware, allowed_names
 from agent_memory.http.middleware.known_caller import KnownCallerMiddleware
 from agent_memory.http.middleware.rate_limit import RateLimitMiddleware
 from agent_memory.http.middleware.request import RequestMiddleware
+from agent_memory.http.operation import OperationTable
 from agent_memory.http.protected_resource import challenge_of, metadata_routes
 from agent_memory.http.routes import ROUTERS
 from agent_memory.mcp.lazy import McpDoor
@@ -118,7 +119,7 @@ def _assembled(
     if settings.server.docs:
         app.router.routes += pages.pages(app.title, "/openapi.json")
     # Before the routes of the documentation, since the order is that of matching.
-    app.router.routes[:0] = [*routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
+    app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
     return app
 
 
