@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from functools import lru_cache
 from itertools import pairwise
 
 _TYPES = frozenset({"episodic", "semantic", "message", "procedural"})
@@ -44,6 +45,8 @@ def escape_frames(text: str) -> str:
     return "\\".join(text[start:end] for start, end in pairwise([0, *positions, len(text)]))
 
 
+# Turn after turn a prompt shows nearly the same memories.
+@lru_cache(maxsize=2048)
 def one_line(text: str) -> str:
     """A text on one line, in which no frame begins or ends."""
     return escape_frames(" ".join(text.split()))
