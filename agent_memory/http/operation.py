@@ -89,14 +89,14 @@ class OperationTable(BaseRoute):
         """See BaseRoute: the first operation that the router would find."""
         if scope["type"] == "http":
             for operation in self._operations.get((scope["method"], _word(scope["path"])), ()):
-                match, child_scope = operation.matches(scope)
-                if match is Match.FULL:
-                    return match, child_scope
+                match = operation.path_regex.match(scope["path"])
+                if match is not None and not scope.get("root_path"):
+                    return Match.FULL, {"endpoint": operation.endpoint, "path_params": match.groupdict(), "route": operation}
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See BaseRoute."""
-        await scope["route"].handle(scope, receive, send)
+        await scope["route"].app(scope, receive, send)
 
 
 def _word(path: str) -> str:
