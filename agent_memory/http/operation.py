@@ -8,11 +8,13 @@ start (`arguments.py`) and answers by it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.core.input.unknown_fields import shown
@@ -68,6 +70,37 @@ class Operation(APIRoute):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self.respond(Request(scope, receive))
         await response(scope, receive, send)
+
+
+class OperationTable(BaseRoute):
+    """Operations by their method and the word behind `/v1/`: the router tries all fifty in turn, 1.5 µs each.
+
+    It stands before them; what it does not know (405, 404) is left to the router.
+    """
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        self._operations: defaultdict[tuple[str, str], list[Operation]] = defaultdict(list)
+        for route in routes:
+            if isinstance(route, Operation):
+                for method in route.methods or ():
+                    self._operations[method, _word(route.path)].append(route)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """See BaseRoute: the first operation that the router would find."""
+        if scope["type"] == "http":
+            for operation in self._operations.get((scope["method"], _word(scope["path"])), ()):
+                match = operation.path_regex.match(scope["path"])
+                if match is not None and not scope.get("root_path"):
+                    return Match.FULL, {"endpoint": operation.endpoint, "path_params": match.groupdict(), "route": operation}
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See BaseRoute."""
+        await scope["route"].app(scope, receive, send)
+
+
+def _word(path: str) -> str:
+    return "/".join(path.split("/", 3)[:3])
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:

@@ -8,7 +8,7 @@ uvicorn's is written in docs/adr/0002-bounds-on-heads.md.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -42,6 +42,38 @@ def http_protocol(settings: Settings) -> type[Connection]:
     return BoundedConnection
 
 
+class JoinedWrites:
+    """A transport that writes the head of an answer together with what follows it: uvicorn would make two system calls, 10 to 20 µs.
+
+    Only where the length of a body is known: the head of a stream goes out at once.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """See asyncio.WriteTransport."""
+        if not self._head and data[-4:] == b"\r\n\r\n" and data[:5] == b"HTTP/" and b"\r\ncontent-length: " in data:
+            self._head = data
+        else:
+            self._transport.write(self._head + data)
+            self._head = b""
+
+    def flush(self) -> None:
+        """Writes a head that nothing follows, as of a HEAD request."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """See asyncio.BaseTransport."""
+        self.flush()
+        self._transport.close()
+
+
 class Connection(HttpToolsProtocol):
     """One connection. A request's head has `head_seconds` from its first byte on; what comes in one piece starts no timer."""
 
@@ -56,7 +88,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See asyncio.Protocol. Whoever connects and says nothing is as one who has been answered and says nothing more."""
-        super().connection_made(transport)
+        self._joined = JoinedWrites(transport)
+        super().connection_made(cast("asyncio.Transport", self._joined))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -98,6 +131,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """See uvicorn."""
+        self._joined.flush()
         super().on_response_complete()
         if self._receiving:
             self._watch()

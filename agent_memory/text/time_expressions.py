@@ -46,7 +46,7 @@ def zone_of(name: str | None) -> tzinfo:
 @lru_cache(maxsize=512)
 def _may_name_one(text: str) -> bool:
     """False for nearly all queries: the patterns would take ten times as long to find nothing."""
-    return not text.isascii() or not _HINTS.isdisjoint(_TOKEN.findall(text.lower()))
+    return not text.isascii() or _YEAR_ALONE.search(text) is not None or not _HINTS.isdisjoint(_WORD.findall(text.lower()))
 
 
 def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
@@ -331,11 +331,11 @@ _READERS = _compiled(
     (rf"(?:in|during|since|of|from) {_YEAR}", lambda m, _: (date(int(m["year"]), 1, 1), date(int(m["year"]) + 1, 1, 1))),
 )
 
-# Each of these patterns needs at least one of these in an ASCII text.
-_TOKEN = re.compile(r"[a-z]+|[0-9]")
+# Each of these patterns needs a year or at least one of these in an ASCII text: other numbers name a time beside such a word only.
+_YEAR_ALONE = re.compile(rf"\b{_YEAR}\b")
+_WORD = re.compile(r"[a-z]+")
 _HINTS = frozenset(
     [
-        *"0123456789",
         *_MONTHS,
         *(month[:3] for month in _MONTHS),
         "sept",

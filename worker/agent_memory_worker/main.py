@@ -69,6 +69,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
             if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
                 log.error("%d messages that no worker could read are kept with the dead messages", dead)
             await _pause(stop, _RESTART_SECONDS)
+    await tasks.close()
 
 
 async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:

@@ -33,8 +33,8 @@ _PATIENCE = 3
 _PARKED_SECONDS = 1.0
 # Far beyond any work on one session: what hangs for ever must not keep its mark from being worked on for ever.
 _TIMEOUT = Timeout(timedelta(hours=1))
-# What a session's work waits for its embeddings: while it does, the session's next messages are promoted by nobody.
-_EMBED_SECONDS = 3.0
+# What is being embedded when a worker stops has so long to end; what is left is due again.
+_CLOSE_SECONDS = 3.0
 
 
 class Tasks:
@@ -42,6 +42,14 @@ class Tasks:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._embedding: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Waits a moment for what is being embedded."""
+        if self._embedding:
+            _, slow = await asyncio.wait(self._embedding, timeout=_CLOSE_SECONDS)
+            for task in slow:
+                task.cancel()
 
     def register(self, docket: Docket) -> None:
         """Binds every name of the contract, and the periodic jobs; a name without an implementation fails here, at start."""
@@ -56,10 +64,10 @@ class Tasks:
                 await erase(self._runtime, claim.member)
 
     async def process_session(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
-        """Promotes what a session holds and embeds it, then summarizes the session if it outgrew its window."""
+        """Promotes what a session holds and begins to embed it, then summarizes the session if it outgrew its window."""
         async with self._begun(DueKind.SESSION, [member]) as claims:
             for claim in claims:
-                await self._embed(await promote_session(self._runtime, member), seconds=_EMBED_SECONDS)
+                self._embed_beside(await promote_session(self._runtime, member))
                 await summarize_session(self._runtime, member, plainly=claim.attempt > _PATIENCE)
                 await settle_session(self._runtime, member)
 
@@ -104,19 +112,27 @@ class Tasks:
             claim = Claim(str(member), int(lease), int(attempt))
             await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 
-    async def _embed(self, members: Sequence[str], *, seconds: float | None = None) -> None:
-        """Embeds memories that are marked; each mark ends in the step that makes its memory findable.
+    def _embed_beside(self, members: Sequence[str]) -> None:
+        """Embeds memories while the work on their session ends: until then docket refuses it, and its next messages wait for no embedder.
 
-        What takes longer than `seconds` is left to a task of its own.
+        When a slow one holds up too many, the others are due by their marks a moment later.
         """
+        if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
+            task = asyncio.create_task(self._embed(members))
+            self._embedding.add(task)
+            task.add_done_callback(self._embedded)
+
+    def _embedded(self, task: asyncio.Task[None]) -> None:
+        self._embedding.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.warning("memories stay to be embedded: %s", error)
+
+    async def _embed(self, members: Sequence[str]) -> None:
+        """Embeds memories that are marked; each mark ends in the step that makes its memory findable."""
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
-                try:
-                    async with asyncio.timeout(seconds):
-                        await index_memories(self._runtime, claims)
-                except TimeoutError:
-                    raise ModelUnavailable("the embedder takes longer than the work on a session waits for it", retry_after=1) from None
+                await index_memories(self._runtime, claims)
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
@@ -226,11 +227,10 @@ def memory_lines(cards: Sequence[ShownMemory], request: SearchRequest) -> str:
         return NO_MEMORIES
     zone = zone_of(request.timezone)
     now = (request.reference_time or datetime.now(UTC)).astimezone(zone)
-    ordered = sorted(cards, key=lambda card: (card.when, card.id))
-    return "\n".join([memory_line(card, now, zone) for card in ordered]) + DATA_NOTE
+    ordered = sorted([(card.when, card.id, card) for card in cards], key=itemgetter(0, 1))
+    return "\n".join([memory_line(card, when.astimezone(zone), now) for when, _, card in ordered]) + DATA_NOTE
 
 
-def memory_line(card: ShownMemory, now: datetime, zone: tzinfo) -> str:
-    """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
-    when = card.when.astimezone(zone)
+def memory_line(card: ShownMemory, when: datetime, now: datetime) -> str:
+    """One memory: when it was (in the zone of `now`), what kind it is, its text on one line, and its id."""
     return f"- [{day(when)}, {ago(when, now)}; {card.memory_type}] {one_line(card.text)} (ID: {shown_id(card.id)})"

@@ -100,7 +100,7 @@ async def test_without_an_embedder_it_is_promoted_and_no_more(redis_url: str, se
     away = load_settings(KEY_PREFIX=settings.redis.key_prefix, EMBEDDING_BASE_URL="http://127.0.0.1:1/v1", EMBEDDING_DIMENSIONS=8)
     async with server(away, redis_url) as http:
         assert (await append(http, "promoted", SAID))["reached"] == "promoted"
-        assert (await append(http, "8", "I keep bees."))["reached"] == "promoted"
+        assert (await append(http, "0.3", "I keep bees."))["reached"] == "promoted"
 
 
 async def test_a_repeat_under_its_key_is_answered_the_same(settings: Settings, redis_url: str) -> None:
