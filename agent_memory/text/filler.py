@@ -16,8 +16,7 @@ from agent_memory.text.languages.phrases import Language, languages, tokens
 _MOST_CHARS = 20_000
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
 _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
-_LAST_RUN = re.compile(r"(.)\1+$", re.DOTALL)
-_DIGITS_BEHIND = re.compile(r"\d+$")
+_DIGITS = "0123456789"
 _VOWELS = frozenset("aeiouy")
 _LATIN = re.compile(r"[a-z]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
@@ -71,7 +70,7 @@ def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
     """Whether a word is one of these with letters held: "hiiii", "soooo", "heyy"."""
     if _LONG_RUN.search(word) is not None:
         return _RUN.sub(r"\1", word) in squeezed
-    return _LAST_RUN.search(word) is not None and len(word) > 2 and word not in _beside() and _LAST_RUN.sub(r"\1", word) in squeezed
+    return len(word) > 2 and word[-1] == word[-2] and word not in _beside() and word.rstrip(word[-1]) + word[-1] in squeezed
 
 
 def is_filler(text: str) -> bool:
@@ -87,15 +86,14 @@ def is_filler(text: str) -> bool:
     known = _vocabulary()
     shapes = [_is_shape(word) for word in said]
     if not all(
-        shape or word in known or _RUN.search(word) is not None or _DIGITS_BEHIND.search(word) is not None
-        for word, shape in zip(said, shapes, strict=True)
+        shape or word in known or _RUN.search(word) is not None or word[-1].isdigit() for word, shape in zip(said, shapes, strict=True)
     ):
         return False
     if all(shapes) and (len(said) == 1 or any(len(word) > 1 for word in said)):
         return True
     lexicons, tests = _lexicons(), _tests()
-    numbers = any(_DIGITS_BEHIND.sub("", word) in tests for word in said)
-    said = [_DIGITS_BEHIND.sub("", word) or word if numbers else word for word in said]
+    numbers = any(word.rstrip(_DIGITS) in tests for word in said)
+    said = [word.rstrip(_DIGITS) or word if numbers else word for word in said]
     return any(lexicon.covers(said, shapes, numbers) for lexicon in lexicons)
 
 
@@ -123,7 +121,7 @@ def _is_shape(word: str) -> bool:
 
 def _is_keys(word: str) -> bool:
     """Whether a word is neighbouring keys ("asdf", "qweqwe"), a long row of consonants, or a long word of the middle row."""
-    bare = _DIGITS_BEHIND.sub("", word)
+    bare = word.rstrip(_DIGITS)
     if len(bare) < _FROM_THE_END:
         return False
     if _LATIN.fullmatch(bare):

@@ -19,8 +19,9 @@ _LEADS = 4
 _QUOTES = "\"“”«»„「『>‘'`|*"
 _EDGES = " \t\r\n,;:，、；：،-–—"
 _ENDS = " \t\r\n,;:，、；：،.!。！…؟।"
-_QUESTION = re.compile(r"[?？؟]\s*$")
+_MARKS = ("?", "？", "؟")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|$)")
+_GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s|$)|\s[-–—]\s")
 
 
 class MemoryRequest(NamedTuple):
@@ -93,7 +94,7 @@ class _Requests:
         return places
 
     def _remembered(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
-        if _QUESTION.search(text) is not None and not polite:
+        if text.rstrip().endswith(_MARKS) and not polite:
             return None
         count = sum(stop <= end for stop in joined.ends)
         if count > 0 and said[count - 1].word in self.kept:
@@ -109,7 +110,8 @@ class _Requests:
                 break
             end = m.end()
         subject = self._bare(_from(text, said, joined, end)) or self._bare(_from(text, said, joined, demonstrative))
-        return MemoryRequest("forget", subject) if subject and _SENTENCE_END.search(subject) is None else None
+        # What goes on says something else: "Forget the marathon, I want to swim".
+        return MemoryRequest("forget", subject) if subject and _GOES_ON.search(subject) is None else None
 
     def _read_behind(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
         """Requests of languages whose verb comes last."""
@@ -129,7 +131,7 @@ class _Requests:
             return None
         for kind, pattern in kinds:
             m = None if pattern is None else pattern.search(joined.text)
-            if m is None or _QUESTION.search(text):
+            if m is None or text.rstrip().endswith(_MARKS):
                 continue
             count = len(said) - len(tail) + sum(end <= m.start() for end in joined.ends)
             subject = text[: said[count - 1].end].strip(_EDGES) if count else ""

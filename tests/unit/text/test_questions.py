@@ -114,6 +114,7 @@ def test_requests_to_forget(text: str, subject: str) -> None:
     "text",
     [
         "Forget it",
+        "Forget the marathon, I want to swim now.",
         "I remember that day",
         "Remember when we went to Rome?",
         '"Remember that I am vegan", she said',
