@@ -117,7 +117,12 @@ def _meant(text: str, said: datetime, zone: tzinfo) -> Span | None:
     days |= {_ahead(m, here) for m in _AHEAD.finditer(text) if m["unit"].lower() == "day"}
     if not days:
         first = named_time(text, said, zone)
-        return None if first is None or named_time(text.replace(first.words, " ", 1), said, zone) is not None else first
+        # What may lie behind or ahead is no day.
+        return (
+            None
+            if first is None or first.coming is not None or named_time(text.replace(first.words, " ", 1), said, zone) is not None
+            else first
+        )
     rest = _AHEAD.sub(" ", _COMING.sub(" ", _NEAR.sub(" ", text)))
     if len(days) > 1 or named_time(rest, said, zone) is not None:
         return None

@@ -1,4 +1,7 @@
-"""The time that a question names, as an interval: "in May 2023", "last week", "on 8 May", "three weeks ago". English, pure."""
+"""The time that a question names, as an interval: "in May 2023", "last week", "on Friday", "nächste Woche", "三天后" (pure).
+
+English stands here, other languages in `languages/time_words.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,17 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from re import Match
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from agent_memory.text.languages.time_words import (
+    CHARACTERS,
+    HINTS,
+    Direction,
+    day_of_month,
+    direction_of,
+    foreign_time,
+    named_month,
+    shifted_unit,
+)
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -26,11 +40,21 @@ _COUNT = r"(?P<count>\d{1,3}|" + "|".join(_NUMBERS) + r"|(?:a )?couple of|(?:a )
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A half-open interval of time in UTC, and the words that named it."""
+    """A half-open interval of time in UTC, and the words that named it.
+
+    `direction` says which way from now the text looks. When nothing decides, the interval is the one behind, and `coming` the one ahead.
+    """
 
     start: datetime
     end: datetime
     words: str
+    direction: Direction = "past"
+    coming: tuple[datetime, datetime] | None = None
+
+    @property
+    def intervals(self) -> list[tuple[datetime, datetime]]:
+        """All that is meant."""
+        return [(self.start, self.end)] if self.coming is None else [(self.start, self.end), self.coming]
 
 
 def zone_of(name: str | None) -> tzinfo:
@@ -46,7 +70,9 @@ def zone_of(name: str | None) -> tzinfo:
 @lru_cache(maxsize=512)
 def _may_name_one(text: str) -> bool:
     """False for nearly all queries: the patterns would take ten times as long to find nothing."""
-    return not text.isascii() or _YEAR_ALONE.search(text) is not None or not _HINTS.isdisjoint(_WORD.findall(text.lower()))
+    if not text.isascii() and CHARACTERS.search(text) is not None:
+        return True
+    return _YEAR_ALONE.search(text) is not None or not _HINTS.isdisjoint(_WORD.findall(text.lower()))
 
 
 def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
@@ -59,11 +85,21 @@ def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     if not _may_name_one(text):
         return None
     today = now.astimezone(zone).date()
-    found = _between(text, today) or _one_time(text, today)
+    way = direction_of(text)
+    found = _place(text, today, "future" if way == "future" else "past")
     if found is None or found[0][0] >= found[0][1]:
         return None
     days, start, end = found
-    return Span(_midnight(days[0], zone), _midnight(days[1], zone), text[start:end])
+    begins, ends = _midnight(days[0], zone), _midnight(days[1], zone)
+    ahead = _place(text, today, "future") if way == "either" else None
+    if ahead is None or ahead[0] == days:
+        # What is the same whichever way one looks says itself where it lies.
+        return Span(begins, ends, text[start:end], "future" if days[0] > today else "past" if days[1] <= today else way)
+    return Span(begins, ends, text[start:end], way, (_midnight(ahead[0][0], zone), _midnight(ahead[0][1], zone)))
+
+
+def _place(text: str, today: date, way: Direction) -> Place | None:
+    return _between(text, today, way) or _one_time(text, today, way) or foreign_time(text, today, way)
 
 
 _RELATIVE = re.compile(
@@ -94,13 +130,13 @@ Place = tuple[Days, int, int]
 """Days, and where the words that name them begin and end."""
 
 
-def _first(text: str, today: date) -> Place | None:
+def _first(text: str, today: date, way: Direction) -> Place | None:
     best: Place | None = None
     for pattern, read in _READERS:
         found = pattern.search(text)
         if found is None or (best is not None and best[1] <= found.start()):
             continue
-        days = read(found, today)
+        days = _AHEAD[read](found, today) if way == "future" and read in _AHEAD else read(found, today)
         if days is not None:
             best = (days, found.start(), found.end())
     return best
@@ -113,9 +149,9 @@ _RELATION = re.compile(
 _LENGTH = {"day": 1, "weekend": 7, "week": 7, "month": 31, "year": 366}
 
 
-def _one_time(text: str, today: date) -> Place | None:
+def _one_time(text: str, today: date, way: Direction) -> Place | None:
     """The first time, and what stands before it that says how it is meant."""
-    found = _first(text, today)
+    found = _first(text, today, way)
     if found is None:
         return None
     days, start, end = found
@@ -143,28 +179,28 @@ _BETWEEN = re.compile(
 )
 
 
-def _between(text: str, today: date) -> Place | None:
+def _between(text: str, today: date, way: Direction) -> Place | None:
     """An interval with two ends; the first has the year of the second when it names none. None when either is no time."""
     m = _BETWEEN.search(text)
     if m is None:
         return None
-    last = _beginning(m["second"], today)
+    last = _beginning(m["second"], today, way)
     if last is None:
         return None
     said = m["second"][: last[2]]
     year = re.search(_YEAR, said)
     dated = [] if year is None or re.search(_YEAR, m["first"]) else [f"{m['first']} {year['year']}"]
     for words in (*dated, m["first"]):
-        first = _beginning(words, today)
+        first = _beginning(words, today, way)
         if first is not None and first[2] == len(words) and first[0][0] < last[0][1]:
             return (first[0][0], last[0][1]), m.start(), m.start("second") + last[2]
     return None
 
 
-def _beginning(text: str, today: date) -> Place | None:
+def _beginning(text: str, today: date, way: Direction) -> Place | None:
     """The time that a text begins with, also one that needs a preposition elsewhere ("May", "2021", "Monday")."""
     for preposition in ("", "in ", "on "):
-        found = _first(preposition + text, today)
+        found = _first(preposition + text, today, way)
         if found is not None and found[1] == 0:
             return found[0], 0, found[2] - len(preposition)
     return None
@@ -297,8 +333,45 @@ def _weekday(m: Match[str], today: date) -> Days:
     return found, found + timedelta(days=1)
 
 
+def _last_weekday(m: Match[str], today: date) -> Days:
+    return _weekday(m, today)
+
+
+def _coming_weekday(m: Match[str], today: date) -> Days:
+    when = today + timedelta(days=(_DAYS.index(m["weekday"].lower()) - today.weekday() - 1) % 7 + 1)
+    return when, when + timedelta(days=1)
+
+
+def _coming_month(m: Match[str], today: date) -> Days:
+    return named_month(_month_number(m["month"]), today, "future") if m["which"].lower() == "in" else _last_month_named(m, today)
+
+
+def _coming_day_of_month(m: Match[str], today: date) -> Days | None:
+    days = _one_day(today.year, _month_number(m["month"]), int(m["day"]))
+    return _one_day(today.year + 1, _month_number(m["month"]), int(m["day"])) if days and days[0] < today else days
+
+
+def _next_month_named(m: Match[str], today: date) -> Days:
+    month = _month_number(m["month"])
+    return _whole_month(today.year + (month <= today.month), month)
+
+
+def _in_units(m: Match[str], today: date) -> Days:
+    return shifted_unit(m["unit"].lower(), _counted(m["count"]), today)
+
+
+def _bare_day(m: Match[str], today: date) -> Days | None:
+    return day_of_month(int(m["day"]), today, "past")
+
+
+def _coming_bare_day(m: Match[str], today: date) -> Days | None:
+    return day_of_month(int(m["day"]), today, "future")
+
+
 def _near_day(m: Match[str], today: date) -> Days:
     said = " ".join(m[0].lower().split())
+    if said.endswith("after tomorrow"):
+        return today + timedelta(days=2), today + timedelta(days=3)
     back = -1 if said == "tomorrow" else {"yesterday": 1, "last night": 1}.get(said, 2 if said.endswith("before yesterday") else 0)
     return today - timedelta(days=back), today - timedelta(days=back - 1)
 
@@ -326,14 +399,31 @@ _READERS = _compiled(
     (r"(?:(?:on|over|at|during) the|(?P<which>last|past|previous|this|next)) weekend(?! before| after)", _weekend),
     (rf"(?<!half ){_COUNT} (?P<unit>day|week|month|year)s? ago", _ago),
     (r"half a year ago", lambda _, today: (_shifted(today, -7), _shifted(today, -4))),
-    (r"(?:(?:the )?day before yesterday|yesterday|today|tonight|tomorrow|last night|this (?:morning|afternoon|evening))", _near_day),
-    (r"(?:last|on|this past) (?P<weekday>" + "|".join(_DAYS) + ")", _weekday),
+    (
+        r"(?:(?:the )?day (?:before yesterday|after tomorrow)|yesterday|today|tonight|tomorrow|last night"
+        r"|this (?:morning|afternoon|evening))",
+        _near_day,
+    ),
+    (r"(?:next|this coming|this|coming) (?P<weekday>" + "|".join(_DAYS) + ")", _coming_weekday),
+    (r"(?:last|this past|past) (?P<weekday>" + "|".join(_DAYS) + ")", _last_weekday),
+    (r"(?:(?:on|by|until|for|since) )?(?P<weekday>" + "|".join(_DAYS) + ")", _weekday),
+    (rf"next {_MONTH}", _next_month_named),
+    (rf"in {_COUNT} (?P<unit>day|week|month|year)s?(?:' time)?", _in_units),
+    (r"on the (?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?! (?:of|floor|street|century))", _bare_day),
     (rf"(?:in|during|since|of|from) {_YEAR}", lambda m, _: (date(int(m["year"]), 1, 1), date(int(m["year"]) + 1, 1, 1))),
 )
 
+# Those that mean another day when a text looks ahead.
+_AHEAD: dict[Callable[..., Days | None], Callable[[Match[str], date], Days | None]] = {
+    _weekday: _coming_weekday,
+    _last_month_named: _coming_month,
+    _day_of_month: _coming_day_of_month,
+    _bare_day: _coming_bare_day,
+}
+
 # Each of these patterns needs a year or at least one of these in an ASCII text: other numbers name a time beside such a word only.
 _YEAR_ALONE = re.compile(rf"\b{_YEAR}\b")
-_WORD = re.compile(r"[a-z]+")
+_WORD = re.compile(r"[^\W\d_]+")
 _HINTS = frozenset(
     [
         *_MONTHS,
@@ -342,6 +432,7 @@ _HINTS = frozenset(
         *_DAYS,
         *_SEASONS,
         *(f"{unit}{ending}" for unit in ("day", "week", "month", "year") for ending in ("", "s")),
+        *HINTS,
         *("weekend", "yesterday", "today", "tonight", "tomorrow", "night", "morning", "afternoon", "evening"),
     ]
 )

@@ -1,0 +1,257 @@
+"""Words of time beside the English ones, and which way a text looks: German, Spanish, French and Chinese (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from re import Match
+from typing import Literal
+
+Direction = Literal["past", "future", "either"]
+Days = tuple[date, date]
+
+_MOST_DAYS = 36_500
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """How a language names times: patterns with the groups `last`, `next` or `this`, `d` (weekday), `u` (unit), `n` (count), `m`, `day`."""
+
+    near: dict[str, int]
+    weekdays: Sequence[str]
+    months: Sequence[str]
+    units: dict[str, str]
+    numbers: dict[str, int]
+    weekday: str
+    unit: str
+    ahead: str
+    ago: str
+    month: str
+    day: str
+
+
+_DE = _Words(
+    {"vorgestern": -2, "gestern": -1, "heute": 0, "übermorgen": 2, "morgen": 1},
+    ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag|sonnabend", "sonntag"),
+    ("januar", "februar", "märz", "april", "mai", "juni", "juli", "august", "september", "oktober", "november", "dezember"),
+    {"tag": "day", "woche": "week", "monat": "month", "jahr": "year"},
+    {"einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6, "sieben": 7, "acht": 8, "zehn": 10},
+    r"(?:(?P<last>letzten|vergangenen|vorigen)|(?P<next>nächsten|kommenden|diesen)|am|seit|bis) (?P<d>D)",
+    r"(?:(?P<last>letzte[nsrm]?|vergangene[nsrm]?|vorige[nsrm]?)|(?P<next>nächste[nsrm]?|kommende[nsrm]?)|(?P<this>diese[nsrm]?)) (?P<u>U)",
+    r"in (?P<n>N) (?P<u>U)(?:en|n|e)?",
+    r"vor (?P<n>N) (?P<u>U)(?:en|n|e)?",
+    r"(?:im|seit|bis) (?P<m>M)",
+    r"am (?P<day>\d{1,2})\.(?! ?\d)",
+)
+_ES = _Words(
+    {"anteayer": -2, "ayer": -1, "hoy": 0, "pasado mañana": 2, "mañana": 1},
+    ("lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "domingo"),
+    ("enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre|setiembre", "octubre", "noviembre", "diciembre"),
+    {"día": "day", "semana": "week", "mes": "month", "año": "year"},
+    {"un": 1, "una": 1, "dos": 2, "tres": 3, "cuatro": 4, "cinco": 5, "seis": 6, "siete": 7, "ocho": 8, "diez": 10},
+    r"(?:el|este|los) (?P<next>próximo )?(?P<d>D)(?: (?P<last>pasado)| (?:próximo|que viene))?",
+    r"(?:(?:la|el) (?P<next>próxim[oa] )?|(?P<this>est[ea] ))(?P<u>U)(?: (?:(?P<last>pasad[oa])|(?P<next2>que viene|próxim[oa])))?",
+    r"(?:en|dentro de) (?P<n>N) (?P<u>U)(?:es|s)?",
+    r"hace (?P<n>N) (?P<u>U)(?:es|s)?",
+    r"en (?P<m>M)",
+    r"el (?:día )?(?P<day>\d{1,2})(?! ?[\d:de])",
+)
+_FR = _Words(
+    {"avant-hier": -2, "hier": -1, "aujourd'hui": 0, "aujourd’hui": 0, "après-demain": 2, "demain": 1},
+    ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"),
+    ("janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"),
+    {"jour": "day", "semaine": "week", "mois": "month", "an|année": "year"},
+    {"un": 1, "une": 1, "deux": 2, "trois": 3, "quatre": 4, "cinq": 5, "six": 6, "sept": 7, "huit": 8, "dix": 10},
+    r"(?:(?:ce|le) )?(?P<d>D)(?: (?:(?P<last>dernier|passé)|(?P<next>prochain)))?",
+    r"(?:(?P<this>cett?e?)|la|le|l['’]) ?(?P<u>U)(?: (?:(?P<last>derni(?:er|ère)|passée?)|(?P<next>prochaine?)))?",
+    r"dans (?P<n>N) (?P<u>U)s?",
+    r"il y a (?P<n>N) (?P<u>U)s?",
+    r"en (?P<m>M)",
+    r"le (?P<day>\d{1,2})(?! ?[\dh:%])",
+)
+_ZH = _Words(
+    {"大前天": -3, "前天": -2, "昨天": -1, "昨晚": -1, "今天": 0, "今晚": 0, "大后天": 3, "后天": 2, "明天": 1, "明晚": 1},
+    ("一", "二", "三", "四", "五", "六", "日|天"),
+    tuple(f"{name}月|{number}月" for number, name in enumerate([*"一二三四五六七八九十", "十一", "十二"], start=1)),
+    {"天": "day", "周|个?星期|个?礼拜": "week", "个?月": "month", "年": "year"},
+    {"一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "十": 10},
+    r"(?:(?P<last>上)|(?P<next>下)|(?:这|本))?个?(?:周|星期|礼拜)(?P<d>D)",
+    r"(?:(?P<last>上|去)|(?P<next>下|明)|(?P<this>这|本|今))(?P<u>U)",
+    r"(?P<n>N)(?P<u>U)(?:以?后|之后)",
+    r"(?P<n>N)(?P<u>U)(?:以?前|之前)",
+    r"(?P<m>M)(?![0-9一二三四五六七八九十])",
+    r"(?P<day>[0-9]{1,2})(?:号|日)",
+)
+_ALL = (_DE, _ES, _FR, _ZH)
+
+_CUES: dict[Direction, re.Pattern[str]] = {
+    "future": re.compile(
+        r"\b(?:will|shall|going to|gonna|coming|upcoming|next|tomorrow|soon|plan(?:s|ned|ning)?|scheduled|due|should i|do i have|have i got"
+        r"|wird|werde|werden|wirst|kommt|kommende[nrsm]?|nächste[nrsm]?|morgen|bald|steht|muss ich|soll ich|habe ich vor"
+        r"|viene|vienen|va a|van a|voy a|vas a|vendrá|próxim[oa]s?|mañana|tengo que|debo"
+        r"|viendra|va venir|vais|vient|arrive|prochaine?s?|demain|dois|faut)\b|'ll\b|下周|下个|明天|后天|明年|将|要|会来|打算|准备",
+        re.IGNORECASE,
+    ),
+    "past": re.compile(
+        r"\b(?:did|(?<=\s)was|were|had|went|said|told|met|visited|happened|saw|bought|came|made|got|took|gave|called|ate|been|last|ago|yesterday|\w{3,20}ed"
+        r"|war|waren|hatte|hatten|ging|kam|sagte|gesagt|gewesen|gemacht|getroffen|besucht|passiert|gekauft|gestern|letzte[nrsm]?"
+        r"|habe ich ge\w{2,20}"
+        r"|fue|fui|era|hice|hizo|dijo|dije|vino|pasó|pasad[oa]|ayer|compré|visitó|visité|conocí"
+        r"|était|étais|ai|fait|dit|venu|venue|allé|allée|vu|acheté|rencontré|dernière?|hier|passé)\b|昨天|前天|上周|上个|去年|了|过",
+        re.IGNORECASE,
+    ),
+}
+
+
+def direction_of(text: str) -> Direction:
+    """Which way a text looks, by its tense, verbs and words of time; "either" when nothing decides or both speak."""
+    ahead, back = (_CUES[way].search(text) is not None for way in ("future", "past"))
+    return "either" if ahead == back else "future" if ahead else "past"
+
+
+Reader = Callable[[Match[str], date, Direction], Days | None]
+
+
+def _either(words: Sequence[str]) -> str:
+    return "|".join(sorted((part for word in words for part in word.split("|")), key=len, reverse=True))
+
+
+def _index(words: Sequence[str], said: str) -> int:
+    return next(index for index, word in enumerate(words) if re.fullmatch(word, said, re.IGNORECASE))
+
+
+def _readers(words: _Words) -> list[tuple[re.Pattern[str], Reader]]:
+    blankless = words is _ZH
+    bound, end = ("", "") if blankless else (r"(?<!\w)", r"(?!\w)")
+    numbers = r"\d{1,3}|" + _either(list(words.numbers))
+    units = "|".join(words.units)
+
+    def compiled(source: str) -> re.Pattern[str]:
+        source = source.replace("(?P<d>D)", f"(?P<d>{_either(words.weekdays)})").replace("(?P<m>M)", f"(?P<m>{_either(words.months)})")
+        source = source.replace("(?P<u>U)", f"(?P<u>{units})").replace("(?P<n>N)", f"(?P<n>{numbers})")
+        return re.compile(f"{bound}(?:{source}){end}", re.IGNORECASE)
+
+    def count(m: Match[str]) -> int:
+        said = m["n"].lower()
+        return int(said) if said.isdigit() else words.numbers[said]
+
+    def unit(m: Match[str]) -> str:
+        return next(name for form, name in words.units.items() if re.fullmatch(form, m["u"], re.IGNORECASE))
+
+    def near(m: Match[str], today: date, _: Direction) -> Days:
+        return _day(today + timedelta(days=words.near[m[0].lower()]))
+
+    def weekday(m: Match[str], today: date, way: Direction) -> Days:
+        index, marks = _index(words.weekdays, m["d"]), m.groupdict()
+        if blankless and not marks["last"] and not marks["next"]:
+            return _weekday(today, index, way)
+        if blankless:
+            monday = today - timedelta(days=today.weekday()) + timedelta(days=7 if marks["next"] else -7)
+            return _day(monday + timedelta(days=index))
+        return _weekday(today, index, "past" if marks["last"] else "future" if marks["next"] else way)
+
+    def calendar(m: Match[str], today: date, _: Direction) -> Days | None:
+        marks = m.groupdict()
+        step = -1 if marks.get("last") else 1 if marks.get("next") or marks.get("next2") else 0 if marks.get("this") else None
+        return None if step is None else calendar_unit(unit(m), step, today)
+
+    def ahead(m: Match[str], today: date, _: Direction) -> Days:
+        return shifted_unit(unit(m), count(m), today)
+
+    def ago(m: Match[str], today: date, _: Direction) -> Days:
+        return shifted_unit(unit(m), -count(m), today)
+
+    def month(m: Match[str], today: date, way: Direction) -> Days:
+        return named_month(_index(words.months, m["m"]) + 1, today, way)
+
+    def day(m: Match[str], today: date, way: Direction) -> Days | None:
+        return day_of_month(int(m["day"]), today, way)
+
+    sources = [(_either(list(words.near)), near), (words.weekday, weekday), (words.unit, calendar), (words.ahead, ahead), (words.ago, ago)]
+    return [(compiled(source), read) for source, read in [*sources, (words.month, month), (words.day, day)]]
+
+
+def _day(when: date) -> Days:
+    return when, when + timedelta(days=1)
+
+
+def _weekday(today: date, index: int, way: Direction) -> Days:
+    """The first such weekday after today, or the last before it."""
+    if way == "future":
+        return _day(today + timedelta(days=(index - today.weekday() - 1) % 7 + 1))
+    return _day(today - timedelta(days=(today.weekday() - index - 1) % 7 + 1))
+
+
+def _month(year: int, month: int) -> Days:
+    return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
+
+
+def _moved(today: date, months: int) -> Days:
+    index = min(max(today.year * 12 + today.month - 1 + months, 12), 9998 * 12)
+    return _month(index // 12, index % 12 + 1)
+
+
+def calendar_unit(unit: str, step: int, today: date) -> Days:
+    """The calendar week (from Monday), month or year that is `step` away from today's; of days the day."""
+    if unit == "day":
+        return _day(today + timedelta(days=step))
+    if unit == "week":
+        monday = today - timedelta(days=today.weekday()) + timedelta(days=7 * step)
+        return monday, monday + timedelta(days=7)
+    return _moved(today, step) if unit == "month" else (date(today.year + step, 1, 1), date(today.year + step + 1, 1, 1))
+
+
+def shifted_unit(unit: str, count: int, today: date) -> Days:
+    """The time around the day that is some units away: people round, the more the further away."""
+    if unit in ("day", "week"):
+        days = min(abs(count) * (7 if unit == "week" else 1), _MOST_DAYS) * (1 if count > 0 else -1)
+        middle = today + timedelta(days=days)
+        return _day(middle) if unit == "day" else (middle - timedelta(days=3), middle + timedelta(days=4))
+    return _moved(today, count) if unit == "month" else calendar_unit("year", max(min(count, 7000), 2 - today.year), today)
+
+
+def named_month(month: int, today: date, way: Direction) -> Days:
+    """The last such month that has begun, or the next that has not ended."""
+    behind = month > today.month
+    return _month(today.year - behind if way != "future" else today.year + (month < today.month), month)
+
+
+def day_of_month(day: int, today: date, way: Direction) -> Days | None:
+    """The last or the next such day of a month; None when there is none among the months around."""
+    for step in range(3):
+        first, end = _moved(today, step if way == "future" else -step)
+        when = first + timedelta(days=day - 1)
+        if day >= 1 and when < end and (when >= today if way == "future" else when <= today):
+            return _day(when)
+    return None
+
+
+_READERS = [reader for words in _ALL for reader in _readers(words)]
+
+
+def foreign_time(text: str, today: date, way: Direction) -> tuple[Days, int, int] | None:
+    """The first time that a text names in one of these languages, and where its words begin and end."""
+    best: tuple[Days, int, int] | None = None
+    for pattern, read in _READERS:
+        m = pattern.search(text)
+        if m is None or (best is not None and (best[1], -best[2]) <= (m.start(), -m.end())):
+            continue
+        days = read(m, today, way)
+        if days is not None:
+            best = days, m.start(), m.end()
+    return best
+
+
+HINTS = frozenset(
+    token
+    for words in _ALL
+    for said in (*words.near, *words.weekdays, *words.months, *words.units)
+    for part in said.split("|")
+    for word in re.findall(r"\w+", part)
+    for token in (word, word + "s", word + "e", word + "n", word + "en", word + "es")
+)
+"""Words of which one stands in every time that is named with blanks between words."""
+CHARACTERS = re.compile("[天年月周期拜号晚]|[0-9]日")
+"""What stands in every time that is named in Chinese."""
