@@ -208,6 +208,7 @@ class StepGroups:
             "day": int(at.timestamp() // 86400),
             "dated": names_relative_time(record.text) or None,
             "role": role,
+            "name": record.metadata.get("name"),
             "json": piece.model_dump_json(exclude_none=True),
             "evidence_field": "m" + self.mid(record.id),
         }

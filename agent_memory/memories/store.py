@@ -21,7 +21,7 @@ from agent_memory.memories.commit import STATED, ChangeKind, change_base
 from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, StepGroups, order_of
+from agent_memory.memories.steps import Fence, Step, StepGroups, order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
@@ -165,7 +165,8 @@ class MemoryStore(MemoryQueries):
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.group(steps.put(new, expect=str(version), settled=settled, leave=before if before != after else None))
+        edit: Step = {"edited": True} if new.text != old.text else {}
+        steps.group(steps.put(new, expect=str(version), settled=settled, leave=before if before != after else None) | edit)
         state = (await steps.run(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
 

@@ -47,7 +47,7 @@ def is_turn(record: MemoryRecord) -> bool:
 def is_plain(turn: MemoryRecord) -> bool:
     """Whether a message says its words and no more: nobody gave it a pin, tags, dates or metadata that another memory would lack."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
-    return not any(more) and turn.metadata.keys() <= {"role"}
+    return not any(more) and turn.metadata.keys() <= {"role", "name"}
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:

@@ -22,8 +22,8 @@ TOOL_ROLES = frozenset({"tool", "function", "tool_result", "ipython", "observati
 _QUOTED = re.compile(r"^[\s>*\"'“„«-]+")
 _TYPES = "episodic|semantic|message|procedural"
 _ID = r"\(ID: [^()\n]{1,600}\)"
-# "- [8 May 2023, 2 weeks ago; semantic] text (ID: 01H…)", whole or either half of it, anywhere in a line.
-_LINE = re.compile(rf"-? ?\[[^\[\]\n]{{3,80}}; (?:{_TYPES})\][^\n]*?(?:{_ID}|$)", re.MULTILINE)
+# "- [8 May 2023, 2 weeks ago, said 3 times; message] user said: text (ID: 01H…)", whole or either half of it, anywhere in a line.
+_LINE = re.compile(rf"-? ?\[[^\[\]\n]{{3,140}}; (?:{_TYPES})\][^\n]*?(?:{_ID}|$)", re.MULTILINE)
 _OLD_LINE = re.compile(rf"^[^\n]*{_ID}[\"'”»]?\s*$")
 
 

@@ -21,7 +21,7 @@ local function replace(mid, from, key)
   local before, standing = history.archive(mid, from)
   standings.unlink(mid, standing)
   if from == key then
-    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', unpack(vector_tags.NAMES))
+    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'nt', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
     local vector = {}
@@ -45,6 +45,7 @@ local function write_fields(step, key, digest, version)
     fields[count + 1], fields[count + 2] = ARGV[names_at + i], ARGV[first_at + i]
     count = count + 2
   end
+  if step.edited then fields[count + 1], fields[count + 2] = 'ed', clock.seconds_text() end
   redis.call('HSET', key, 'h', digest, 'n', version, 'ra', clock.seconds_text(), 'bk', step.standing, unpack(fields))
 end
 -- Whoever looks for its words, its kin or its slot finds it from now on.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
@@ -12,24 +11,19 @@ from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.search.pages import PageReader, explain_answer
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
-from agent_memory.recall.frames import one_line, shown_id
+from agent_memory.recall.lines import LineStyle
+from agent_memory.recall.memory_list import MemoryList, MemorySelection
 from agent_memory.recall.prompt import PER_MESSAGE, text_message
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
-from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES
-from agent_memory.text.retrieval_units import day
-from agent_memory.text.time_expressions import ago, zone_of
+from agent_memory.text.prompt_marks import MEMORIES_HEAD
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
-
-# Tokens around each memory's text: its date, type and id.
-_PER_MEMORY = 30
 
 
 class MemoriesSection:
@@ -162,24 +156,10 @@ class MemoriesContent:
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """The best memories that fit, without those that say the same as one before."""
-        budget = left = self.most if tokens is None else min(tokens, self.most)
-        taken: list[ShownMemory] = []
-        cut, distinct, wanted = list(self.cut), DuplicateFilter(), 0
-        # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
-        bytes_fit = sum([len(card.text.encode()) + _PER_MEMORY for card in self.cards]) <= left
-        for card in self.cards:
-            cost = 0 if bytes_fit else self.counter.count(card.text) + _PER_MEMORY
-            if cost > left:
-                # With more room those before it would come in first.
-                wanted += cost
-                cut.append(Cut(memory_id=card.id, reason="over_budget", tokens_needed=wanted, tokens_available=budget))
-            elif self.query.request.distinct is not False and (by := distinct.add_memory(card)) is not None:
-                cut.append(Cut(memory_id=card.id, reason="collapsed", by=by))
-            else:
-                wanted += cost
-                left -= cost
-                taken.append(card)
-        return FittedMemories(self, taken[: self.query.request.limit], cut, budget)
+        budget, request = self.most if tokens is None else min(tokens, self.most), self.query.request
+        selection = MemorySelection(self.counter.count, request.text or "", request.limit, budget, request.distinct is not False)
+        listed = selection.select(self.cards)
+        return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,50 +167,35 @@ class FittedMemories:
     """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
 
     content: MemoriesContent
-    cards: Sequence[ShownMemory]
+    listed: MemoryList
     cut: Sequence[Cut]
     budget: int
 
     def count_tokens(self) -> int:
         """How many tokens the list takes, before it is known which of the memories the session's messages show."""
-        return self.content.counter.count(memory_lines(self.cards, self.content.query.request)) + PER_MESSAGE
+        return self.content.counter.count(self.listed.text(LineStyle.of_search(self.content.query.request))) + PER_MESSAGE
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """The list of memories, whose reading is counted, without what the session's messages say verbatim."""
+        """The list of memories, whose reading is counted, without what the session's messages say: as text, or as a fact made of it."""
         content, request = self.content, self.content.query.request
-        cards = self.cards if shown is None else [card for card in self.cards if not _repeats_message(card, shown)]
+        listed = self.listed if shown is None else self.listed.without(lambda memory: _rests_on(memory, shown))
+        cards = listed.memories
         why = None
         if request.explain:
-            listed = {card.id for card in cards}
-            repeats = [Cut(memory_id=card.id, reason="already_shown") for card in self.cards if card.id not in listed]
+            ids = {card.id for card in cards}
+            repeats = [Cut(memory_id=card.id, reason="already_shown") for card in self.listed.memories if card.id not in ids]
             why = explain_answer(content.query, content.ranking, [*self.cut, *repeats])
             why.memory_tokens = self.budget
             why.messages_left_out = None if shown is None else shown.left_out
         if content.count_reading is not None:
             content.count_reading(content.query, cards)
-        message = text_message("system", MEMORIES_HEAD + memory_lines(cards, request))
+        message = text_message("system", MEMORIES_HEAD + listed.text(LineStyle.of_search(request)))
         return SectionText([message], cards, [*content.query.notices, *content.ranking.notices], why, request)
 
 
-def _repeats_message(card: ShownMemory, shown: SessionMessages) -> bool:
-    """Whether a memory is that of a message which the prompt shows."""
-    ref, values = shown.ref, card.values
-    if values["extraction_strategy"] != "message" or not set(shown.ids).issuperset(values["extracted_from"] or ("",)):
+def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:
+    """Whether a memory is that of messages which the prompt shows, or a fact made of these."""
+    ref, cited = shown.ref, memory.values["extracted_from"]
+    if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
         return False
-    return (values["session_id"], card.namespace, card.user_id) == (ref.session_id, ref.namespace, ref.user_id)
-
-
-def memory_lines(cards: Sequence[ShownMemory], request: SearchRequest) -> str:
-    """Memories as lines, oldest first: the order of a growing store, so that the prompts of following turns begin alike."""
-    if not cards:
-        return NO_MEMORIES
-    zone = zone_of(request.timezone)
-    now = (request.reference_time or datetime.now(UTC)).astimezone(zone)
-    ordered = sorted(cards, key=lambda card: (card.when, card.id))
-    return "\n".join([memory_line(card, now, zone) for card in ordered]) + DATA_NOTE
-
-
-def memory_line(card: ShownMemory, now: datetime, zone: tzinfo) -> str:
-    """One memory: when it was, what kind it is, its text on one line, and its id. `now` is in `zone`, too."""
-    when = card.when.astimezone(zone)
-    return f"- [{day(when)}, {ago(when, now)}; {card.memory_type}] {one_line(card.text)} (ID: {shown_id(card.id)})"
+    return set(shown.ids).issuperset(cited)
