@@ -160,6 +160,8 @@ class StepGroups:
             dedupe, settled = False, True
         if aside or record.valid_to is not None or record.expires_at is not None:
             step["ends"] = True
+        if record.superseded_by and record.valid_to is not None and (messages := self._cited_messages(record)):
+            step["outdates"] = messages
         if alone:
             step["first_digest"] = fields.digest
         elif not kept:
@@ -187,6 +189,13 @@ class StepGroups:
         if not (aside or alone):
             step |= self._cited(record, stands)
         return step
+
+    def _cited_messages(self, record: MemoryRecord) -> str:
+        """The messages that a fact was made of: their names in keys, with blanks between."""
+        if is_turn(record) or not record.session_id:
+            return ""
+        ref = SessionRef(record.session_id, record.namespace, record.user_id)
+        return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
         """What a turn says to what has its words already, and a statement to turns of its words."""

@@ -14,7 +14,7 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.contradictions import latest_of
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
 from agent_memory.recall.texts import asks_for_questions, is_bare_question
-from agent_memory.text.prompt_marks import DATA_NOTE, NO_MEMORIES
+from agent_memory.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
 from agent_memory_client.models import Cut
 
 # A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
@@ -54,6 +54,12 @@ class MemoryList:
         """All lines, with the note that they are quotations, as the contract's one message has them."""
         lines = [*self.fact_lines(style), *self.statement_lines(style)]
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
+
+    def parts(self, style: LineStyle) -> list[str]:
+        """The lines as sections with headings of their own, with the note behind the last; none for no memories."""
+        kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
+        parts = [head + "\n".join(lines) for head, lines in kinds if lines]
+        return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
 
     def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
         """The list without some of them."""

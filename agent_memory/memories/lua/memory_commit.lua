@@ -12,7 +12,8 @@
 --   put      mid, order (key or nothing), digest (nothing: as it is; `first_digest`: of what is new), standing, field_names, field_values,
 --            field_count (where the names of its fields stand and where their values), shared, shared_count (names and values in turns,
 --            of what several have), deleted_since, ends (it has an end, or is in quarantine), owner (where its owner stands: an id of
---            another owner is refused), edited (somebody gave it other words), expect (version, "" for none), unique ("kin" or "words": refuse when another memory than
+--            another owner is refused), edited (somebody gave it other words), outdates (of a fact that was superseded: the messages, mids,
+--            that it rests on and that are no longer true with it), expect (version, "" for none), unique ("kin" or "words": refuse when another memory than
 --            `except` holds its kin, or its words either) and slot (the same of its slot), leave (order key to leave), same_text (and with
 --            it the vector stays), imported (other content that is here stays, messages are put among those of their session by their time),
 --            message {field, statement_field, role, name, day, dated, json, evidence_field, session, created} (a message: it is evidence

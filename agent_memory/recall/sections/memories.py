@@ -78,7 +78,9 @@ class MemoriesSection:
         page, _ = await self._pages.read_page(ask.scope, query, ranking, without=newest)
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
-        return MemoriesContent(query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
+        cards, body = [*elsewhere, *page], ask.body
+        ids, formatted = body.include_ids, body.format is not None
+        return MemoriesContent(query, ranking, cards, cut, self._counter, most, count_reading, ids, formatted)
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
         """Those of the first of the ranking that are passed over for the session's messages, which show them; only when it is asked for."""
@@ -144,7 +146,8 @@ class MemoryReads:
 
 @dataclass(frozen=True, slots=True)
 class MemoriesContent:
-    """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most."""
+    """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
+    `ids` or without, as sections of their own where the prompt is `formatted` for an API."""
 
     query: SearchQuery
     ranking: Ranking
@@ -153,6 +156,8 @@ class MemoriesContent:
     counter: TokenCounter
     most: int
     count_reading: Callable[[SearchQuery, Sequence[ShownMemory]], None] | None
+    ids: bool = True
+    formatted: bool = False
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """The best memories that fit, without those that say the same as one before."""
@@ -173,7 +178,9 @@ class FittedMemories:
 
     def count_tokens(self) -> int:
         """How many tokens the list takes, before it is known which of the memories the session's messages show."""
-        return self.content.counter.count(self.listed.text(LineStyle.of_search(self.content.query.request))) + PER_MESSAGE
+        if self.content.formatted and not self.listed.memories:
+            return 0
+        return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
         """The list of memories, whose reading is counted, without what the session's messages say: as text, or as a fact made of it."""
@@ -189,8 +196,13 @@ class FittedMemories:
             why.messages_left_out = None if shown is None else shown.left_out
         if content.count_reading is not None:
             content.count_reading(content.query, cards)
-        message = text_message("system", MEMORIES_HEAD + listed.text(LineStyle.of_search(request)))
-        return SectionText([message], cards, [*content.query.notices, *content.ranking.notices], why, request)
+        style, notices = self._style(), [*content.query.notices, *content.ranking.notices]
+        if content.formatted:
+            return SectionText((), listed.parts(style), cards, notices, why, request)
+        return SectionText([text_message("system", MEMORIES_HEAD + listed.text(style))], (), cards, notices, why, request)
+
+    def _style(self) -> LineStyle:
+        return LineStyle.of_search(self.content.query.request, ids=self.content.ids)
 
 
 def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:
