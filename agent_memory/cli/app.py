@@ -6,13 +6,12 @@ Nothing heavy is imported at the top of this file: `agent-memory --help` must no
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from agent_memory import __version__
-from agent_memory.cli import admin, token_commands
+from agent_memory.cli import admin, evaluation_commands, token_commands
 from agent_memory.core import garbage_collection
 from agent_memory.core.errors import AgentMemoryError, NotFound
 
@@ -294,42 +293,6 @@ def explain(
     raise typer.Exit(0 if explanations.explain(memory_id, given, prompt, max_tokens, Server(url, api_key), form) else 1)
 
 
-@app.command(name="eval")
-def evaluate(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="conversations in LoCoMo's or LongMemEval's format")] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (otherwise one is started for this)")] = None,
-    entrance: Annotated[Literal["memories", "sessions", "both"], typer.Option(help="how turns go in")] = "memories",
-    unit: Annotated[Literal["turn", "session"], typer.Option(help="what is to be found, in the table and the plot")] = "turn",
-    mode: Annotated[
-        Literal["default", "semantic", "keyword", "hybrid"], typer.Option(help="the search mode that is asked for")
-    ] = "default",
-    limit: Annotated[int, typer.Option(min=1, max=100, help="memories per search")] = 50,
-    prompt: Annotated[bool, typer.Option("--prompt/--no-prompt", help="also ask for memory prompts")] = True,
-    max_tokens: Annotated[int | None, typer.Option(min=64, help="of a prompt; its first 4000 are looked at if not given")] = None,
-    conversations: Annotated[int | None, typer.Option(min=1, metavar="N", help="only the first N conversations")] = None,
-    run: Annotated[str | None, typer.Option(metavar="NAME", help="begin of all ids (a new one each time)")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="write all figures to a file")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="write a picture (SVG)")] = None,
-    form: Annotated[Literal["table", "json"], typer.Option("--format", help="what is printed")] = "table",
-    floors: Annotated[
-        str | None, typer.Option(metavar="FLOORS", help="least figures in per cent, such as R@10=80,answerable:R@10=77,MRR=50,prompt=85")
-    ] = None,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="compare two files that --json wrote")] = None,
-) -> None:
-    """Measure recall on conversations with known evidence. Exit code 1 if a question failed, nothing could be measured, or a figure is
-    below its floor."""
-    from agent_memory.cli.commands import evaluate as evaluation
-
-    if compare is not None:
-        raise typer.Exit(evaluation.compare(*compare, unit, form))
-    if file is None:
-        raise typer.BadParameter("eval needs a FILE of conversations, or --compare A B")
-    wanted = evaluation.EvaluationOptions(
-        file, url, entrance, unit, mode, limit, prompt, max_tokens, conversations, run, json_file, plot, form, floors
-    )
-    raise typer.Exit(evaluation.evaluate(wanted))
-
-
 @app.command()
 def version() -> None:
     """Print the version."""
@@ -337,6 +300,7 @@ def version() -> None:
 
 
 admin.register(app)
+evaluation_commands.register(app)
 token_commands.register(app)
 
 

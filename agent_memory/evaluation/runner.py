@@ -90,6 +90,13 @@ class Api:
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
         """The parsed answer."""
+        status, answer = await self.exchange(method, path, body)
+        if status >= 300:
+            raise StartupError(f"the server at {self._url} answers {method} {path} with {status}: {str(answer)[:300]}")
+        return answer
+
+    async def exchange(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """The status and the parsed answer, also of a refusal."""
         try:
             response = await self._client.request(method, path, json=body)
             answer: Any = response.json() if response.content else None
@@ -97,9 +104,7 @@ class Api:
             raise StartupError(f"{self._url} is not the URL of a server") from error
         except (httpx.HTTPError, ValueError) as error:
             raise StartupError(f"the server at {self._url} does not answer {method} {path}: {error or type(error).__name__}") from error
-        if response.status_code >= 300:
-            raise StartupError(f"the server at {self._url} answers {method} {path} with {response.status_code}: {str(answer)[:300]}")
-        return answer
+        return response.status_code, answer
 
 
 async def run(options: Options, conversations: Sequence[Conversation], counter: TokenCounter, progress: Progress) -> EvaluationRun:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from ulid import ULID
 
-from agent_memory.cli.target import say_server
+from agent_memory.cli.commands.evaluation_server import evaluation_server
 from agent_memory.core.errors import StartupError
 from agent_memory.evaluation import report as reports
 from agent_memory.evaluation.datasets import Conversation, load
@@ -27,9 +21,6 @@ from agent_memory.evaluation.floors import floors_of, judged
 from agent_memory.evaluation.plot import svg
 from agent_memory.evaluation.runner import Entrance, Mode, Options, run
 from agent_memory.llm.tokens import TokenCounter
-
-_LISTENS = "agent-memory listens on "
-_END_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +110,7 @@ async def _measured(wanted: EvaluationOptions, conversations: list[Conversation]
     entrances: list[Entrance] = ["memories", "sessions"] if wanted.entrance == "both" else [wanted.entrance]
     found: list[reports.Report] = []
     for entrance in entrances:
-        with _server(wanted.url) as url, _bars() as bars:
+        with evaluation_server(wanted.url) as url, _bars() as bars:
             name = f"{wanted.run}-{entrance}" if wanted.run else f"eval-{str(ULID()).lower()}"
             options = Options(url, name, entrance, wanted.mode, wanted.limit, wanted.prompt, wanted.max_tokens)
             found.append(reports.report_of(await run(options, conversations, counter, _ProgressBars(bars, entrance)), wanted.file.name))
@@ -146,73 +137,3 @@ class _ProgressBars:
         if stage not in self._known:
             self._known[stage] = self._bars.add_task(f"{self._entrance}: {stage}")
         self._bars.update(self._known[stage], completed=done, total=total)
-
-
-# --------------------------------------------------------------------------------------------------------------------- server
-
-
-@contextmanager
-def _server(url: str | None) -> Generator[str, None, None]:
-    """The URL of the server: the one that is given, or of a new one in a process of its own, with an empty Redis of its own.
-
-    It has the settings of the environment, but for those that say where data lies.
-    """
-    if url is not None:
-        say_server(url)
-        yield url
-        return
-    with tempfile.TemporaryDirectory(prefix="agent-memory-eval-") as folder, (Path(folder) / "log").open("w+", encoding="utf-8") as log:
-        command = [
-            sys.executable,
-            "-m",
-            "agent_memory.cli.app",
-            "serve",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--data-dir",
-            f"{folder}/data",
-        ]
-        elsewhere = {"REDIS_URL", "EMBEDDED_REDIS_PORT", "KEY_PREFIX"}
-        environment = {name: value for name, value in os.environ.items() if name.upper() not in elsewhere}
-        # Started where no .env lies, and not told of a Ctrl-C by the terminal: we stop it when we end.
-        process = subprocess.Popen(
-            command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
-        )
-        try:
-            own = _announced(process)
-            say_server(own)
-            yield own
-        except StartupError as error:
-            if process.poll() is not None:  # then this is why it does not answer
-                raise StartupError(f"the server for the evaluation ended: {_last_words(log.name)}") from error
-            raise
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
-    """The environment in which another directory's Python finds the same packages, also where they are found by relative paths."""
-    return {**environment, "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)}
-
-
-def _announced(process: subprocess.Popen[str]) -> str:
-    """The URL that a server says it listens on. Raises StartupError when it ends instead."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith(_LISTENS):
-            return line.removeprefix(_LISTENS).split()[0]
-    process.wait()
-    raise StartupError("it said no URL")
-
-
-def _last_words(log: str) -> str:
-    """The last line of a log."""
-    lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
-    return lines[-1].removeprefix("agent-memory: ") if lines else "it said nothing"

@@ -1,0 +1,104 @@
+"""`agent-memory eval prompts`: runs scenarios against a server of its own, and says which checks fail on which prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from agent_memory.cli.commands.evaluation_server import evaluation_server
+from agent_memory.core.errors import StartupError
+from agent_memory.evaluation.runner import Api
+from agent_memory.evaluation.scenario_runner import ScenarioResult, ScenarioRun
+from agent_memory.evaluation.scenarios import EXTRACTORS, Extractor, Scenario, load_scenarios
+from agent_memory.evaluation.scripted_model import model_server
+from agent_memory.llm.tokens import TokenCounter
+
+Chosen = Literal["none", "perfect", "sloppy", "configured"]
+"""Who extracts: nobody, the scripted model with either of its habits, or the model that the environment's settings name."""
+
+_NO_MODEL = {"MODEL_PROVIDER": "local", "OPENAI_BASE_URL": "", "OPENAI_API_KEY": "", "GENERATION_MODEL": ""}
+# Nothing waits for what a conversation may still bring: its day is over.
+_AT_ONCE = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "NEIGHBOURS_AFTER_SECONDS": "0"}
+
+
+def evaluate_prompts(file: Path, chosen: Chosen | Literal["all"], names: Sequence[str], *, as_json: bool) -> int:
+    """Runs and prints; returns the exit code: 0, or 1 when a check failed. Raises StartupError for anything that prevents a run."""
+    scenarios = _selected(load_scenarios(file), names)
+    extractors: Sequence[Chosen] = EXTRACTORS if chosen == "all" else (chosen,)
+    runs: dict[Chosen, list[ScenarioResult]] = {extractor: asyncio.run(_results(scenarios, extractor)) for extractor in extractors}
+    if as_json:
+        print(json.dumps({"file": file.name, "runs": {name: _run_values(results) for name, results in runs.items()}}, ensure_ascii=False))
+    else:
+        for name, results in runs.items():
+            _show(name, results)
+    return 1 if any(result.failures for results in runs.values() for result in results) else 0
+
+
+def _selected(scenarios: list[Scenario], names: Sequence[str]) -> list[Scenario]:
+    known = {scenario.name for scenario in scenarios}
+    if unknown := [name for name in names if name not in known]:
+        raise StartupError(f"there is no scenario {unknown[0]!r}")
+    return [scenario for scenario in scenarios if not names or scenario.name in names]
+
+
+async def _results(scenarios: Sequence[Scenario], chosen: Chosen) -> list[ScenarioResult]:
+    counter = await TokenCounter.open()
+    with _server(scenarios, chosen) as url:
+        async with Api(url) as api:
+            # What holds with any extractor must hold with a real model, too; its facts are not known beforehand.
+            extractor: Extractor = "none" if chosen == "configured" else chosen
+            return await ScenarioRun(api, f"eval-{chosen}", extractor, counter).run(scenarios, _say_day)
+
+
+@contextmanager
+def _server(scenarios: Sequence[Scenario], chosen: Chosen) -> Generator[str]:
+    """The URL of a server with the extractor. Embeddings are local but with the environment's own model."""
+    if chosen == "configured":
+        with evaluation_server(settings=_AT_ONCE) as url:
+            yield url
+    elif chosen == "none":
+        with evaluation_server(settings={**_AT_ONCE, **_NO_MODEL, "EMBEDDING_PROVIDER": "local"}) as url:
+            yield url
+    else:
+        with model_server(scenarios, chosen) as model_url:
+            model = {"MODEL_PROVIDER": "openai", "OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "sk-none", "GENERATION_MODEL": "scripted"}
+            with evaluation_server(settings={**_AT_ONCE, **model, "EMBEDDING_PROVIDER": "local"}) as url:
+                yield url
+
+
+def _say_day(number: int, total: int) -> None:
+    print(f"agent-memory: day {number} of {total}", file=sys.stderr, flush=True)
+
+
+def _run_values(results: Sequence[ScenarioResult]) -> dict[str, Any]:
+    failures = [
+        {
+            "scenario": result.name,
+            "point": failure.check.point,
+            "question": failure.question,
+            "check": {failure.check.kind: failure.check.value},
+            "why": failure.why,
+            "shown": failure.shown,
+        }
+        for result in results
+        for failure in result.failures
+    ]
+    checks = sum(result.checks for result in results)
+    return {"scenarios": len(results), "checks": checks, "passed": checks - len(failures), "failures": failures}
+
+
+def _show(name: Chosen, results: Sequence[ScenarioResult]) -> None:
+    for result in results:
+        shown = ""
+        for failure in result.failures:
+            print(f"{name}: {result.name}: {failure.question!r}: {failure.check}: {failure.why}")
+            if failure.shown != shown:
+                print("".join(f"    {line}\n" for line in failure.shown.splitlines()), end="")
+            shown = failure.shown
+    checks, failed = sum(result.checks for result in results), sum(len(result.failures) for result in results)
+    print(f"extractor {name}: {checks - failed} of {checks} checks hold in {len(results)} scenarios")

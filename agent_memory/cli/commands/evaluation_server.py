@@ -1,0 +1,88 @@
+"""A server for an evaluation: in a process of its own, with an embedded Redis that is gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_memory.cli.target import say_server
+from agent_memory.core.errors import StartupError
+
+_LISTENS = "agent-memory listens on "
+_END_SECONDS = 30.0
+
+
+@contextmanager
+def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None = None) -> Generator[str, None, None]:
+    """The URL of the server: the one that is given, or of a new one in a process of its own, with an empty Redis of its own.
+
+    It has the settings of the environment, but for those that say where data lies, and those that are given: by name, "" for none.
+    Raises StartupError when it does not start.
+    """
+    if url is not None:
+        say_server(url)
+        yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="agent-memory-eval-") as folder, (Path(folder) / "log").open("w+", encoding="utf-8") as log:
+        command = [
+            sys.executable,
+            "-m",
+            "agent_memory.cli.app",
+            "serve",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--data-dir",
+            f"{folder}/data",
+        ]
+        elsewhere = {"REDIS_URL", "EMBEDDED_REDIS_PORT", "KEY_PREFIX"}
+        changed = {name: value for name, value in (settings or {}).items() if value}
+        without = elsewhere.union(settings or {})
+        environment = {name: value for name, value in os.environ.items() if name.upper() not in without} | changed
+        # Started where no .env lies, and not told of a Ctrl-C by the terminal: we stop it when we end.
+        process = subprocess.Popen(
+            command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+        try:
+            own = _announced(process)
+            say_server(own)
+            yield own
+        except StartupError as error:
+            if process.poll() is not None:  # then this is why it does not answer
+                raise StartupError(f"the server for the evaluation ended: {_last_words(log.name)}") from error
+            raise
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
+    """The environment in which another directory's Python finds the same packages, also where they are found by relative paths."""
+    return {**environment, "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)}
+
+
+def _announced(process: subprocess.Popen[str]) -> str:
+    """The URL that a server says it listens on. Raises StartupError when it ends instead."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(_LISTENS):
+            return line.removeprefix(_LISTENS).split()[0]
+    process.wait()
+    raise StartupError("it said no URL")
+
+
+def _last_words(log: str) -> str:
+    """The last line of a log."""
+    lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
+    return lines[-1].removeprefix("agent-memory: ") if lines else "it said nothing"

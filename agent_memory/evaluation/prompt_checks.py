@@ -1,0 +1,205 @@
+"""What scenarios may demand of a prompt: each check says what is wrong, or nothing (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, cast
+
+from agent_memory.evaluation.prompt_text import PromptText, folded
+from agent_memory.evaluation.scenarios import Check
+
+_MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a check looks at: the prompt, its tokens, the API's answer as text, and whatever else the server returns of a user."""
+
+    prompt: PromptText
+    tokens: int = 0
+    answer: str = ""
+    elsewhere: str = ""
+
+
+def failure(check: Check, evidence: Evidence) -> str | None:
+    """Why a check fails; None when it holds."""
+    return _CHECKS[check.kind](check.value, evidence)
+
+
+def _holds(text: str, part: str) -> bool:
+    return folded(part) in folded(text)
+
+
+def _contains(value: Any, evidence: Evidence) -> str | None:
+    return None if _holds(evidence.prompt.memories, str(value)) else "it is not there"
+
+
+def _contains_any(value: Sequence[str], evidence: Evidence) -> str | None:
+    return None if any(_holds(evidence.prompt.memories, text) for text in value) else "none of them is there"
+
+
+def _not_contains(value: Any, evidence: Evidence) -> str | None:
+    return "it is there" if _holds(evidence.prompt.memories, str(value)) else None
+
+
+def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
+    """`text` stands, before the first of any of the texts of `of`."""
+    memories = folded(evidence.prompt.memories)
+    start = memories.find(folded(str(value["text"])))
+    if start < 0:
+        return "it is not there"
+    others = {text: memories.find(folded(text)) for text in cast("Sequence[str]", value["of"])}
+    earlier = [text for text, position in others.items() if 0 <= position < start]
+    return f"{earlier[0]!r} stands before it" if earlier else None
+
+
+def _before(value: Sequence[str], evidence: Evidence) -> str | None:
+    """Both stand, in this order, each where it stands first."""
+    memories = folded(evidence.prompt.memories)
+    positions = [memories.find(folded(text)) for text in value]
+    absent = [text for text, position in zip(value, positions, strict=True) if position < 0]
+    if absent:
+        return f"{absent[0]!r} is not there"
+    return None if positions == sorted(positions) else "the order is another"
+
+
+def _unmarked(value: Mapping[str, Any], evidence: Evidence) -> tuple[int, list[str]]:
+    lines = evidence.prompt.lines_with(str(value["text"]))
+    return len(lines), [line for line in lines if not _holds(line, str(value["mark"]))]
+
+
+def _marked(value: Mapping[str, Any], evidence: Evidence) -> str | None:
+    count, without = _unmarked(value, evidence)
+    if not count:
+        return "no line holds the text"
+    return f"a line has no mark: {without[0]}" if without else None
+
+
+def _marked_or_absent(value: Mapping[str, Any], evidence: Evidence) -> str | None:
+    _, without = _unmarked(value, evidence)
+    return f"a line has no mark: {without[0]}" if without else None
+
+
+def _not_marked(value: Mapping[str, Any], evidence: Evidence) -> str | None:
+    count, without = _unmarked(value, evidence)
+    if not count:
+        return "no line holds the text"
+    return None if len(without) == count else "a line has the mark"
+
+
+def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
+    lines = evidence.prompt.lines_with(str(value["text"]))
+    days = _days(str(value["date"]))
+    forms = [form for day in days for form in _date_forms(day)]
+    if not lines:
+        return "no line holds the text"
+    return None if any(_holds(line, form) for line in lines for form in forms) else f"its line has another date: {lines[0]}"
+
+
+def _days(written: str) -> list[date]:
+    """The day that is meant; for "today" the one before, too: a day may end between the write and the question."""
+    if written != "today":
+        return [date.fromisoformat(written)]
+    now = datetime.now(UTC)
+    return [(now - timedelta(days=back)).date() for back in (0, 1)]
+
+
+def _date_forms(day: date) -> list[str]:
+    month = _MONTHS[day.month - 1]
+    names = (month, month[:3])
+    return [day.isoformat(), *(f"{day.day} {name} {day.year}" for name in names), *(f"{name} {day.day}, {day.year}" for name in names)]
+
+
+def _at_most(value: Mapping[str, Any], evidence: Evidence) -> str | None:
+    """In the whole prompt, session's messages included."""
+    count = folded(evidence.prompt.text).count(folded(str(value["text"])))
+    return None if count <= int(value["times"]) else f"it stands there {count} times"
+
+
+def _nothing(value: Any, evidence: Evidence) -> str | None:
+    """No memory stands there; with false, any does."""
+    lines = evidence.prompt.lines
+    if value:
+        return f"there is {lines[0]!r}" if lines else None
+    return None if lines else "nothing is there"
+
+
+def _no_system_message(_: Any, evidence: Evidence) -> str | None:
+    return "there is a system text" if evidence.prompt.system else None
+
+
+def _system_message(_: Any, evidence: Evidence) -> str | None:
+    """There is one, apart or first, and none in the middle."""
+    if not evidence.prompt.system:
+        return "there is no system text"
+    middle = [role for role in evidence.prompt.roles[1:] if role == "system"]
+    return "a system message stands in the middle" if middle else None
+
+
+def _chat_roles(_: Any, evidence: Evidence) -> str | None:
+    """Nobody speaks but the user and the assistant, and the first and the last message are the user's."""
+    roles = list(evidence.prompt.roles)
+    plain = set(roles) <= {"user", "assistant"} and roles[:1] == roles[-1:] == ["user"]
+    return None if plain else f"the roles are {roles}"
+
+
+def _summary(value: Any, evidence: Evidence) -> str | None:
+    return None if _holds(evidence.prompt.summary, str(value)) else "the summary does not hold it"
+
+
+def _summary_any(value: Sequence[str], evidence: Evidence) -> str | None:
+    return None if any(_holds(evidence.prompt.summary, text) for text in value) else "the summary holds none of them"
+
+
+def _summary_lacks(value: Any, evidence: Evidence) -> str | None:
+    return "the summary holds it" if _holds(evidence.prompt.summary, str(value)) else None
+
+
+def _window(value: Any, evidence: Evidence) -> str | None:
+    return None if _holds(evidence.prompt.window, str(value)) else "the session's messages do not hold it"
+
+
+def _within_tokens(value: Any, evidence: Evidence) -> str | None:
+    return None if evidence.tokens <= int(value) else f"it has {evidence.tokens} tokens"
+
+
+def _forgotten(value: Any, evidence: Evidence) -> str | None:
+    if _holds(evidence.prompt.text, str(value)):
+        return "the prompt holds it"
+    return "a search, or a session, returns it" if _holds(evidence.elsewhere, str(value)) else None
+
+
+def _answer(value: Any, evidence: Evidence) -> str | None:
+    return None if _holds(evidence.answer, str(value)) else "the answer does not hold it"
+
+
+def _answer_lacks(value: Any, evidence: Evidence) -> str | None:
+    return "the answer holds it" if _holds(evidence.answer, str(value)) else None
+
+
+_CHECKS: Mapping[str, Callable[[Any, Evidence], str | None]] = {
+    "contains": _contains,
+    "contains_any": _contains_any,
+    "not_contains": _not_contains,
+    "first": _first,
+    "before": _before,
+    "marked": _marked,
+    "marked_or_absent": _marked_or_absent,
+    "not_marked": _not_marked,
+    "line_date": _line_date,
+    "at_most": _at_most,
+    "nothing": _nothing,
+    "no_system_message": _no_system_message,
+    "system_message": _system_message,
+    "chat_roles": _chat_roles,
+    "summary": _summary,
+    "summary_any": _summary_any,
+    "summary_lacks": _summary_lacks,
+    "window": _window,
+    "within_tokens": _within_tokens,
+    "forgotten": _forgotten,
+    "answer": _answer,
+    "answer_lacks": _answer_lacks,
+}

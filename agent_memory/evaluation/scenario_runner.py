@@ -1,0 +1,220 @@
+"""Runs scenarios against a server: every scenario is a user of its own, and their days pass together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+from zlib import crc32
+
+from agent_memory.core.errors import StartupError
+from agent_memory.evaluation.prompt_checks import Evidence, failure
+from agent_memory.evaluation.prompt_text import PromptText, content_text, folded, read_prompt
+from agent_memory.evaluation.runner import Api
+from agent_memory.evaluation.scenarios import Call, Check, Day, Extractor, PromptQuestion, Scenario
+from agent_memory.evaluation.scripted_model import INVENTION, REPEATED_INSTRUCTION
+from agent_memory.llm.tokens import TokenCounter
+
+_POLL_SECONDS = 0.05
+_WAIT_SECONDS = 120.0
+# As many as a prompt shows that only says `long_term_search: true`.
+_LIMIT = 20
+_FACT_LINE = re.compile(r"; (?:semantic|episodic|procedural)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A check that failed, the question or call that it belongs to, and the prompt or answer it failed on."""
+
+    check: Check
+    question: str
+    why: str
+    shown: str
+
+
+@dataclass
+class ScenarioResult:
+    """What came of one scenario: how many checks were looked at, and those that failed."""
+
+    name: str
+    point: str
+    extractor: Extractor
+    checks: int = 0
+    failures: list[Failure] = field(default_factory=list[Failure])
+
+
+class ScenarioRun:
+    """One run of scenarios. `name` begins every user's id, so that runs on one server do not see each other."""
+
+    def __init__(self, api: Api, name: str, extractor: Extractor, counter: TokenCounter) -> None:
+        self._api = api
+        self._name = name
+        self._extractor: Extractor = extractor
+        self._counter = counter
+        self._sessions: dict[str, list[str]] = {}
+
+    async def run(self, scenarios: Sequence[Scenario], progress: Callable[[int, int], None] | None = None) -> list[ScenarioResult]:
+        """The results in the scenarios' order. Raises StartupError for a server that is not there or refuses what it should accept."""
+        chosen = [scenario for scenario in scenarios if scenario.concerns(self._extractor)]
+        results = [ScenarioResult(scenario.name, scenario.point, self._extractor) for scenario in chosen]
+        most = max((len(scenario.days) for scenario in chosen), default=0)
+        for number in range(most):
+            today = [
+                (scenario, result, scenario.days[number])
+                for scenario, result in zip(chosen, results, strict=True)
+                if number < len(scenario.days)
+            ]
+            for scenario, _, day in today:
+                await self._write(scenario, day)
+            await self._settle()
+            for scenario, result, day in today:
+                for call in day.calls:
+                    await self._call(scenario, call, result)
+            if any(day.calls for _, _, day in today):
+                await self._settle()
+            for scenario, result, day in today:
+                for question in day.questions:
+                    await self._ask(scenario, question, result)
+            if progress is not None:
+                progress(number + 1, most)
+        return results
+
+    def _user(self, scenario: Scenario) -> str:
+        return f"{self._name}-{_slug(scenario.name)}"
+
+    def _session(self, scenario: Scenario, session: str) -> str:
+        return f"{self._user(scenario)}-{_slug(session)}"
+
+    async def _write(self, scenario: Scenario, day: Day) -> None:
+        user = self._user(scenario)
+        if day.messages:
+            session = self._session(scenario, day.session)
+            messages = [
+                {
+                    "id": f"{session}-{message.at:%Y%m%d%H%M}-{number}",
+                    "role": message.role,
+                    "content": message.content,
+                    "created_at": message.at.isoformat(),
+                    **message.more,
+                }
+                for number, message in enumerate(day.messages)
+            ]
+            names = self._sessions.setdefault(scenario.name, [])
+            names += [session] if session not in names else []
+            window = {"context_window_max": day.context_window} if day.context_window else {}
+            await self._api.call("POST", f"{_path(session)}/messages", {"messages": messages, "user_id": user, **window})
+        if day.memories:
+            memories = [{"user_id": user, "memory_type": "semantic", **memory} for memory in day.memories]
+            for number, memory in enumerate(memories):
+                memory.setdefault("id", f"{user}-{day.session}-m{number}")
+            await self._api.call("POST", "/v1/long-term-memory/", {"memories": memories})
+
+    async def _settle(self) -> None:
+        """Waits until the server has nothing to do. Raises StartupError when that takes too long."""
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            work: dict[str, dict[str, Any]] = (await self._api.call("GET", "/v1/ready"))["checks"].get("work", {})
+            if not sum(kind["pending"] for kind in work.values()):
+                return
+            if time.monotonic() > deadline:
+                raise StartupError(f"background work is still pending after {_WAIT_SECONDS:.0f} s: {work}")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _filled(self, scenario: Scenario, value: Any) -> Any:
+        """A value of a call with the scenario's ids in the places of "{user}" and "{session:NAME}"."""
+        if isinstance(value, str):
+            text = value.replace("{user}", self._user(scenario))
+            return re.sub(r"\{session:([^{}]*)\}", lambda name: self._session(scenario, name[1]), text)
+        if isinstance(value, list):
+            return [self._filled(scenario, item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(value, dict):
+            return {key: self._filled(scenario, item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return value
+
+    async def _call(self, scenario: Scenario, call: Call, result: ScenarioResult) -> None:
+        status, answer = await self._api.exchange(call.method, self._filled(scenario, call.path), self._filled(scenario, call.body))
+        shown = json.dumps(answer, ensure_ascii=False, indent=1, default=str)
+        name = f"{call.method} {call.path}"
+        for check in self._wanted(call.checks):
+            why = f"the status is {status}" if status not in call.statuses else failure(check, Evidence(read_prompt({}), 0, shown))
+            _note(result, check, name, why, f"{status} {shown}")
+
+    def _wanted(self, checks: Sequence[Check]) -> list[Check]:
+        return [check for check in checks if self._extractor in check.extractors]
+
+    async def _ask(self, scenario: Scenario, question: PromptQuestion, result: ScenarioResult) -> None:
+        checks = self._wanted(question.checks)
+        if not checks:
+            return
+        user = self._user(scenario)
+        search: dict[str, Any] = {"reference_time": question.at.isoformat(), "limit": _LIMIT, "user_id": {"eq": user}}
+        if scenario.timezone:
+            search["timezone"] = scenario.timezone
+        body: dict[str, Any] = {"query": question.text, "user_id": user, "long_term_search": search, **question.options}
+        if question.session != "none":
+            name = f"asked-{crc32(question.text.encode())}" if question.session == "new" else question.session
+            body["session"] = {"session_id": self._session(scenario, name), "user_id": user}
+        status, answer = await self._api.exchange("POST", "/v1/memory/prompt", body)
+        prompt = read_prompt(answer if status == 200 else {}, question.text)
+        shown = _shown(answer) if status == 200 else f"{status} {answer}"
+        elsewhere = await self._elsewhere(scenario, question) if any(check.kind == "forgotten" for check in checks) else ""
+        tokens = sum(self._counter.count(content_text(message["content"])) for message in answer.get("messages") or ())
+        evidence = Evidence(prompt, tokens, json.dumps(answer, ensure_ascii=False), elsewhere)
+        for check in checks:
+            why = f"the status is {status}" if status != 200 else failure(check, evidence)
+            _note(result, check, question.text, why, shown)
+        if self._extractor == "sloppy" and status == 200:
+            for text, why in (*_inventions(prompt), _quotation(prompt, scenario)):
+                _note(result, Check("not_contains", text, frozenset({"sloppy"}), "9"), question.text, why, shown)
+
+    async def _elsewhere(self, scenario: Scenario, question: PromptQuestion) -> str:
+        """What searches and sessions return of a user."""
+        user = self._user(scenario)
+        texts: list[Any] = [
+            await self._api.call("POST", "/v1/long-term-memory/search", {"user_id": {"eq": user}, "limit": 100, **more})
+            for more in ({}, {"text": question.text}, {"history": True})
+        ]
+        for session in self._sessions.get(scenario.name, ()):
+            status, answer = await self._api.exchange("GET", f"{_path(session)}?user_id={quote(user, safe='')}")
+            texts.append(answer if status == 200 else "")
+        return json.dumps(texts, ensure_ascii=False)
+
+
+def _note(result: ScenarioResult, check: Check, question: str, why: str | None, shown: str) -> None:
+    result.checks += 1
+    if why is not None:
+        result.failures.append(Failure(check, question, why, shown))
+
+
+def _inventions(prompt: PromptText) -> list[tuple[str, str | None]]:
+    """What the sloppy model makes up stands in no prompt."""
+    return [(text, "it is there" if folded(text) in folded(prompt.text) else None) for text in (INVENTION, REPEATED_INSTRUCTION)]
+
+
+def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]:
+    """What the assistant said is shown as a message at most, and as no fact."""
+    said = [message for day in scenario.days for message in day.messages if message.role == "assistant" and not message.facts]
+    facts = [line for line in prompt.lines if _FACT_LINE.search(line)]
+    quoted = [line for line in facts for message in said if folded(message.content) in folded(line)]
+    return "the assistant's words as a fact", quoted[0] if quoted else None
+
+
+def _shown(answer: dict[str, Any]) -> str:
+    """A prompt as a person reads it."""
+    parts = [content_text(answer.get("system")), answer["text"] if isinstance(answer.get("text"), str) else ""]
+    parts += [f"{message['role']}: {content_text(message['content'])}" for message in answer.get("messages") or ()]
+    return "\n".join(filter(None, parts))
+
+
+def _path(session: str) -> str:
+    return f"/v1/working-memory/{quote(session, safe='')}"
+
+
+def _slug(text: str) -> str:
+    """A name as a part of an id. Names in other alphabets are as many ids as they are names."""
+    return f"{re.sub(r'[^a-z0-9]+', '-', text.lower()).strip('-')}-{crc32(text.encode()):08x}"

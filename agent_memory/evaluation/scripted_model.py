@@ -1,0 +1,189 @@
+"""A model server for scenarios, on loopback, in a thread: it answers our prompts with the facts that a scenario's messages hold.
+
+As "perfect" it cites, dates and compares them as it should; as "sloppy" it has the habits of careless models, on top of the same facts:
+it cites nothing or a whole batch, repeats its instructions, invents, takes the assistant's words for facts, and adds what should replace.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, cast
+
+import uvicorn
+
+from agent_memory.core.errors import StartupError
+from agent_memory.evaluation.prompt_text import folded
+from agent_memory.evaluation.scenarios import Scenario, ScenarioFact
+
+Habits = Literal["perfect", "sloppy"]
+
+INVENTION = "User owns a yacht called Aurora Borealis."
+REPEATED_INSTRUCTION = "One fact per entry, each understandable on its own years later."
+_START_SECONDS = 10.0
+_LEAST_PART = 8
+_NEW = re.compile(r'^\{"n": ?-?\d+.*\}$', re.MULTILINE)
+_KEPT = re.compile(r'^\{"k": ?\d+.*\}$', re.MULTILINE)
+_CONTEXT = re.compile(r"<(context-\w+)>.*?</\1>", re.DOTALL)
+_SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
+_SUMMARY_CHARACTERS = 2000
+_Line = Mapping[str, Any]
+_Event = MutableMapping[str, Any]
+
+
+class ScenarioModel:
+    """What the server answers to a prompt: pure, the same answer each time."""
+
+    def __init__(self, scenarios: Sequence[Scenario], habits: Habits) -> None:
+        """Raises StartupError when one message is said to hold different facts in two places."""
+        self._habits: Habits = habits
+        self._facts: dict[str, list[ScenarioFact]] = {}
+        for scenario in scenarios:
+            for day in scenario.days:
+                for message in day.messages:
+                    known = self._facts.setdefault(folded(message.content), list(message.facts))
+                    if known != list(message.facts):
+                        raise StartupError(f"scenario {scenario.name}: two messages say {message.content!r}, with different facts")
+        self._by_text = {folded(fact.text): fact for facts in self._facts.values() for fact in facts}
+
+    def answer(self, prompt: str) -> str:
+        """The text of the answer to a prompt."""
+        if '"decisions"' in prompt:
+            return _json({"decisions": self._decisions(prompt)})
+        if '{"same": [' in prompt:
+            pairs = _lines(_NEW, prompt)
+            return _json({"same": [pair["n"] for pair in pairs if self._same(pair.get("a", ""), pair.get("b", " "))]})
+        if '"memories"' in prompt:
+            return _json({"memories": self._extracted(_lines(_NEW, _CONTEXT.sub("", prompt)))})
+        if '"summary"' in prompt:
+            return _json({"summary": _summary_of(prompt), "topics": []})
+        return "{}"
+
+    def _held(self, text: str) -> list[ScenarioFact]:
+        """The facts of a message, also when the server shows a part of it: what was unwrapped, cut or redacted."""
+        shown = folded(text)
+        if shown in self._facts:
+            return self._facts[shown]
+        wholes = [message for message in self._facts if len(shown) >= _LEAST_PART and shown in message]
+        return self._facts[min(wholes, key=len)] if wholes else []
+
+    def _extracted(self, lines: Sequence[_Line]) -> list[dict[str, Any]]:
+        facts = [_written(fact, [line["n"]]) for line in lines for fact in self._held(str(line["text"]))]
+        return facts if self._habits == "perfect" else self._spoiled(lines, facts)
+
+    def _spoiled(self, lines: Sequence[_Line], facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The facts with citations left out or widened to the batch, and what no message says."""
+        batch = [line["n"] for line in lines]
+        for fact in facts:
+            # By the text, so that a scenario meets the same habit however its messages are batched.
+            habit = sum(map(ord, fact["text"])) % 3
+            fact["messages"] = [[], batch, fact["messages"]][habit]
+        quoted = [line for line in lines if line.get("role") == "assistant" and not self._held(str(line["text"]))][:1]
+        facts += [{"text": line["text"], "type": "semantic", "speaker": "user", "messages": [line["n"]]} for line in quoted]
+        facts.append({"text": REPEATED_INSTRUCTION, "type": "procedural", "messages": batch})
+        facts.append({"text": INVENTION, "type": "semantic", "messages": batch[-1:]})
+        return facts
+
+    def _decisions(self, prompt: str) -> list[dict[str, Any]]:
+        kept = {line["k"]: line for line in _lines(_KEPT, prompt)}
+        return [self._decision(note, kept) for note in _lines(_NEW, prompt)]
+
+    def _decision(self, note: _Line, kept: Mapping[int, _Line]) -> dict[str, Any]:
+        near = [k for k in note.get("near", ()) if k in kept]
+        if self._habits == "perfect":
+            same = [k for k in near if self._same(str(note["text"]), str(kept[k]["text"]))]
+            if same:
+                return {"n": note["n"], "action": "NONE", "of": same[:1]}
+            ended = [k for k in near if self._ends(str(note["text"]), str(kept[k]["text"]))]
+            if ended:
+                return {"n": note["n"], "action": "SUPERSEDE", "of": ended}
+        return {"n": note["n"], "action": "ADD", "of": []}
+
+    def _same(self, new: str, old: str) -> bool:
+        if folded(new) == folded(old):
+            return True
+        one, other = self._by_text.get(folded(new)), self._by_text.get(folded(old))
+        return bool(one and other and one.slot and one.slot == other.slot and one.value is not None and one.value == other.value)
+
+    def _ends(self, new: str, old: str) -> bool:
+        one, other = self._by_text.get(folded(new)), self._by_text.get(folded(old))
+        return bool(one and other and one.slot and one.slot == other.slot and one is not other)
+
+
+def _written(fact: ScenarioFact, messages: list[int]) -> dict[str, Any]:
+    return {"text": fact.text, "type": "semantic", "slot": fact.slot, "messages": messages, **fact.details}
+
+
+def _lines(pattern: re.Pattern[str], prompt: str) -> list[_Line]:
+    lines: list[_Line] = []
+    for line in pattern.findall(prompt):
+        try:
+            lines.append(cast("_Line", json.loads(line)))
+        except ValueError:
+            continue
+    return lines
+
+
+def _summary_of(prompt: str) -> str:
+    """Everything that was said, one line a message, after what the summary so far says."""
+    previous = _SUMMARY.search(prompt)
+    said = [f"{line.get('role', 'user')} said: {line['text']}" for line in _lines(_NEW, prompt) if "text" in line]
+    return "\n".join(([previous[2]] if previous else []) + said)[:_SUMMARY_CHARACTERS] or "Nothing was said."
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@contextmanager
+def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str]:
+    """Serves a model for these scenarios; yields the base URL, as OPENAI_BASE_URL has it. Raises StartupError when it cannot listen."""
+    model = ScenarioModel(scenarios, habits)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(_app(model), log_level="critical", lifespan="off", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        while not server.started:
+            if time.monotonic() > deadline or not thread.is_alive():
+                raise StartupError("the model server of the scenarios does not start")
+            time.sleep(0.005)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    finally:
+        server.should_exit = True
+        thread.join(_START_SECONDS)
+        listener.close()
+
+
+def _app(model: ScenarioModel) -> Callable[..., Awaitable[None]]:
+    """The ASGI application: `POST …/chat/completions`, and 404 for anything else, so that nothing is learned of its context."""
+
+    async def app(scope: Mapping[str, Any], receive: Callable[[], Awaitable[_Event]], send: Callable[[_Event], Awaitable[None]]) -> None:
+        body = b""
+        while True:
+            event = await receive()
+            body += event.get("body", b"")
+            if not event.get("more_body"):
+                break
+        if scope.get("path", "").endswith("/chat/completions"):
+            status, answer = 200, _completion(model, json.loads(body))
+        else:
+            status, answer = 404, {"error": {"message": "there is no such path", "type": "error"}}
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "http.response.body", "body": _json(answer).encode()})
+
+    return app
+
+
+def _completion(model: ScenarioModel, body: Mapping[str, Any]) -> dict[str, Any]:
+    prompt = "\n".join(str(message.get("content")) for message in body.get("messages", ()))
+    choice = {"index": 0, "message": {"role": "assistant", "content": model.answer(prompt)}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": body.get("model"), "choices": [choice], "usage": usage}
