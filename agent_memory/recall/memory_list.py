@@ -13,14 +13,18 @@ from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.contradictions import latest_of
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
-from agent_memory.recall.texts import asks_for_questions, is_bare_question
+from agent_memory.recall.texts import asks_for_questions
+from agent_memory.text.normalization import QUESTION
 from agent_memory.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
+from agent_memory.text.questions import is_bare_question
 from agent_memory_client.models import Cut
 
 # A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
 _MOST_CITED = 4
 # A message that is so many times as long as the facts that rest on it says more than they do.
 _SAYS_MORE = 4
+
+_QUESTION_MARKS = frozenset("?？؟")
 
 MessageName = tuple[str | None, str | None, str | None, str]
 """A message: namespace, user, session and id."""
@@ -154,4 +158,8 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 def only_asks(memory: ShownMemory) -> bool:
     """Whether a message is a question of the user's and states nothing."""
-    return memory.values["metadata"].get("role") == "user" and is_bare_question(memory.text)
+    metadata = memory.values["metadata"]
+    if metadata.get("role") != "user":
+        return False
+    # What was promoted before questions were marked is looked at, where it could be one.
+    return QUESTION in metadata or (memory.text.rstrip()[-1:] in _QUESTION_MARKS and is_bare_question(memory.text))

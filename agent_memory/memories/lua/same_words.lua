@@ -53,7 +53,7 @@ local function is_plain(record)
     if type(record[name]) == 'table' and #record[name] > 0 then return false end
   end
   for name in pairs(record.metadata or {}) do
-    if name ~= 'role' and name ~= 'name' then return false end
+    if name ~= 'role' and name ~= 'name' and name ~= 'question' then return false end
   end
   return record.pinned ~= true
 end
