@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.search.pages import PageReader, explain_answer
+from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
-from agent_memory.recall.lines import LineStyle
-from agent_memory.recall.memory_list import MemoryList, MemorySelection
-from agent_memory.recall.prompt import PER_MESSAGE, text_message
+from agent_memory.recall.sections.everything import EverythingReads
+from agent_memory.recall.sections.memory_content import MemoriesContent
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
-from agent_memory.text.prompt_marks import MEMORIES_HEAD
+from agent_memory.text.filler import has_content
+from agent_memory.text.questions import is_about_everything
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
 
 
@@ -45,11 +45,17 @@ class MemoriesSection:
         self._recent = recent
         self._counter = counter
 
-    async def open_section(self, ask: PromptAsk) -> MemoryReads | None:
+    async def open_section(self, ask: PromptAsk) -> SectionReads | None:
         """The search of a prompt, prepared for its round trip; None when it asks for none. Raises what the search raises."""
         request = self._search_request(ask)
         if request is None:
             return None
+        if (text := request.text or "").strip() and not has_content(text):
+            # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
+            return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
+        if is_about_everything(text):
+            listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
+            return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
         return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
 
@@ -75,12 +81,10 @@ class MemoriesSection:
             ids = session.ids[-query.request.limit :]
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
-        page, _ = await self._pages.read_page(ask.scope, query, ranking, without=newest)
+        page = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
-        cards, body = [*elsewhere, *page], ask.body
-        ids, formatted = body.include_ids, body.format is not None
-        return MemoriesContent(query, ranking, cards, cut, self._counter, most, count_reading, ids, formatted)
+        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
         """Those of the first of the ranking that are passed over for the session's messages, which show them; only when it is asked for."""
@@ -142,72 +146,3 @@ class MemoryReads:
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
         """The memories of these replies."""
         return await self.section.load_memories(self.ask, self.query, self.recent, replies, session)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoriesContent:
-    """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
-    `ids` or without, as sections of their own where the prompt is `formatted` for an API."""
-
-    query: SearchQuery
-    ranking: Ranking
-    cards: Sequence[ShownMemory]
-    cut: Sequence[Cut]
-    counter: TokenCounter
-    most: int
-    count_reading: Callable[[SearchQuery, Sequence[ShownMemory]], None] | None
-    ids: bool = True
-    formatted: bool = False
-
-    def fit_section(self, tokens: int | None) -> FittedMemories:
-        """The best memories that fit, without those that say the same as one before."""
-        budget, request = self.most if tokens is None else min(tokens, self.most), self.query.request
-        selection = MemorySelection(self.counter.count, request.text or "", request.limit, budget, request.distinct is not False)
-        listed = selection.select(self.cards)
-        return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
-
-
-@dataclass(frozen=True, slots=True)
-class FittedMemories:
-    """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
-
-    content: MemoriesContent
-    listed: MemoryList
-    cut: Sequence[Cut]
-    budget: int
-
-    def count_tokens(self) -> int:
-        """How many tokens the list takes, before it is known which of the memories the session's messages show."""
-        if self.content.formatted and not self.listed.memories:
-            return 0
-        return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
-
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """The list of memories, whose reading is counted, without what the session's messages say: as text, or as a fact made of it."""
-        content, request = self.content, self.content.query.request
-        listed = self.listed if shown is None else self.listed.without(lambda memory: _rests_on(memory, shown))
-        cards = listed.memories
-        why = None
-        if request.explain:
-            ids = {card.id for card in cards}
-            repeats = [Cut(memory_id=card.id, reason="already_shown") for card in self.listed.memories if card.id not in ids]
-            why = explain_answer(content.query, content.ranking, [*self.cut, *repeats])
-            why.memory_tokens = self.budget
-            why.messages_left_out = None if shown is None else shown.left_out
-        if content.count_reading is not None:
-            content.count_reading(content.query, cards)
-        style, notices = self._style(), [*content.query.notices, *content.ranking.notices]
-        if content.formatted:
-            return SectionText((), listed.parts(style), cards, notices, why, request)
-        return SectionText([text_message("system", MEMORIES_HEAD + listed.text(style))], (), cards, notices, why, request)
-
-    def _style(self) -> LineStyle:
-        return LineStyle.of_search(self.content.query.request, ids=self.content.ids)
-
-
-def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:
-    """Whether a memory is that of messages which the prompt shows, or a fact made of these."""
-    ref, cited = shown.ref, memory.values["extracted_from"]
-    if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
-        return False
-    return set(shown.ids).issuperset(cited)
