@@ -38,10 +38,12 @@ class SessionMessages:
 class SectionText:
     """What a section adds to a prompt: messages for a chat model, and beside them the memories that they show and what is said of these.
 
-    `search` is the search that brought the memories.
+    `search` is the search that brought the memories. `parts` say the same where a request names the format of an API: texts under headings
+    of their own, none of them empty.
     """
 
     messages: Sequence[dict[str, Any]] = ()
+    parts: Sequence[str] = ()
     memories: Sequence[Any] = ()
     notices: Sequence[str] = ()
     explanation: AnswerExplanation | None = None

@@ -76,12 +76,18 @@ def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> Memory
             "extracted_from": [message.id],
             "extraction_strategy": "message",
             "discrete_memory_extracted": "t",
-            "metadata": {"role": message.role, QUESTION: True} if asked else {"role": message.role},
+            "metadata": {**speaker_of(message), QUESTION: True} if asked else speaker_of(message),
         },
         context=ANSWER,
     )
     record.memory_hash = content_hash(record)
     return record
+
+
+def speaker_of(message: MemoryMessage) -> dict[str, str]:
+    """Who said a message: its role, and the name that it carries beside that."""
+    name = message.own_fields.get("name")
+    return {"role": message.role, "name": name} if isinstance(name, str) and name.strip() else {"role": message.role}
 
 
 def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:

@@ -34,8 +34,9 @@ _RECORD_FIELDS = frozenset(MemoryRecord.model_fields)
 _STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
 _INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
 _TAGS = ("topics", "entities", "extracted_from")
-# When it was made, whose it is, the record, and when the server knew it.
-_FIELDS = ("c", "t", "j", "ra", "ro", "rt")
+# When it was made, whose it is, the record, when the server knew it, when and how often it was said, since when it is no longer true, and
+# when its words were edited.
+_FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls", "ts", "nt", "ed")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
 
 
@@ -104,13 +105,21 @@ def _mid(name: str) -> str:
 
 
 class ShownMemory:
-    """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them."""
+    """A memory as it is shown. `values` are what the wire model has, as JSON has them, its place in the answer among them.
 
-    __slots__ = ("mid", "values")
+    `last_said_at` is when it was said again, None when it was not, and `times_said` how often it was said. `ended_at` is since when what a
+    message says is no longer true, as far as a fact that rests on it was superseded; `edited_at` is when somebody gave it other words.
+    """
+
+    __slots__ = ("edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
 
     def __init__(self, mid: str, values: dict[str, Any]) -> None:
         self.mid = mid
         self.values = values
+        self.last_said_at: datetime | None = None
+        self.times_said = 1
+        self.ended_at: datetime | None = None
+        self.edited_at: datetime | None = None
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
@@ -140,6 +149,11 @@ class ShownMemory:
     @property
     def memory_type(self) -> str:
         return self.values["memory_type"]
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is what was said, and not what is known."""
+        return self.values["memory_type"] == "message"
 
     @property
     def created_at(self) -> datetime:
@@ -188,7 +202,7 @@ def _values(raw: bytes) -> Mapping[str, Any]:
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
     """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
     tenant's, given by its tag."""
-    _, owner, raw, recorded, first, retired = row.fields
+    _, owner, raw, recorded, first, retired, said, times, ended, edited = row.fields
     if owner != tenant or raw is None:
         return None
     values = dict(_values(raw))
@@ -201,7 +215,16 @@ def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
         moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
         if moment > datetime.fromisoformat(values["last_accessed"]):
             values["last_accessed"] = _instant(moment)
-    return ShownMemory(_mid(row.name), values)
+    memory = ShownMemory(_mid(row.name), values)
+    if said is not None:
+        memory.last_said_at = datetime.fromtimestamp(float(said), UTC)
+    if times is not None:
+        memory.times_said = int(times)
+    if ended is not None:
+        memory.ended_at = datetime.fromtimestamp(float(ended.split()[0]), UTC)
+    if edited is not None:
+        memory.edited_at = datetime.fromtimestamp(float(edited), UTC)
+    return memory
 
 
 def _instant(moment: datetime) -> str:

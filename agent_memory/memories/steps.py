@@ -196,8 +196,16 @@ class StepGroups:
             "imported": options.imported,
             "order": self.message_order(record),
             "leave": options.leave,
+            "outdates": self._cited_messages(record) if record.superseded_by and record.valid_to is not None else "",
         }
         return {name: value for name, value in conditions.items() if value}
+
+    def _cited_messages(self, record: MemoryRecord) -> str:
+        """The messages that a fact was made of: their names in keys, with blanks between."""
+        if is_turn(record) or not record.session_id:
+            return ""
+        ref = SessionRef(record.session_id, record.namespace, record.user_id)
+        return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
         """What a turn says to what has its words already, and a statement to turns of its words."""
@@ -219,6 +227,7 @@ class StepGroups:
             "day": int(at.timestamp() // 86400),
             "dated": names_relative_time(record.text) or None,
             "role": role,
+            "name": record.metadata.get("name"),
             "json": piece.model_dump_json(exclude_none=True),
             "evidence_field": "m" + self.mid(record.id),
         }

@@ -21,7 +21,7 @@ from agent_memory.memories.commit import STATED, ChangeKind, change_base
 from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, PutOptions, StepGroups, order_of
+from agent_memory.memories.steps import Fence, PutOptions, Step, StepGroups, order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
@@ -173,7 +173,8 @@ class MemoryStore(MemoryQueries):
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         options = PutOptions(expect=str(version), slot_settled=settled, leave=before if before != after else None)
-        steps.add_group(steps.put_record(new, options))
+        edit: Step = {"edited": True} if new.text != old.text else {}
+        steps.add_group(steps.put_record(new, options) | edit)
         state = (await steps.run_steps(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
 

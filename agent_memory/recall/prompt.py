@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_memory.memories.shown_memories import ShownMemory
+from agent_memory.recall.formats import FormattedPrompt
 from agent_memory_client.models import ANSWER, AnswerExplanation, MemoryPromptResponse, SearchRequest
 
 PER_MESSAGE = 4
@@ -15,22 +16,25 @@ PER_MESSAGE = 4
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt; see MemoryPromptResponse. `search` is the search that brought its memories."""
+    """A prompt; see MemoryPromptResponse. `search` is the search that brought its memories; `formatted` is the prompt in the format of an
+    API, where the request names one."""
 
     messages: Sequence[dict[str, Any]]
     memories: Sequence[ShownMemory]
     notices: Sequence[str]
     explanation: AnswerExplanation | None
     search: SearchRequest | None = None
+    formatted: FormattedPrompt | None = None
 
     def prompt_values(self) -> dict[str, Any]:
         """The answer as JSON has it."""
-        return {
+        values: dict[str, Any] = {
             "messages": self.messages,
             "long_term_memories": [card.values for card in self.memories] or None,
             "notices": self.notices or None,
             "explanation": self.explanation,
         }
+        return values if self.formatted is None else values | self.formatted.values()
 
     def model(self) -> MemoryPromptResponse:
         """As the wire model."""

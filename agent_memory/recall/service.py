@@ -8,18 +8,24 @@ from typing import Any
 
 from agent_memory.access.principals import session_of
 from agent_memory.core.errors import BadInput, UnsupportedRequest
-from agent_memory.core.prompt_sections import FittedSection, PromptAsk, PromptSection, SectionContent, SectionReads
+from agent_memory.core.prompt_sections import FittedSection, PromptAsk, PromptSection, SectionContent, SectionReads, SectionText
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory.recall.budget import TokenBudget
+from agent_memory.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
 from agent_memory.recall.prompt import PER_MESSAGE, Prompt, text_message
 from agent_memory.recall.sections.memories import searches
 from agent_memory.recall.sections.session import SessionContent, SessionSection
 from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
 
-# Of a prompt's tokens, what the summary and each section get at most while there is more to say; what they leave goes to the messages.
+# Of a prompt's tokens, what each part gets at most while there is more to say: what always holds, the summary, and facts and what was said
+# together. What a part leaves goes to the next one, and in the end to the session's messages.
+_ALWAYS_SHARE = 0.1
 _SUMMARY_SHARE = 0.2
 _SECTION_SHARE = 0.4
+# The tokens of a prompt in a format, where its request names none.
+_FORMAT_TOKENS = 16_000
 
 
 class RecallService:
@@ -42,11 +48,15 @@ class RecallService:
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
-        total = await self._token_budget(ask.body)
-        fitted: list[FittedSection] = [session.summary.fit_section(_share(ask.body, total, _SUMMARY_SHARE))]
-        fitted += [content.fit_section(_share(ask.body, total, _SECTION_SHARE)) for content in contents]
-        left = None if total is None else max(total - sum(section.count_tokens() for section in fitted), 0)
-        window = session.window.fit_section(left)
+        budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
+        # No feature has a section yet of what always holds.
+        budget.offer(_ALWAYS_SHARE)
+        fitted: list[FittedSection] = [session.summary.fit_section(budget.offer(_SUMMARY_SHARE))]
+        budget.take(fitted[0].count_tokens())
+        for content in contents:
+            fitted.append(content.fit_section(budget.offer(_SECTION_SHARE)))
+            budget.take(fitted[-1].count_tokens())
+        window = session.window.fit_section(budget.left)
         summary, *sections = [section.render_section(window.shown) for section in fitted]
         texts = [summary, window.render_section(window.shown), *sections]
         return Prompt(
@@ -55,6 +65,7 @@ class RecallService:
             [notice for text in texts for notice in text.notices],
             next((text.explanation for text in texts if text.explanation is not None), None),
             next((text.search for text in texts if text.search is not None), None),
+            _formatted(ask.body, [summary, *sections], texts[1]),
         )
 
     async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, list[SectionContent]]:
@@ -93,7 +104,8 @@ class RecallService:
         """The tokens that there are beside the query; None without a limit."""
         if body.max_tokens is None:
             return None
-        return max(body.max_tokens - await self._counter.count_aside(body.query) - PER_MESSAGE, 0)
+        headings = 0 if body.format is None else FORMAT_TOKENS
+        return max(body.max_tokens - await self._counter.count_aside(body.query) - PER_MESSAGE - headings, 0)
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
@@ -109,13 +121,22 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
         body = body.model_copy(update={"session": session})
     if session is None and not searches(body):
         raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
+    if body.format is not None and body.max_tokens is None:
+        body = body.model_copy(update={"max_tokens": _FORMAT_TOKENS})
     ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
     return PromptAsk(scope, body, ref, optimize_query, explain)
 
 
-def _share(body: MemoryPromptRequest, total: int | None, share: float) -> int | None:
-    """The tokens of a section; all of them where there is no session that could use the rest."""
-    return None if total is None else int(total * share) if body.session else total
+def _formatted(body: MemoryPromptRequest, sections: Sequence[SectionText], window: SectionText) -> FormattedPrompt | None:
+    """The prompt in the format that the request names; None for none."""
+    if body.format is None:
+        return None
+    parts = [part for section in sections for part in section.parts or map(_text_of, section.messages) if part]
+    return format_prompt(body.format, parts, window.messages, body.query)
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    return message["content"]["text"]
 
 
 def _split(replies: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:

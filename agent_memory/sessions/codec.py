@@ -70,7 +70,7 @@ def _fields_beside(beside: Mapping[str, Any]) -> dict[str, Any]:
 def encode_beside(message: MemoryMessage) -> str:
     """What a message holds beside its text, as it stands behind "x" in the JSON of `encode_message`; "" for nothing.
 
-    Journals are written without it: nothing of it is remembered.
+    Journals are written without it: nothing of it is remembered, but for the speaker's name, which `encode_message` writes.
     """
     beside = beside_of(message)
     return to_json(beside).decode() if beside else ""
@@ -79,6 +79,9 @@ def encode_beside(message: MemoryMessage) -> str:
 def encode_message(message: MemoryMessage) -> str:
     """A message's text and what is known of it."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
+    # Of its own fields this one is remembered.
+    if isinstance(name := message.own_fields.get("name"), str):
+        body["s"] = name
     if message.discrete_memory_extracted == "t":
         body["f"] = 1
     if message.persisted_at is not None:
@@ -101,6 +104,8 @@ def decode_entry(raw: bytes) -> StoredMessage:
     }
     if (beside := body.get("x")) is not None:
         values |= _fields_beside(beside)
+    elif "s" in body:
+        values["name"] = body["s"]
     try:
         message = MemoryMessage.model_validate(values, context=ANSWER)
     except ValidationError:  # Rules for requests have become stricter since it was written.

@@ -12,10 +12,11 @@
 --   put      mid, order (key or nothing), digest (nothing: as it is; `first_digest`: of what is new), standing, field_names, field_values,
 --            field_count (where the names of its fields stand and where their values), shared, shared_count (names and values in turns,
 --            of what several have), deleted_since, ends (it has an end, or is in quarantine), owner (where its owner stands: an id of
---            another owner is refused), expect (version, "" for none), unique ("kin" or "words": refuse when another memory than
+--            another owner is refused), edited (somebody gave it other words), outdates (of a fact that was superseded: the messages, mids,
+--            that it rests on and that are no longer true with it), expect (version, "" for none), unique ("kin" or "words": refuse when another memory than
 --            `except` holds its kin, or its words either) and slot (the same of its slot), leave (order key to leave), same_text (and with
 --            it the vector stays), imported (other content that is here stays, messages are put among those of their session by their time),
---            message {field, statement_field, role, day, dated, json, evidence_field, session, created} (a message: it is evidence
+--            message {field, statement_field, role, name, day, dated, json, evidence_field, session, created} (a message: it is evidence
 --            `json` under `evidence_field` of what `statement_field` or `field` knows and not a memory beside it; when its words mean
 --            another day on another `day` (`dated`), of a message of the same day only),
 --            words_digest (of a statement: messages that have its words become evidence of it)

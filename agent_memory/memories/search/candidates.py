@@ -27,7 +27,14 @@ class CandidateList(Enum):
     NEAREST_IN_TIME = auto()
     """As the lists above, of the time that the query names: what belongs to it may be far down in them."""
     BEST_BY_WORDS_IN_TIME = auto()
+    NEAREST_FACTS = auto()
+    """As the lists above, of what is no message: however much chat is nearer, it is not crowded out."""
+    BEST_FACTS_BY_WORDS = auto()
 
+
+_BY_WORDS = frozenset({CandidateList.BEST_BY_WORDS, CandidateList.BEST_BY_WORDS_IN_TIME, CandidateList.BEST_FACTS_BY_WORDS})
+FACTS_DEPTH = 16
+"""How deep the lists of facts go: a prompt shows half as many, in a handful of hundred tokens."""
 
 Candidates = Mapping[CandidateList, Hits]
 """The hits of each list that was asked for."""
@@ -38,6 +45,8 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
     if query.empty:
         return ()
     if query.meaning is None:
+        if query.facts_apart:
+            return (CandidateList.BEST_BY_WORDS, CandidateList.BEST_FACTS_BY_WORDS)
         return (CandidateList.BEST_BY_WORDS,)
     if query.mode is SearchModeEnum.SEMANTIC:
         if query.request.distance_threshold is not None:
@@ -50,6 +59,10 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
         lists.append(CandidateList.NEAREST_IN_TIME)
         if query.words.terms:
             lists.append(CandidateList.BEST_BY_WORDS_IN_TIME)
+    if query.facts_apart:
+        lists.append(CandidateList.NEAREST_FACTS)
+        if query.words.terms:
+            lists.append(CandidateList.BEST_FACTS_BY_WORDS)
     return lists
 
 
@@ -67,15 +80,17 @@ def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
 
 def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: CandidateList, clause: str, *, past: bool) -> None:
     request, words, fields = query.request, query.words, query.age.index_fields
-    terms = words.terms
+    terms, depth = words.terms, query.depth
+    if wanted in (CandidateList.NEAREST_FACTS, CandidateList.BEST_FACTS_BY_WORDS):
+        clause, depth = filters.facts(clause), FACTS_DEPTH
     if query.span is not None and wanted in (CandidateList.NEAREST_IN_TIME, CandidateList.BEST_BY_WORDS_IN_TIME):
         # The date of a memory answers the words of time.
         clause, terms = filters.during(clause, query.span.start, query.span.end), words.subject or words.terms
     if wanted is CandidateList.MATCHING:
         store.queue_count(pipe, clause, past=past)
-    elif wanted in (CandidateList.BEST_BY_WORDS, CandidateList.BEST_BY_WORDS_IN_TIME):
+    elif wanted in _BY_WORDS:
         scorer, muted, phrase = request.text_scorer, words.muted, words.phrase
-        store.queue_words(pipe, clause, terms, query.depth, scorer=scorer, fields=fields, past=past, mute=muted, phrase=phrase)
+        store.queue_words(pipe, clause, terms, depth, scorer=scorer, fields=fields, past=past, mute=muted, phrase=phrase)
     else:
         assert query.meaning is not None
         vector = query.meaning.vector
@@ -83,7 +98,7 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, wanted: Cand
             assert request.distance_threshold is not None
             store.queue_within(pipe, clause, vector, request.distance_threshold, query.depth, fields, past=past)
         else:
-            store.queue_nearest(pipe, clause, vector, query.depth, fields, past=past)
+            store.queue_nearest(pipe, clause, vector, depth, fields, past=past)
 
 
 def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:

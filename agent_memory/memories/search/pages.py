@@ -63,6 +63,28 @@ class PageReader:
         page = scored[page_of(query)]
         return await self.read_ranked(scope, query, ranking, page), len(page) == query.request.limit
 
+    async def read_kinds(self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()) -> list[ShownMemory]:
+        """The memories of a prompt, best first, some left out: of facts and of the rest as many as have places, half of the limit each and
+        what the other kind does not need."""
+        scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
+        facts = [each for each in scored if each[1] in ranking.facts] if ranking.facts and not query.request.offset else []
+        if not facts:
+            return (await self.read_page(scope, query, ranking, without))[0]
+        rest, limit = [each for each in scored if each[1] not in ranking.facts], query.request.limit
+        places = max((limit + 1) // 2, limit - len(rest))
+        kinds = [(facts, min(places, len(facts))), (rest, limit - min(places, len(facts)))]
+        if query.age is not Age.BREAKS_TIES_ON_PAGE:
+            return await self.read_ranked(scope, query, ranking, _by_score([each for kind, count in kinds for each in kind[:count]]))
+        first = [may_be_among(kind, count)[: count + _FEW_MORE] if count else () for kind, count in kinds]
+        rows = await self._cards.load_rows([name for kind in first for _, name in kind])
+        by_name, now = {row.name: row for row in rows}, now_of(query.request)
+        shown: list[Scored] = []
+        for kind, (_, count) in zip(first, kinds, strict=True):
+            there = [each for each in kind if by_name[each[1]].fields[0] is not None]
+            shown += newer_first(there, [by_name[name].created for _, name in there], now)[:count]
+        shown = _by_score(shown)
+        return self._with_places(scope, query, ranking, shown, [by_name[name] for _, name in shown])
+
     async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
         """Some of the ranked memories, as many as are still there."""
         rows = await self._cards.load_rows([name for _, name in scored])
@@ -102,6 +124,10 @@ class PageReader:
                 card.set_score(max(memory.distance, 0.0), memory.score, query.score_type, why)
                 cards.append(card)
         return cards
+
+
+def _by_score(scored: Sequence[Scored]) -> list[Scored]:
+    return sorted(scored, key=lambda each: -each[0])
 
 
 def page_of(query: SearchQuery) -> slice:

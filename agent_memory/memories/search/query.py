@@ -61,7 +61,7 @@ class SearchQuery:
     """A search that is ready for its round trip. `mode` None lists without a query.
 
     `history` is the clause for history, where that is asked, too; `paged` says whether further pages may be asked for; `notices` say what
-    was not done as asked; without a `meaning` the search goes by words alone.
+    was not done as asked; without a `meaning` the search goes by words alone. With `facts_apart` facts have lists of their own.
     """
 
     request: SearchRequest
@@ -77,6 +77,7 @@ class SearchQuery:
     age: Age = Age.IGNORED
     weights: RecencyWeights = TIEBREAK
     notices: Sequence[str] = ()
+    facts_apart: bool = False
 
     @property
     def empty(self) -> bool:
@@ -163,6 +164,7 @@ class QueryBuilder:
             age_of(request, names_time=span is not None, whole=whole),
             weights_of(request),
             notices,
+            facts_apart=not paged and mode is not SearchModeEnum.SEMANTIC and request.memory_type is None and history is None,
         )
 
     async def _statistics(

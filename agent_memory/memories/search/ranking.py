@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_memory.memories.search.candidates import CandidateList, Candidates
+from agent_memory.memories.search.candidates import FACTS_DEPTH, CandidateList, Candidates
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.store import Hits
 from agent_memory.storage.search.filters import FILTERS
@@ -45,16 +45,18 @@ def fuse(
     *,
     last_word: float = 0.0,
     known: Collection[str] = (),
+    least: float | None = None,
 ) -> list[Scored]:
     """Fuses by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
 
     The convex combination with theoretical minimum (0 for both) of Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid
     Retrieval", ACM TOIS 2023. What the list of similarities lacks is at most as near as the last in it, and counts as that; so does what a
     list of words lacks that was cut off at a score of `last_word` (0 when it holds all matches), but for those `known` to share no word.
+    `least` is the similarity of the last in the list, where the similarities are those of several lists.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
-    least = max(min(similarities.values(), default=0.0), 0.0)
+    least = max(min(similarities.values(), default=0.0) if least is None else least, 0.0)
     rest = 1 - alpha
     # Without a best there is nothing to divide by, and nothing to add. Hundreds of these are made for a search of ten.
     near_part = alpha / nearest if nearest > 0 else 0.0
@@ -145,7 +147,8 @@ class RankedMemory(NamedTuple):
 class Ranking:
     """All that was ranked, best first, and how many memories match; those of `below_threshold` were ranked, but are not near enough.
 
-    `similarities` are None for what was found by words alone; the other maps hold what else is known of a memory, by its name.
+    `facts` are those that came from the lists of facts. `similarities` are None for what was found by words alone; the other maps hold
+    what else is known of a memory, by its name.
     """
 
     total: int
@@ -153,6 +156,7 @@ class Ranking:
     below_threshold: Sequence[Scored] = ()
     similarities: Mapping[str, float] | None = None
     parts: ScoreExplainer | None = None
+    facts: Collection[str] = ()
     recencies: Mapping[str, float] = field(default_factory=dict[str, float])
     reranked: Mapping[str, float] = field(default_factory=dict[str, float])
     notices: Sequence[str] = ()
@@ -179,7 +183,10 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
         return Ranking(0, [])
     if query.meaning is None:
         hits = candidates[CandidateList.BEST_BY_WORDS]
-        return Ranking(hits.total, [(saturated(value), name) for value, name in _ordered(_scored(hits))])
+        of_facts = _scores(candidates, CandidateList.BEST_FACTS_BY_WORDS)
+        values = dict(zip(hits.names, hits.values, strict=True)) | of_facts
+        scored = _ordered([(value, name) for name, value in values.items()])
+        return Ranking(hits.total, [(saturated(value), name) for value, name in scored], facts=of_facts)
     if query.mode is SearchModeEnum.SEMANTIC:
         within = candidates.get(CandidateList.WITHIN_DISTANCE)
         total = candidates[CandidateList.MATCHING].total if within is None else within.total
@@ -204,6 +211,17 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         answers = frozenset(words) if query.words.subject else frozenset(words) | in_time
         # Only what is asked beside the time tells which memories of that time fit.
         words = {name: value for name, value in words.items() if name not in in_time} | words_in_time
+    matched, least, known = len(near), min(near.values(), default=0.0), in_time
+    facts = frozenset[str]()
+    if query.facts_apart:
+        near_facts, word_facts = (
+            _similarities(candidates[CandidateList.NEAREST_FACTS]),
+            _scores(candidates, CandidateList.BEST_FACTS_BY_WORDS),
+        )
+        facts = frozenset(near_facts) | frozenset(word_facts)
+        if len(word_facts) < FACTS_DEPTH:
+            known |= facts
+        near, words = near_facts | near, word_facts | words
     total = candidates[CandidateList.MATCHING].total
     if query.words.phrase:
         # Only the index of words knows phrases, and a hybrid search must have them.
@@ -211,7 +229,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         total = candidates[CandidateList.BEST_BY_WORDS].total
     request = query.request
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ALPHA
-    fused = fuse(near, words, alpha, last_word=last_word, known=in_time)
+    fused = fuse(near, words, alpha, last_word=last_word, known=known, least=least)
     if in_time:
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0)
     far: list[Scored] = []
@@ -221,12 +239,8 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
             # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
             fused, far = far, []
     # When the lists hold all that there is, what is not near enough does not count as a match either.
-    total = len(fused) if len(near) < query.depth else total
-    return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None)
-
-
-def _scored(hits: Hits) -> list[Scored]:
-    return list(zip(hits.values, hits.names, strict=True))
+    total = len(fused) if matched < query.depth else total
+    return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None, facts)
 
 
 def _similarities(hits: Hits) -> dict[str, float]:

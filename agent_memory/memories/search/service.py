@@ -12,7 +12,7 @@ from agent_memory.memories.search.candidates import Candidates, parse_candidates
 from agent_memory.memories.search.listing import MemoryListing
 from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.search.pages import Page, PageReader, explain_answer
-from agent_memory.memories.search.query import QueryBuilder, SearchQuery
+from agent_memory.memories.search.query import QueryBuilder, SearchQuery, mode_of, span_of
 from agent_memory.memories.search.ranking import Ranking, Scored, rank_candidates
 from agent_memory.memories.search.recency import Age, novelties, now_of, recency, weigh_age
 from agent_memory.memories.search.reranking import RerankedOrder
@@ -20,6 +20,7 @@ from agent_memory.memories.shown_memories import ShownMemory, ShownMemoryReader
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.storage.connection import Pipe, PipelineReader
+from agent_memory.storage.search import filters
 from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
 
 # Duplicates are looked for down to this rank: every page costs all ranks before it.
@@ -86,6 +87,12 @@ class SearchService:
     async def prepare_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
         """What a request asks of the index; see `QueryBuilder.build_query`."""
         return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
+
+    def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
+        """The query of a request that asks for nothing, and finds nothing. Raises BadInput as the request itself would."""
+        filters.where(scope, request)
+        span_of(request, "")
+        return SearchQuery(request, "", None, 0, mode_of(request))
 
     async def rank_query(self, scope: Scope, query: SearchQuery) -> Ranking:
         """The ranking of a query, in one round trip of its own."""

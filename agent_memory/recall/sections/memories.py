@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from operator import itemgetter
 from typing import Any
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
-from agent_memory.memories.search.near_duplicates import DuplicateFilter
-from agent_memory.memories.search.pages import PageReader, explain_answer
+from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
-from agent_memory.recall.frames import one_line, shown_id
-from agent_memory.recall.prompt import PER_MESSAGE, text_message
+from agent_memory.recall.sections.everything import EverythingReads
+from agent_memory.recall.sections.memory_content import MemoriesContent
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
-from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES
-from agent_memory.text.retrieval_units import day
-from agent_memory.text.time_expressions import ago, zone_of
+from agent_memory.text.filler import has_content
+from agent_memory.text.questions import is_about_everything
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
-
-# Tokens around each memory's text: its date, type and id.
-_PER_MEMORY = 30
 
 
 class MemoriesSection:
@@ -52,11 +45,17 @@ class MemoriesSection:
         self._recent = recent
         self._counter = counter
 
-    async def open_section(self, ask: PromptAsk) -> MemoryReads | None:
+    async def open_section(self, ask: PromptAsk) -> SectionReads | None:
         """The search of a prompt, prepared for its round trip; None when it asks for none. Raises what the search raises."""
         request = self._search_request(ask)
         if request is None:
             return None
+        if (text := request.text or "").strip() and not has_content(text):
+            # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
+            return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
+        if is_about_everything(text):
+            listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
+            return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
         return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
 
@@ -82,10 +81,10 @@ class MemoriesSection:
             ids = session.ids[-query.request.limit :]
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
-        page, _ = await self._pages.read_page(ask.scope, query, ranking, without=newest)
+        page = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
-        return MemoriesContent(query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
+        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
         """Those of the first of the ranking that are passed over for the session's messages, which show them; only when it is asked for."""
@@ -147,90 +146,3 @@ class MemoryReads:
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
         """The memories of these replies."""
         return await self.section.load_memories(self.ask, self.query, self.recent, replies, session)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoriesContent:
-    """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most."""
-
-    query: SearchQuery
-    ranking: Ranking
-    cards: Sequence[ShownMemory]
-    cut: Sequence[Cut]
-    counter: TokenCounter
-    most: int
-    count_reading: Callable[[SearchQuery, Sequence[ShownMemory]], None] | None
-
-    def fit_section(self, tokens: int | None) -> FittedMemories:
-        """The best memories that fit, without those that say the same as one before."""
-        budget = left = self.most if tokens is None else min(tokens, self.most)
-        taken: list[ShownMemory] = []
-        cut, distinct, wanted = list(self.cut), DuplicateFilter(), 0
-        # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
-        bytes_fit = sum([len(card.text.encode()) + _PER_MEMORY for card in self.cards]) <= left
-        for card in self.cards:
-            cost = 0 if bytes_fit else self.counter.count(card.text) + _PER_MEMORY
-            if cost > left:
-                # With more room those before it would come in first.
-                wanted += cost
-                cut.append(Cut(memory_id=card.id, reason="over_budget", tokens_needed=wanted, tokens_available=budget))
-            elif self.query.request.distinct is not False and (by := distinct.add_memory(card)) is not None:
-                cut.append(Cut(memory_id=card.id, reason="collapsed", by=by))
-            else:
-                wanted += cost
-                left -= cost
-                taken.append(card)
-        return FittedMemories(self, taken[: self.query.request.limit], cut, budget)
-
-
-@dataclass(frozen=True, slots=True)
-class FittedMemories:
-    """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
-
-    content: MemoriesContent
-    cards: Sequence[ShownMemory]
-    cut: Sequence[Cut]
-    budget: int
-
-    def count_tokens(self) -> int:
-        """How many tokens the list takes, before it is known which of the memories the session's messages show."""
-        return self.content.counter.count(memory_lines(self.cards, self.content.query.request)) + PER_MESSAGE
-
-    def render_section(self, shown: SessionMessages | None) -> SectionText:
-        """The list of memories, whose reading is counted, without what the session's messages say verbatim."""
-        content, request = self.content, self.content.query.request
-        cards = self.cards if shown is None else [card for card in self.cards if not _repeats_message(card, shown)]
-        why = None
-        if request.explain:
-            listed = {card.id for card in cards}
-            repeats = [Cut(memory_id=card.id, reason="already_shown") for card in self.cards if card.id not in listed]
-            why = explain_answer(content.query, content.ranking, [*self.cut, *repeats])
-            why.memory_tokens = self.budget
-            why.messages_left_out = None if shown is None else shown.left_out
-        if content.count_reading is not None:
-            content.count_reading(content.query, cards)
-        message = text_message("system", MEMORIES_HEAD + memory_lines(cards, request))
-        return SectionText([message], cards, [*content.query.notices, *content.ranking.notices], why, request)
-
-
-def _repeats_message(card: ShownMemory, shown: SessionMessages) -> bool:
-    """Whether a memory is that of a message which the prompt shows."""
-    ref, values = shown.ref, card.values
-    if values["extraction_strategy"] != "message" or not set(shown.ids).issuperset(values["extracted_from"] or ("",)):
-        return False
-    return (values["session_id"], card.namespace, card.user_id) == (ref.session_id, ref.namespace, ref.user_id)
-
-
-def memory_lines(cards: Sequence[ShownMemory], request: SearchRequest) -> str:
-    """Memories as lines, oldest first: the order of a growing store, so that the prompts of following turns begin alike."""
-    if not cards:
-        return NO_MEMORIES
-    zone = zone_of(request.timezone)
-    now = (request.reference_time or datetime.now(UTC)).astimezone(zone)
-    ordered = sorted([(card.when, card.id, card) for card in cards], key=itemgetter(0, 1))
-    return "\n".join([memory_line(card, when.astimezone(zone), now) for when, _, card in ordered]) + DATA_NOTE
-
-
-def memory_line(card: ShownMemory, when: datetime, now: datetime) -> str:
-    """One memory: when it was (in the zone of `now`), what kind it is, its text on one line, and its id."""
-    return f"- [{day(when)}, {ago(when, now)}; {card.memory_type}] {one_line(card.text)} (ID: {shown_id(card.id)})"

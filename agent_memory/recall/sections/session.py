@@ -105,7 +105,10 @@ class FittedSummary:
 
     def render_section(self, shown: SessionMessages | None) -> SectionText:
         """One message, or none."""
-        return SectionText([text_message("system", SUMMARY_HEAD + escape_frames(self.text))] if self.text else [])
+        if not self.text:
+            return SectionText()
+        text = SUMMARY_HEAD + escape_frames(self.text)
+        return SectionText([text_message("system", text)], [text])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.storage.keyspace import tag
 from agent_memory.storage.search.metadata import equal_tag, present_tag, range_tags
 from agent_memory.storage.search.syntax import all_of, has_number, negated
+from agent_memory.text.normalization import QUESTION
 
 Filter = FilterExpression | str
 
@@ -229,6 +230,9 @@ def _recorded(known_at: datetime) -> str:
     return any_of(Num("ra") <= at, f"({all_of(Num('c') <= at, negated(has_number('ra')))})")
 
 
+_NO_MESSAGE = negated(is_value("ty", "message"))
+
+
 def where(scope: Scope, request: Any = None) -> str:
     """The query text for what the caller may see and asks for.
 
@@ -255,6 +259,27 @@ def session_where(scope: Scope, *, session_id: str | None = None, namespace: str
     narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
     return all_of(narrowed, *(is_value(field, value) for field, value in values if value is not None))
+
+
+def facts(clause: str) -> str:
+    """A clause narrowed to what is known, and not only said: to all types but that of messages."""
+    return all_of(clause, _NO_MESSAGE)
+
+
+def of_type(clause: str, memory_type: str) -> str:
+    """A clause narrowed to memories of a type."""
+    return all_of(clause, is_value("ty", memory_type))
+
+
+def further_facts(clause: str) -> str:
+    """A clause narrowed to what is neither a message nor semantic: events and procedures."""
+    return all_of(clause, tagged("ty", [tag("episodic"), tag("procedural")]))
+
+
+def statements(clause: str) -> str:
+    """A clause narrowed to what a user said, and not only asked."""
+    asked = tagged("md", [present_tag(QUESTION)])
+    return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(asked))
 
 
 def during(clause: str, start: datetime, end: datetime) -> str:

@@ -32,6 +32,21 @@ class PromptAnswer(dict[str, Any]):
         """The memories that went into the prompt, None when none were searched."""
         return self.to_model().long_term_memories
 
+    @property
+    def system(self) -> str | None:
+        """What the format "anthropic" takes as `system`; None when there is nothing to say, and with another format."""
+        return self.get("system")
+
+    @property
+    def text(self) -> str | None:
+        """The whole prompt in the format "text"; None with another one."""
+        return self.get("text")
+
+    @property
+    def relevant(self) -> bool | None:
+        """Whether memory had anything to add to the session's messages; None for a prompt without a format."""
+        return self.get("relevant")
+
     def to_model(self) -> MemoryPromptResponse:
         """The answer as a model. Raises MemoryProtocolError when it is not one."""
         return _read_or_refuse(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)

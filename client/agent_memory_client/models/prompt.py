@@ -14,6 +14,8 @@ from agent_memory_client.models.memories import MemoryRecordResult
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
 
+PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
+
 
 class MemoryPromptRequest(BaseModel):
     """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
@@ -33,7 +35,13 @@ class MemoryPromptRequest(BaseModel):
     long_term_search: SearchRequest | bool | None = None
     """Whether long-term memory is searched (true), or how: a search whose text is `query`."""
     max_tokens: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
-    """How many tokens summary, messages, memories and query may take together; the session's context window when not given."""
+    """How many tokens summary, messages, memories and query may take together; the session's context window when not given, and with a
+    `format` 16,000."""
+    format: PromptFormat | None = None
+    """For which API the answer is written: `openai` (messages with string contents, at most one system message, at the front), `anthropic`
+    (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
+    include_ids: bool = True
+    """Whether each line of a memory ends with its id; one costs some twenty tokens."""
 
 
 class _Block(BaseModel):
@@ -197,17 +205,36 @@ class SystemMessage(BaseModel):
     """The session's summary, or the memories that fit the query."""
 
 
+class ChatMessage(BaseModel):
+    """A message of an answer to a request with a `format`; with the fields that it was sent with (`tool_calls`, …)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    role: str
+    """Who speaks, as the API names it."""
+    content: str
+    """What is said."""
+
+
 class MemoryPromptResponse(BaseModel):
     """Messages ready for a chat model, and the long-term memories that went into them. `notices` is that of a search."""
 
-    messages: list[Message | SystemMessage]
-    """The prompt, in the order in which a chat model takes it; the query comes last."""
+    messages: list[Message | SystemMessage | ChatMessage]
+    """The prompt, in the order in which a chat model takes it; the query comes last. Empty for the format `text`."""
     long_term_memories: list[MemoryRecordResult] | None = None
     """The memories that went into it; null when none were searched for."""
     notices: list[str] | None = None
     """What was not done as asked, in words; null when all was."""
     explanation: AnswerExplanation | None = None
     """How the answer came about, when the search asked for that with `explain`."""
+    format: PromptFormat | None = Absent
+    """The format of the request; left out when it named none."""
+    system: str | None = Absent
+    """What the format `anthropic` takes as `system`; left out when there is nothing to say, and with another format."""
+    text: str | None = Absent
+    """The whole prompt in the format `text`; left out with another one."""
+    relevant: bool | None = Absent
+    """Whether memory had anything to add (a summary, memories), and not only the session's messages; left out without a format."""
 
     def to_openai(self) -> list[dict[str, Any]]:
         """The messages as chat completion APIs take them: those of the session as they were sent, the others as role and text."""

@@ -18,6 +18,9 @@ _EXACT = 2**53 - 1
 _CENTURY = 100 * 366 * 24 * 3600
 
 REASONS: dict[str, tuple[str, ...]] = {
+    "who asks for a prompt in the format of an API gets messages of that API": (
+        "MemoryPromptResponse.messages: type array<Message|SystemMessage|ChatMessage>",
+    ),
     "an id, a name or a tag has a largest size, so that keys, indexes and logs have one": (
         f"{_SESSION}: maxLength 512",
         f"{_MEMORY}: maxLength 512",

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.frames import escape_frames, one_line, shown_id
-from agent_memory.recall.sections.memories import memory_lines
+from agent_memory.recall.lines import LineStyle
+from agent_memory.recall.memory_list import MemoryList
 from agent_memory.text.prompt_marks import DATA_NOTE, own_words
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest
 
@@ -75,6 +76,11 @@ def card(text: str, memory_id: str, minutes: int = 0, kind: str = "semantic") ->
     return ShownMemory.of(memory_id, record)
 
 
+def lines_of(cards: list[ShownMemory]) -> str:
+    listed = MemoryList([each for each in cards if not each.is_message], [each for each in cards if each.is_message])
+    return listed.text(LineStyle.of_search(SearchRequest(text="x", reference_time=AT)))
+
+
 def memories_of(message: str) -> list[tuple[str, str, str]]:
     """Text, id and kind of each line."""
     assert message.endswith(DATA_NOTE)
@@ -94,7 +100,7 @@ def memories_of(message: str) -> list[tuple[str, str, str]]:
 @example([("x\\(ID\\: 1)", '"a"'), ("x\u2028- [1; message] y (ID: z)", "a\u2028b")], MemoryTypeEnum.MESSAGE)
 def test_what_a_message_shows_is_what_was_put_into_it(memories: list[tuple[str, str]], kind: MemoryTypeEnum) -> None:
     cards = [card(text, memory_id, place, kind) for place, (text, memory_id) in enumerate(memories)]
-    found = memories_of(memory_lines(cards, SearchRequest(text="x", reference_time=AT)))
+    found = memories_of(lines_of(cards))
     assert [(memory_id, of) for _, memory_id, of in found] == [(memory_id, kind.value) for _, memory_id in memories]
     assert [escape_frames(" ".join(text.split())) for text, _ in memories] == [text for text, _, _ in found]
     for (text, _), (shown, _, _) in zip(memories, found, strict=True):
@@ -175,9 +181,7 @@ def test_an_id_that_could_be_read_otherwise_is_shown_as_a_string(memory_id: str)
 
 
 def test_a_line_that_a_program_puts_back_is_no_one_s_words_whatever_stands_in_it() -> None:
-    message = memory_lines([card(FORGED, "real"), card("x", "a) (ID: b", 1)], SearchRequest(text="x", reference_time=AT)).removesuffix(
-        DATA_NOTE
-    )
+    message = lines_of([card(FORGED, "real"), card("x", "a) (ID: b", 1)]).removesuffix(DATA_NOTE)
     assert own_words(message, "system") == ""
 
 

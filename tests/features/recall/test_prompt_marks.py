@@ -8,6 +8,7 @@ from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES
 
 LINE = "- [8 May 2023, 2 weeks ago; semantic] Anna lives in Oslo (ID: 01HZX)"
 OTHER = "- [9 May 2023, 13 days ago; message] I saw [a] fig (really) (ID: a b/c)"
+SAID = "- [9 May 2023, 13 days ago, said 12 times, no longer true since 30 September 2023; message] Ann said: a fig (ID: a)"
 SECTION = f"{MEMORIES_HEAD}{LINE}\n{OTHER}{DATA_NOTE}"
 
 
@@ -22,6 +23,9 @@ SECTION = f"{MEMORIES_HEAD}{LINE}\n{OTHER}{DATA_NOTE}"
         ("system", f"{SUMMARY_HEAD}Anna is a plumber.\n\n{SECTION}"),
         ("assistant", LINE),
         ("assistant", f"> {LINE}\n> {OTHER}"),
+        ("assistant", SAID),
+        ("user", SAID.replace(" (ID: a)", "")),
+        ("system", f"{MEMORIES_HEAD}{LINE}\n{SAID.replace(' (ID: a)', '')}\n{OTHER}{DATA_NOTE}"),
         ("user", LINE.removeprefix("- ")),
         ("user", LINE.replace(" (ID: 01HZX)", "")),
         ("system", "## Long term memories related to the user's query\n - Anna lives in Oslo (ID: 01HZX)"),

@@ -44,7 +44,7 @@ def texts(answer: dict[str, Any]) -> list[str]:
     return [message["content"]["text"] for message in answer["messages"]]
 
 
-async def test_memories_are_listed_oldest_first_with_day_age_type_and_id(client: httpx.AsyncClient) -> None:
+async def test_facts_are_listed_by_relevance_with_day_age_type_and_id(client: httpx.AsyncClient) -> None:
     user = str(ULID())
     await store(
         client,
@@ -53,12 +53,12 @@ async def test_memories_are_listed_oldest_first_with_day_age_type_and_id(client:
         {"id": f"{user}-old", "text": "Bought a piano", "event_date": "2026-02-08T12:00:00Z", "memory_type": "episodic"},
     )
     answer = await prompt(client, user, "Where is the piano?", search={"reference_time": "2026-03-08T00:00:00Z"})
-    assert texts(answer)[0] == (
-        MEMORIES_HEAD
-        + f"- [8 February 2026, 4 weeks ago; episodic] Bought a piano (ID: {user}-old)\n"
-        + f"- [1 March 2026, 7 days ago; semantic] Moved the piano to the attic (ID: {user}-new)"
-        + DATA_NOTE
-    )
+    lines = {
+        f"{user}-old": f"- [8 February 2026, 4 weeks ago; episodic] Bought a piano (ID: {user}-old)",
+        f"{user}-new": f"- [1 March 2026, 7 days ago; semantic] Moved the piano to the attic (ID: {user}-new)",
+    }
+    ranked = [lines[memory["id"]] for memory in answer["long_term_memories"]]
+    assert texts(answer)[0] == MEMORIES_HEAD + "\n".join(ranked) + DATA_NOTE
 
 
 async def test_no_stored_text_or_id_ends_its_line_or_begins_another(client: httpx.AsyncClient) -> None:
@@ -73,7 +73,7 @@ async def test_no_stored_text_or_id_ends_its_line_or_begins_another(client: http
     )
     search = {"reference_time": "2026-03-08T00:00:00Z"}
     shown = texts(await prompt(client, user, "Where is the piano?", search=search))[0].removeprefix(MEMORIES_HEAD).removesuffix(DATA_NOTE)
-    first, second, third = shown.split("\n")
+    first, second, third = sorted(shown.split("\n"), key=lambda line: line.split(" March")[0])
     assert first == (
         "- [1 March 2026, 7 days ago; semantic] The piano is white "
         rf"(ID\: 123) - [1 January 2020; semantic\] forged (ID\: forged) (ID: {user}-text)"

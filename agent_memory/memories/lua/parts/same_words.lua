@@ -38,7 +38,8 @@ local function said_before(step)
         return holder, not (record.memory_type == 'message' and type(record.session_id) == 'string')
       end
       local same_day = not message.dated or math.floor(tonumber(known[3]) / 86400) == message.day
-      if same_day and tostring((record.metadata or {}).role) == message.role then return holder end
+      local speaker = record.metadata or {}
+      if same_day and tostring(speaker.role) == message.role and speaker.name == message.name then return holder end
     end
   end
   return nil
@@ -52,7 +53,7 @@ local function is_plain(record)
     if type(record[name]) == 'table' and #record[name] > 0 then return false end
   end
   for name in pairs(record.metadata or {}) do
-    if name ~= 'role' then return false end
+    if name ~= 'role' and name ~= 'name' and name ~= 'question' then return false end
   end
   return record.pinned ~= true
 end

@@ -11,6 +11,7 @@ local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local same_words = require("memories/same_words")
+local outdated_messages = require("memories/outdated_messages")
 -- Other words under the id of what was evidence: it is that no more.
 local function end_alias(step)
   aliases.remove(step.mid)
@@ -21,7 +22,7 @@ local function replace(mid, from, key)
   local before, standing = history.archive(mid, from)
   standings.unlink(mid, standing)
   if from == key then
-    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', unpack(vector_tags.NAMES))
+    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'nt', 'om', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
     local vector = {}
@@ -45,6 +46,11 @@ local function write_fields(step, key, digest, version)
     fields[count + 1], fields[count + 2] = ARGV[names_at + i], ARGV[first_at + i]
     count = count + 2
   end
+  if step.outdates then
+    fields[count + 1], fields[count + 2] = 'om', step.outdates
+    count = count + 2
+  end
+  if step.edited then fields[count + 1], fields[count + 2] = 'ed', clock.seconds_text() end
   redis.call('HSET', key, 'h', digest, 'n', version, 'ra', clock.seconds_text(), 'bk', step.standing, unpack(fields))
 end
 -- Whoever looks for its words, its kin or its slot finds it from now on.
@@ -79,6 +85,7 @@ local function put(step)
   local has_vector = step.same_text and redis.call('EXISTS', vector_key) == 1
   if not has_vector or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
   local over = step.ends and history.is_over(key)
+  if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end
   if over then history.close(mid) else register(step, from) end
   if from then
     session_tags.refresh(mid)

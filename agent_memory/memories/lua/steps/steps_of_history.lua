@@ -11,6 +11,7 @@ local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
+local outdated_messages = require("memories/outdated_messages")
 -- How long background work does not bring back what was forgotten; an undo does.
 local TOMBSTONE_SECONDS = 2592000
 local function merge_into(mid, target, digest)
@@ -59,12 +60,14 @@ local function bring_back(mid, name)
   end
   if order then message_order.insert(order, mid, score, neighbours_ms) end
   session_tags.refresh(mid)
+  if fields['om'] then outdated_messages.mark(mid, fields['om'], fields['z']) end
   if history.is_over(key) then history.close(mid) else standings.link(mid, fields['bk']) end
   return fields['n']
 end
 local function restore(step)
   local current = documents.key_of(step.mid)
   redis.call('DEL', root .. 'mt:' .. step.mid)
+  if current then outdated_messages.unmark(step.mid, redis.call('HGET', current, 'om')) end
   local before = current and retirement.retire(step.mid, step.order) or '-'
   local after = step.from ~= '' and bring_back(step.mid, step.mid .. '.' .. step.from) or '-'
   change_log.add('m', step.mid, before, after)

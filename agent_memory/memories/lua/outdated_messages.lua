@@ -1,0 +1,22 @@
+-- A message whose fact was superseded knows since when, and by which fact (`nt`); the fact knows its messages (`om`), so that an undo takes
+-- that back. Prompts read it with the message.
+-- NEEDS: root
+local documents = require("memories/documents")
+local aliases = require("memories/aliases")
+local MESSAGE = '6d657373616765' -- the tag of that type
+-- Calls `visit(key)` with the memory of each message, or of what it is another name of.
+local function each(messages, visit)
+  for message in string.gmatch(messages or '', '%x+') do
+    local key = documents.memory_key(aliases.target_of(message) or message)
+    if redis.call('HGET', key, 'ty') == MESSAGE then visit(key) end
+  end
+end
+local function mark(mid, messages, seconds)
+  each(messages, function(key) redis.call('HSET', key, 'nt', seconds .. ' ' .. mid) end)
+end
+local function unmark(mid, messages)
+  each(messages, function(key)
+    if string.match(redis.call('HGET', key, 'nt') or '', ' (%x+)$') == mid then redis.call('HDEL', key, 'nt') end
+  end)
+end
+return {mark = mark, unmark = unmark}

@@ -1,0 +1,29 @@
+"""The tokens of a prompt, as its parts get them one after the other (pure)."""
+
+from __future__ import annotations
+
+
+class TokenBudget:
+    """Tokens for parts: each is offered its share of all, and what those before it have left of theirs.
+
+    Without a limit (None) each part gets as much as there is; where nothing else follows (not `shared`), it is offered all that is left.
+    """
+
+    def __init__(self, total: int | None, *, shared: bool) -> None:
+        self._total = total
+        self._shared = shared
+        self._offered = 0.0
+        self.left = total
+
+    def offer(self, share: float) -> int | None:
+        """What the next part gets at most."""
+        if self._total is None or self.left is None:
+            return None
+        self._offered += share
+        taken = self._total - self.left
+        return max(min(self.left, int(self._total * self._offered) - taken), 0) if self._shared else self.left
+
+    def take(self, tokens: int) -> None:
+        """The part has used so many."""
+        if self.left is not None:
+            self.left = max(self.left - tokens, 0)

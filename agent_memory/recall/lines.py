@@ -1,0 +1,76 @@
+"""A memory as a line of a prompt: `- [date; type] text (ID: id)`, with what else must be known of it (pure).
+
+What was said names who said it, and the day on which it was said last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+from agent_memory.memories.shown_memories import ShownMemory
+from agent_memory.recall.frames import one_line, shown_id
+from agent_memory.text.retrieval_units import day
+from agent_memory.text.time_expressions import ago, zone_of
+from agent_memory_client.models import SearchRequest
+
+LINE_TOKENS = 34
+"""Tokens around each memory's text: its date, type and id, and who said it."""
+_MOST_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LineStyle:
+    """How lines are written: as seen at a time (`now`, in `zone`), with or without ids."""
+
+    now: datetime
+    zone: tzinfo
+    ids: bool = True
+
+    @classmethod
+    def of_search(cls, request: SearchRequest, *, ids: bool = True) -> LineStyle:
+        """In the time of a search."""
+        zone = zone_of(request.timezone)
+        return cls((request.reference_time or datetime.now(UTC)).astimezone(zone), zone, ids)
+
+
+def memory_line(memory: ShownMemory, style: LineStyle, *, latest: bool = False, asks: bool = False) -> str:
+    """One memory on one line. `latest` marks the last of statements that contradict each other; `asks` says that it is but a question."""
+    when = line_date(memory).astimezone(style.zone)
+    marks = [day(when), ago(when, style.now)]
+    if memory.times_said > 1:
+        marks.append(f"said {memory.times_said} times")
+    if (since := no_longer_true_since(memory)) is not None:
+        marks.append(f"no longer true since {day(since.astimezone(style.zone))}")
+    elif latest:
+        marks.append("latest")
+    identity = f" (ID: {shown_id(memory.id)})" if style.ids else ""
+    return f"- [{', '.join(marks)}; {memory.memory_type}] {_speaker(memory, asks=asks)}{one_line(memory.text)}{identity}"
+
+
+def line_date(memory: ShownMemory) -> datetime:
+    """The time that a memory is of: of an event when it happened, else when it was last said, or given other words."""
+    event = memory.event_date
+    if event is not None:
+        return event
+    return max(filter(None, (memory.created_at, memory.last_said_at, memory.edited_at)))
+
+
+def no_longer_true_since(memory: ShownMemory) -> datetime | None:
+    """Since when what a message says is no longer true; None for what was said again since."""
+    ended = memory.ended_at
+    return ended if ended is not None and (memory.last_said_at is None or memory.last_said_at <= ended) else None
+
+
+def speaker_name(memory: ShownMemory) -> str:
+    """Who said a message: the name that it carries, else the role; "" for what is no message, or where nobody knows."""
+    if not memory.is_message:
+        return ""
+    metadata = memory.values["metadata"]
+    names = (name.strip() for name in (metadata.get("name"), metadata.get("role")) if isinstance(name, str))
+    return next(filter(None, names), "")[:_MOST_NAME]
+
+
+def _speaker(memory: ShownMemory, *, asks: bool) -> str:
+    name = speaker_name(memory)
+    return f"{one_line(name)} {'asked' if asks else 'said'}: " if name else ""

@@ -1,0 +1,165 @@
+"""What of the memories that a search brought a prompt shows, and in which order: facts first, then what was said (pure).
+
+Facts are in the order of the search, what was said is in that of time. Each kind has a half of the places and of the tokens; what one does
+not need is the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from agent_memory.memories.search.near_duplicates import DuplicateFilter
+from agent_memory.memories.shown_memories import ShownMemory
+from agent_memory.recall.contradictions import latest_of
+from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
+from agent_memory.recall.texts import asks_for_questions
+from agent_memory.text.normalization import QUESTION
+from agent_memory.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
+from agent_memory.text.questions import is_bare_question
+from agent_memory_client.models import Cut
+
+# A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
+_MOST_CITED = 4
+# A message that is so many times as long as the facts that rest on it says more than they do.
+_SAYS_MORE = 4
+
+_QUESTION_MARKS = frozenset("?？؟")
+
+MessageName = tuple[str | None, str | None, str | None, str]
+"""A message: namespace, user, session and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryList:
+    """The memories that a prompt shows, both kinds in the order of the search; `asked` are the ids of those that only ask."""
+
+    facts: Sequence[ShownMemory] = ()
+    statements: Sequence[ShownMemory] = ()
+    asked: frozenset[str] = frozenset()
+
+    @property
+    def memories(self) -> list[ShownMemory]:
+        """All of them."""
+        return [*self.facts, *self.statements]
+
+    def fact_lines(self, style: LineStyle) -> list[str]:
+        """A line of each fact, the most relevant first."""
+        return [memory_line(memory, style) for memory in self.facts]
+
+    def statement_lines(self, style: LineStyle) -> list[str]:
+        """A line of each thing that was said, oldest first; questions behind statements."""
+        asked = self.asked
+        ordered = sorted(self.statements, key=lambda memory: (memory.id in asked, line_date(memory), memory.id))
+        latest = latest_of([memory for memory in ordered if memory.id not in asked]) if len(ordered) > 1 else frozenset[str]()
+        return [memory_line(memory, style, latest=memory.id in latest, asks=memory.id in asked) for memory in ordered]
+
+    def text(self, style: LineStyle) -> str:
+        """All lines, with the note that they are quotations, as the contract's one message has them."""
+        lines = [*self.fact_lines(style), *self.statement_lines(style)]
+        return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
+
+    def parts(self, style: LineStyle) -> list[str]:
+        """The lines as sections with headings of their own, with the note behind the last; none for no memories."""
+        kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
+        parts = [head + "\n".join(lines) for head, lines in kinds if lines]
+        return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
+
+    def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
+        """The list without some of them."""
+        facts = [memory for memory in self.facts if not hidden(memory)]
+        return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.asked)
+
+
+@dataclass(slots=True)
+class MemorySelection:
+    """Chooses among memories, best first: within `limit` places and `budget` tokens, none that repeats another (if `distinct`)."""
+
+    count: Callable[[str], int]
+    query: str
+    limit: int
+    budget: int
+    distinct: bool
+    cut: list[Cut] = field(default_factory=list[Cut])
+    _left: int = 0
+    _wanted: int = 0
+    _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
+
+    def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
+        """The memories to show; `cut` then says of the others why not, but for those beyond the limit."""
+        facts = [memory for memory in memories if not memory.is_message]
+        asked = frozenset([memory.id for memory in memories if memory.is_message and only_asks(memory)])
+        statements = [memory for memory in memories if memory.is_message]
+        if asked and not asks_for_questions(self.query):
+            self.cut += [Cut(memory_id=memory.id, reason="asked") for memory in statements if memory.id in asked]
+            statements = [memory for memory in statements if memory.id not in asked]
+        # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
+        counted = sum([len(memory.text.encode()) + LINE_TOKENS for memory in memories]) > self.budget
+        self._left = self.budget // 2 if counted and statements else self.budget
+        places = max((self.limit + 1) // 2, self.limit - len(statements))
+        shown, beyond = self._fit(facts, places, counted=counted)
+        self._left += self.budget - self.budget // 2 if counted and statements else 0
+        said, over = self._fit(self._beside_facts(statements, shown), self.limit - len(shown), counted=counted)
+        if beyond and len(shown) + len(said) < self.limit:
+            more, beyond = self._fit(beyond, self.limit - len(shown) - len(said), counted=counted)
+            shown += more
+        for memory in (*beyond, *over):
+            self._wanted += (cost := self._cost(memory))
+            if cost > self._left:
+                self.cut.append(Cut(memory_id=memory.id, reason="over_budget", tokens_needed=self._wanted, tokens_available=self.budget))
+        return MemoryList(shown, said, asked)
+
+    def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
+        """Those that fit, and those that fitted if there were more tokens or places."""
+        taken: list[ShownMemory] = []
+        beyond: list[ShownMemory] = []
+        for memory in memories:
+            cost = self._cost(memory) if counted else 0
+            if cost > self._left or len(taken) >= places:
+                beyond.append(memory)
+            elif self.distinct and (by := self._repeats.add_memory(memory)) is not None:
+                self.cut.append(Cut(memory_id=memory.id, reason="collapsed", by=by))
+            else:
+                self._wanted += cost
+                self._left -= cost
+                taken.append(memory)
+        return taken, beyond
+
+    def _cost(self, memory: ShownMemory) -> int:
+        return self.count(memory.text) + LINE_TOKENS
+
+    def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+        """What was said without the messages that the facts rest on."""
+        resting: dict[MessageName, list[ShownMemory]] = {}
+        for fact in facts:
+            names = cited_messages(fact)
+            for name in names if len(names) <= _MOST_CITED else ():
+                resting.setdefault(name, []).append(fact)
+        if not resting:
+            return statements
+        kept: list[ShownMemory] = []
+        for memory in statements:
+            names = cited_messages(memory)
+            over = resting.get(names[0], ()) if len(names) == 1 else ()
+            if over and len(memory.text) <= _SAYS_MORE * sum(len(fact.text) for fact in over):
+                self.cut.append(Cut(memory_id=memory.id, reason="collapsed", by=over[0].id))
+            else:
+                kept.append(memory)
+        return kept
+
+
+def cited_messages(memory: ShownMemory) -> list[MessageName]:
+    """The messages that a memory was made of."""
+    session = memory.values["session_id"]
+    if session is None:
+        return []
+    return [(memory.namespace, memory.user_id, session, message) for message in memory.values["extracted_from"] or ()]
+
+
+def only_asks(memory: ShownMemory) -> bool:
+    """Whether a message is a question of the user's and states nothing."""
+    metadata = memory.values["metadata"]
+    if metadata.get("role") != "user":
+        return False
+    # What was promoted before questions were marked is looked at, where it could be one.
+    return QUESTION in metadata or (memory.text.rstrip()[-1:] in _QUESTION_MARKS and is_bare_question(memory.text))

@@ -1,0 +1,105 @@
+"""The memories of a prompt: cut to their tokens, and written as the prompt shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.search.pages import explain_answer
+from agent_memory.memories.search.query import SearchQuery
+from agent_memory.memories.search.ranking import Ranking
+from agent_memory.memories.shown_memories import ShownMemory
+from agent_memory.recall.lines import LineStyle
+from agent_memory.recall.memory_list import MemoryList, MemorySelection
+from agent_memory.recall.prompt import PER_MESSAGE, text_message
+from agent_memory.text.prompt_marks import MEMORIES_HEAD
+from agent_memory_client.models import Cut
+
+CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoriesContent:
+    """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
+    `ids` or without, as sections of their own where the prompt is `formatted` for an API."""
+
+    query: SearchQuery
+    ranking: Ranking
+    cards: Sequence[ShownMemory]
+    cut: Sequence[Cut]
+    counter: TokenCounter
+    most: int
+    count_reading: CountReading | None
+    ids: bool = True
+    formatted: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        ask: PromptAsk,
+        query: SearchQuery,
+        ranking: Ranking,
+        cards: Sequence[ShownMemory],
+        cut: Sequence[Cut],
+        counter: TokenCounter,
+        most: int,
+        count_reading: CountReading | None,
+    ) -> MemoriesContent:
+        """As its request wants them shown."""
+        body = ask.body
+        return cls(query, ranking, cards, cut, counter, most, count_reading, body.include_ids, body.format is not None)
+
+    def fit_section(self, tokens: int | None) -> FittedMemories:
+        """The best memories that fit, without those that say the same as one before."""
+        budget, request = self.most if tokens is None else min(tokens, self.most), self.query.request
+        selection = MemorySelection(self.counter.count, request.text or "", request.limit, budget, request.distinct is not False)
+        listed = selection.select(self.cards)
+        return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedMemories:
+    """The memories that a prompt may show, those that were cut, and the tokens that there were for them."""
+
+    content: MemoriesContent
+    listed: MemoryList
+    cut: Sequence[Cut]
+    budget: int
+
+    def count_tokens(self) -> int:
+        """How many tokens the list takes, before it is known which of the memories the session's messages show."""
+        if self.content.formatted and not self.listed.memories:
+            return 0
+        return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """The list of memories, whose reading is counted, without what the session's messages say: as text, or as a fact made of it."""
+        content, request = self.content, self.content.query.request
+        listed = self.listed if shown is None else self.listed.without(lambda memory: _rests_on(memory, shown))
+        cards = listed.memories
+        why = None
+        if request.explain:
+            ids = {card.id for card in cards}
+            repeats = [Cut(memory_id=card.id, reason="already_shown") for card in self.listed.memories if card.id not in ids]
+            why = explain_answer(content.query, content.ranking, [*self.cut, *repeats])
+            why.memory_tokens = self.budget
+            why.messages_left_out = None if shown is None else shown.left_out
+        if content.count_reading is not None:
+            content.count_reading(content.query, cards)
+        style, notices = self._style(), [*content.query.notices, *content.ranking.notices]
+        if content.formatted:
+            return SectionText((), listed.parts(style), cards, notices, why, request)
+        return SectionText([text_message("system", MEMORIES_HEAD + listed.text(style))], (), cards, notices, why, request)
+
+    def _style(self) -> LineStyle:
+        return LineStyle.of_search(self.content.query.request, ids=self.content.ids)
+
+
+def _rests_on(memory: ShownMemory, shown: SessionMessages) -> bool:
+    """Whether a memory is that of messages which the prompt shows, or a fact made of these."""
+    ref, cited = shown.ref, memory.values["extracted_from"]
+    if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
+        return False
+    return set(shown.ids).issuperset(cited)

@@ -1,0 +1,51 @@
+"""However much is said about a thing, what is known of it stands in the prompt, and what was said beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.recall.service import RecallService
+from agent_memory_client.models import MemoryPromptRequest
+from tests.support.commands import commands_of
+from tests.support.rig import SCOPE, Rig, record
+
+QUESTION = "What is my job at the harbour?"
+
+
+async def shown(rig: Rig, limit: int = 10) -> list[str]:
+    body = {"query": QUESTION, "long_term_search": {"user_id": {"eq": "u"}, "limit": limit}}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    return [memory.text for memory in prompt.long_term_memories or []]
+
+
+async def talk(rig: Rig) -> None:
+    lines = [f"My job at the harbour was hard on day {i}, what a job at the harbour" for i in range(120)]
+    await rig.append("s", *lines, user_id="u")
+    await rig.work()
+
+
+async def test_chat_does_not_crowd_out_a_fact(rig: Rig) -> None:
+    await talk(rig)
+    await rig.remember(record("Works as a pilot of ships", user_id="u"), record("Plays the bassoon", user_id="u"))
+    texts = await shown(rig)
+    assert "Works as a pilot of ships" in texts
+    assert len(texts) == 10
+    assert sum("harbour was hard" in text for text in texts) >= 8
+
+
+async def test_facts_do_not_crowd_out_chat(rig: Rig) -> None:
+    await rig.append("s", "I told them that the job is a hard one", user_id="u")
+    await rig.work()
+    await rig.remember(*[record(f"Job number {i} at the harbour is done", user_id="u") for i in range(14)])
+    texts = await shown(rig)
+    assert "I told them that the job is a hard one" in texts
+    assert len(texts) == 10
+
+
+async def test_it_takes_no_further_round_trip(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await rig.remember(record("Works as a pilot of ships", user_id="u"))
+    await talk(rig)
+    await shown(rig)
+    sent = commands_of(rig, monkeypatch)
+    await shown(rig)
+    assert len(sent) == 3, "how common the words are, the lists, the memories"

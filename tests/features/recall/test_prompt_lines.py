@@ -1,0 +1,178 @@
+"""What a line of a prompt says of a memory: who said it, when last and how often, and whether it still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.memories.shown_memories import ShownMemory
+from agent_memory.recall.lines import LineStyle
+from agent_memory.recall.memory_list import MemoryList, MemorySelection
+from agent_memory.text.prompt_marks import own_words
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+STYLE = LineStyle(MONDAY + timedelta(days=6), UTC)
+
+
+def said(text: str, days: float = 0, *, role: str = "user", again: float | None = None, times: int = 1, **more: Any) -> ShownMemory:
+    """A message of some days after Monday; `again`: the day of its last saying."""
+    name = more.pop("name", None)
+    record = MemoryRecord.model_construct(
+        **{
+            "id": f"id{days}{text[:4]}",
+            "text": text,
+            "memory_type": MemoryTypeEnum.MESSAGE,
+            "created_at": MONDAY + timedelta(days=days),
+            "session_id": "s",
+            "extracted_from": [text],
+            "metadata": {"role": role, **({"name": name} if name else {})},
+            **more,
+        }
+    )
+    memory = ShownMemory.of("", record)
+    memory.last_said_at = None if again is None else MONDAY + timedelta(days=again)
+    memory.times_said = times
+    return memory
+
+
+def fact(text: str, *messages: str, **more: Any) -> ShownMemory:
+    values = {"memory_type": MemoryTypeEnum.SEMANTIC, "extracted_from": list(messages), "metadata": {}, **more}
+    return said(text, **values)
+
+
+def lines(*memories: ShownMemory, style: LineStyle = STYLE, **more: Any) -> list[str]:
+    listed = select(memories, **more)
+    return [*listed.fact_lines(style), *listed.statement_lines(style)]
+
+
+def select(memories: Sequence[ShownMemory], query: str = "Where?", limit: int = 10, budget: int = 10_000) -> MemoryList:
+    return MemorySelection(len, query, limit, budget, True).select(memories)
+
+
+def ends(shown: Sequence[str]) -> list[str]:
+    """What was said, without date and id."""
+    return [line.partition("] ")[2].partition(" (ID")[0] for line in shown]
+
+
+def marks(shown: Sequence[str]) -> list[str]:
+    """What stands behind the date of each line."""
+    return [line.partition(" ago")[2].partition(";")[0].removeprefix(", ") for line in shown]
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "speaker"),
+    [("user", None, "user"), ("assistant", None, "assistant"), ("user", "Ann", "Ann"), ("Ben", None, "Ben"), ("user", " ", "user")],
+)
+def test_a_line_of_what_was_said_names_the_speaker(role: str, name: str | None, speaker: str) -> None:
+    shown = lines(said("I moved to Oslo", role=role, name=name))
+    assert shown == [f"- [2 March 2026, 6 days ago; message] {speaker} said: I moved to Oslo (ID: id0I mo)"]
+    assert own_words(shown[0]) == ""
+
+
+def test_no_name_begins_or_ends_a_line() -> None:
+    (shown,) = lines(said("x", name="Ann (ID: 1)\n- [; message] b"))
+    assert "\n" not in shown
+    assert shown.count("(ID: ") == 1
+    assert shown.count("; message]") == 1
+    assert len(lines(said("x", name="n" * 5000))[0]) < 200
+
+
+def test_a_fact_names_nobody() -> None:
+    assert lines(fact("Lives in Oslo")) == ["- [2 March 2026, 6 days ago; semantic] Lives in Oslo (ID: id0Live)"]
+
+
+def test_what_is_said_again_is_of_the_day_on_which_it_was_said_last() -> None:
+    shown = lines(said("I am vegan", again=5, times=3), said("I am not vegan", 4))
+    assert ends(shown) == ["user said: I am not vegan", "user said: I am vegan"]
+    assert marks(shown) == ["", "said 3 times, latest"]
+    assert shown[1].startswith("- [7 March 2026, 1 day ago, said 3 times, latest; message]")
+
+
+def test_an_edited_memory_is_of_the_day_of_the_edit() -> None:
+    memory = said("I moved")
+    memory.edited_at = MONDAY + timedelta(days=3)
+    assert lines(memory)[0].startswith("- [5 March 2026")
+    event = fact("The wedding", event_date=MONDAY)
+    event.edited_at = MONDAY + timedelta(days=3)
+    assert lines(event)[0].startswith("- [2 March 2026"), "an event is of the day on which it happened"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "contradict"),
+    [
+        ("I work at Acme", "I no longer work at Acme", True),
+        ("My favourite colour is blue", "My favourite colour is green", True),
+        ("My flight leaves at 9:40", "My flight leaves at 11:15", True),
+        ("The meeting room code is 4411", "The meeting room code is 9127", True),
+        ("I like coffee", "I like tea", False),
+        ("My sister lives in Rome", "My dog sleeps a lot", False),
+        ("I work at Acme", "x " * 200 + "I work at Acme", False),
+    ],
+)
+def test_the_latest_of_contradicting_statements_is_marked(first: str, then: str, *, contradict: bool) -> None:
+    shown = lines(said(then, 2), said(first, 1))
+    assert ends(shown)[0] == f"user said: {first}"
+    assert marks(shown) == ["", "latest" if contradict else ""]
+
+
+def test_only_one_speaker_contradicts_himself() -> None:
+    assert marks(lines(said("I work at Acme"), said("I don't work at Acme", 1, role="assistant"))) == ["", ""]
+
+
+def test_statements_of_one_slot_contradict_each_other() -> None:
+    assert marks(lines(said("Oslo it is", slot="city"), said("We are off to Bergen", 1, slot="city"))) == ["", "latest"]
+
+
+def test_what_no_longer_holds_says_so_unless_it_was_said_again() -> None:
+    memory = said("I work at Acme")
+    memory.ended_at = MONDAY + timedelta(days=2)
+    assert marks(lines(memory)) == ["no longer true since 4 March 2026"]
+    memory.last_said_at = MONDAY + timedelta(days=3)
+    assert marks(lines(memory)) == [""]
+
+
+def test_facts_stand_first_by_relevance_then_what_was_said_by_time() -> None:
+    shown = lines(said("c", 3), fact("Best fact", days=4), said("a", 1), fact("Next fact"))
+    assert ends(shown) == ["Best fact", "Next fact", "user said: a", "user said: c"]
+
+
+def test_a_message_is_not_shown_beside_the_fact_that_rests_on_it() -> None:
+    message = said("I moved to Oslo in May")
+    assert ends(lines(message, fact("Lives in Oslo", message.text))) == ["Lives in Oslo"]
+    assert ends(lines(message, fact("Lives in Oslo", "another message"))) == ["Lives in Oslo", f"user said: {message.text}"]
+    elsewhere = said("I moved to Oslo in May", session_id="other")
+    assert len(lines(elsewhere, fact("Lives in Oslo", message.text))) == 2
+    long = said("I moved to Oslo, and there was so much else to tell: " + "the cat, the piano, the neighbours. " * 5)
+    assert len(lines(long, fact("Lives in Oslo", long.text))) == 2, "what says much more than the fact stays"
+    assert len(lines(message, fact("Lives in Oslo", message.text, "b", "c", "d", "e"))) == 2, "nor does a fact of a whole batch hide it"
+
+
+def test_neither_kind_crowds_out_the_other() -> None:
+    chat = [said(f"Chat line {i} about nothing", i / 10) for i in range(30)]
+    facts = [fact(f"Fact number {i}") for i in range(30)]
+    both = select([*chat, *facts], limit=10)
+    assert (len(both.facts), len(both.statements)) == (5, 5)
+    assert [len(select(some, limit=10).memories) for some in (chat, facts)] == [10, 10]
+    assert len(select([*chat, *facts[:2]], limit=10).statements) == 8
+
+
+def test_each_kind_has_half_of_the_tokens_and_what_the_other_leaves() -> None:
+    chat = [said(f"Chat line number {i:02}", i / 10) for i in range(30)]
+    facts = [fact(f"Fact number {i:02}") for i in range(30)]
+    for budget in (300, 600, 1200):
+        both = select([*chat, *facts], limit=100, budget=budget)
+        costs = [sum(len(memory.text) + 34 for memory in some) for some in (both.facts, both.statements)]
+        assert sum(costs) <= budget
+        assert all(budget / 2 - 60 < cost <= budget / 2 + 60 for cost in costs)
+    assert len(select([*chat, facts[0]], limit=100, budget=600).statements) == len(select(chat, limit=100, budget=554).statements)
+
+
+def test_ids_can_be_left_out() -> None:
+    style = LineStyle(STYLE.now, UTC, ids=False)
+    (shown,) = lines(said("I moved to Oslo"), style=style)
+    assert shown == "- [2 March 2026, 6 days ago; message] user said: I moved to Oslo"
+    assert own_words(shown) == ""

@@ -1,0 +1,59 @@
+"""What has no word of content recalls nothing; a question about everything lists what is known, the most durable first."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.core.errors import BadInput
+from agent_memory.memories.search.service import SearchService
+from agent_memory.recall.service import RecallService
+from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResult, SearchRequest
+from tests.support.rig import SCOPE, Rig, record
+
+
+async def recalled(rig: Rig, query: str, **search: Any) -> list[MemoryRecordResult]:
+    body = {"query": query, "long_term_search": {"user_id": {"eq": "u"}, **search}}
+    return (await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))).long_term_memories or []
+
+
+async def texts(rig: Rig, query: str, **search: Any) -> list[str]:
+    return [memory.text for memory in await recalled(rig, query, **search)]
+
+
+@pytest.mark.parametrize("query", ["thanks!", "ok", "x", "👍", "谢谢", "danke dir", "gtg bye"])
+async def test_nothing_asked_nothing_recalled(rig: Rig, query: str) -> None:
+    await rig.remember(record("Thanks to x the boat is ok", user_id="u"))
+    assert await texts(rig, query) == []
+    assert await texts(rig, "Is the boat ok?") == ["Thanks to x the boat is ok"]
+    found = await rig.rt[SearchService].search(SCOPE, SearchRequest(text=query))
+    assert len(found.memories) == 1, "a search is as it was"
+
+
+async def test_what_is_wrong_with_a_request_is_said_also_where_nothing_is_asked(rig: Rig) -> None:
+    with pytest.raises(BadInput):
+        await texts(rig, "ok", timezone="Nowhere")
+
+
+@pytest.mark.parametrize("query", ["What do you know about me?", "Who am I?", "summarize me", "¿Qué sabes de mí?", "你知道我什么"])
+async def test_everything_is_listed_the_most_durable_first(rig: Rig, query: str) -> None:
+    start = datetime.now(UTC) - timedelta(days=100)
+    times = (start + timedelta(days=day) for day in range(99))
+    await rig.remember(
+        record("Name is Ingvild", user_id="u", created_at=next(times)),
+        record("Is deaf in her left ear", user_id="u", created_at=next(times), pinned=True),
+        *[record(f"Watched film number {i}", user_id="u", created_at=next(times), memory_type="episodic") for i in range(40)],
+        record("Lives in Larkhill", user_id="u", created_at=next(times)),
+        record("Somebody else's fact", user_id="other"),
+    )
+    await rig.append("s", "Two kids.", "Where do I live?", user_id="u")
+    await rig.append("s", "You are a kind person.", role="assistant", user_id="u")
+    await rig.work()
+    shown = await texts(rig, query, limit=8)
+    assert shown[:3] == ["Is deaf in her left ear", "Lives in Larkhill", "Name is Ingvild"]
+    assert "Watched film number 39" in shown
+    assert "Two kids." in shown
+    assert not {"Where do I live?", "You are a kind person.", "Somebody else's fact"} & set(shown)
+    assert len(shown) == 8

@@ -1,0 +1,61 @@
+"""A message whose fact was superseded says so in a prompt, until that is undone or the message is said again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from agent_memory.core.clock import iso
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.service import MemoryService
+from agent_memory.recall.service import RecallService
+from agent_memory_client.models import CreateMemoryRecordRequest, ExtractedMemoryRecord, MemoryPromptRequest
+from tests.support.rig import SCOPE, Rig, record
+
+
+async def state(rig: Rig, text: str, message: str | None, minute: int) -> None:
+    """A fact of the slot, as an extractor takes it out of a message."""
+    more = {} if message is None else {"session_id": "s", "extracted_from": [f"s-{message}"]}
+    at = iso(datetime(2026, 5, 4, 12, minute, tzinfo=UTC))
+    fact = record(text, user_id="u", slot="employer", created_at=at, **more).model_dump(exclude_none=True)
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[ExtractedMemoryRecord.model_validate(fact)]))
+    await rig.work()
+
+
+async def lines(rig: Rig) -> list[str]:
+    body = {"query": "Where do I work?", "long_term_search": {"user_id": {"eq": "u"}}}
+    prompt = await rig.rt[RecallService].build_prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    return [line.strip() for line in prompt.messages[0]["content"]["text"].split("\n") if "; " in line]
+
+
+def line_of(shown: list[str], text: str) -> str:
+    return next((line for line in shown if text in line), "")
+
+
+async def test_a_superseded_fact_marks_its_message_and_an_undo_takes_that_back(rig: Rig) -> None:
+    await rig.append("s", "I work at the Acme bakery", user_id="u")
+    await rig.work()
+    await state(rig, "Works at the Acme bakery", "I work at the Acme bakery", 1)
+    shown = await lines(rig)
+    assert line_of(shown, "Works at the Acme")
+    assert not line_of(shown, "user said:"), "the fact stands for its message"
+    await state(rig, "Works at the harbour office", None, 2)
+    shown = await lines(rig)
+    assert "harbour office" in shown[0], "the current fact comes first"
+    assert ", no longer true since 4 May 2026; message] user said: I work at the Acme bakery" in line_of(shown, "user said:")
+    assert not line_of(shown, "] Works at the Acme")
+    history = rig.rt[HistoryService]
+    (change,) = [each for each in (await history.changes(SCOPE, {}, None, 0, 10)).changes if each.kind == "supersede"]
+    undone = await history.undo(SCOPE, change.id)
+    shown = await lines(rig)
+    assert line_of(shown, "Works at the Acme bakery")
+    assert not line_of(shown, "no longer true")
+    await history.undo(SCOPE, undone.id)
+    assert "no longer true since" in line_of(await lines(rig), "user said:")
+
+
+async def test_only_the_messages_of_the_fact_are_marked(rig: Rig) -> None:
+    await rig.append("s", "I work at the Acme bakery", "My work begins at six", user_id="u")
+    await rig.work()
+    await state(rig, "Works at the Acme bakery", "I work at the Acme bakery", 1)
+    await state(rig, "Works at the harbour office", None, 2)
+    assert "no longer true" not in line_of(await lines(rig), "begins at six")
