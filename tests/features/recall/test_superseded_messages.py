@@ -44,12 +44,12 @@ async def test_a_superseded_fact_marks_its_message_and_an_undo_takes_that_back(r
     assert ", no longer true since 4 May 2026; message] user said: I work at the Acme bakery" in line_of(shown, "user said:")
     assert not line_of(shown, "] Works at the Acme")
     history = rig.rt[HistoryService]
-    (change,) = [each for each in (await history.changes(SCOPE, {}, None, 0, 10)).changes if each.kind == "supersede"]
-    undone = await history.undo(SCOPE, change.id)
+    (change,) = [each for each in (await history.read_changes(SCOPE, {}, None, 0, 10)).changes if each.kind == "supersede"]
+    undone = await history.undo_by_id(SCOPE, change.id)
     shown = await lines(rig)
     assert line_of(shown, "Works at the Acme bakery")
     assert not line_of(shown, "no longer true")
-    await history.undo(SCOPE, undone.id)
+    await history.undo_by_id(SCOPE, undone.id)
     assert "no longer true since" in line_of(await lines(rig), "user said:")
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC
 
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
-from agent_memory.llm.local.extractive import central_sentences, split_sentences
+from agent_memory.llm.local.extractive import split_sentences
+from agent_memory.llm.threads import aside
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import SessionState, StoredMessage
 from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
 from agent_memory.sessions.service import fitting
 from agent_memory.sessions.store import SessionStore
 from agent_memory.text.escaping import PromptMessage
+from agent_memory.text.extractive_summary import Statement, statement_of_line, summarize
 from agent_memory.text.injection import suspicion
-from agent_memory.text.prompt_marks import TOOL_ROLES
-from agent_memory.text.terms import carries_information
+from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
 
 log = logging.getLogger(__name__)
@@ -53,15 +56,13 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
             return False  # One message alone is larger than the window: there is nothing to drop.
         budget = summary_tokens(window)
         chat = None if plainly else runtime[TenantModels].chat(tenant)
-        telling = (
-            _model_summary(runtime, chat, state, leaving, budget) if chat else _sentence_summary(runtime, tenant, state, leaving, budget)
-        )
+        telling = _model_summary(runtime, chat, state, leaving, budget) if chat else _sentence_summary(runtime, state, leaving, budget)
         try:
             summary = await telling
         except ContextExceeded as error:
             # What has no room in the model's context never will: the session is not held up by it.
             log.warning("a session is summarized without the language model: %s", error)
-            summary = await _sentence_summary(runtime, tenant, state, leaving, budget)
+            summary = await _sentence_summary(runtime, state, leaving, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
         log.info("a session changed while it was summarized; once more")
@@ -154,28 +155,19 @@ def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
     return PromptMessage(stored.seq, message.role, content, message.created_at)
 
 
-async def _sentence_summary(runtime: Runtime, tenant: str, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """The summary without a language model: the most central sentences, old ones included, in time order, each with its day and speaker.
+async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
+    """The summary without a language model: the statements that hold most, old ones included, each with its day and speaker.
 
     With QUARANTINE, messages that would be put aside as memories are left out.
     """
+    statements: list[Statement] = []
     longest = max(budget // 4, 16)
-    lines: list[str] = []
     for line in (state.context or "").splitlines():
-        # A model's summary is one long paragraph, of which sentences can be kept.
-        lines += [line] if 0 < runtime.counter.count(line) <= longest else split_sentences(line)
-    bare = [line.split("] ", 1)[-1] for line in lines]
+        statements += statement_of_line(line, split_sentences, leaving[0].message.created_at)
     for stored in leaving:
         message = stored.message
-        if _reads_like_an_order(runtime, stored):
-            continue
-        for sentence in split_sentences(message.content):
-            if carries_information(sentence):
-                short = runtime.counter.truncate(" ".join(sentence.split()), longest)
-                lines.append(f"[{message.created_at:%Y-%m-%d} {message.role}] {short}")
-                bare.append(short)
-    if not lines:
-        return state.context or _NOTHING
-    vectors = await runtime[TenantModels].embedder(tenant).embed(bare)
-    sizes = [runtime.counter.count(line) + 1 for line in lines]
-    return "\n".join(lines[position] for position in central_sentences(vectors, limit=len(lines), lengths=sizes, budget=budget))
+        if message.role not in PROGRAM_ROLES and not _reads_like_an_order(runtime, stored):
+            statements += [Statement(sentence, message.role, message.created_at) for sentence in split_sentences(message.content)]
+    short = [replace(each, text=runtime.counter.truncate(" ".join(each.text.split()), longest)) for each in statements]
+    text = await aside(lambda: summarize(short, budget, runtime.counter.count, UTC), sum(len(each.text) for each in short))
+    return text or state.context or _NOTHING

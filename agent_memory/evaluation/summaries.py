@@ -1,0 +1,93 @@
+"""How much of what was said a summary without a language model keeps: `python -m agent_memory.evaluation.summaries FILE`.
+
+Each conversation is one session. What its window does not hold is summarized in 300 tokens; of each turn there that is evidence for a
+question, the share of its content words that stand in the summary is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from pathlib import Path
+
+from agent_memory.core.settings import load_settings
+from agent_memory.evaluation.datasets import Conversation, ConversationTurn, load
+from agent_memory.llm.local.embedder import LocalEmbedder
+from agent_memory.llm.local.extractive import central_sentences, split_sentences
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.text.extractive_summary import Statement, content_words, summarize
+
+BUDGET = 300
+WINDOW = 2000
+"""Tokens of a conversation's end that stay in the window."""
+
+
+def leaving(conversation: Conversation, counter: TokenCounter, window: int = WINDOW) -> list[ConversationTurn]:
+    """The turns of a conversation that its window does not hold."""
+    turns, left = list(conversation.turns), window
+    while turns and (left := left - counter.count(turns[-1].text)) > 0:
+        turns.pop()
+    return turns
+
+
+def statements_of(turns: Sequence[ConversationTurn]) -> list[Statement]:
+    """The sentences of turns."""
+    return [Statement(sentence, turn.role, turn.when) for turn in turns for sentence in split_sentences(turn.text)]
+
+
+def kept_share(conversation: Conversation, turns: Sequence[ConversationTurn], summary: str) -> list[float]:
+    """The share of content words that a summary has, of each of these turns that is evidence."""
+    evidence = {name for question in conversation.questions for name in question.turns}
+    known = content_words(summary)
+    wanted = [content_words(turn.text) for turn in turns if turn.id in evidence]
+    return [len(words & known) / len(words) for words in wanted if words]
+
+
+def in_order(statements: Sequence[Statement], order: Sequence[int], count: Callable[[str], int], budget: int) -> str:
+    """Sentences in an order of preference as far as they fit."""
+    lines: list[str] = []
+    for index in order:
+        line = statements[index].head + statements[index].text
+        if (budget := budget - count(line) - 1) < 0:
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
+    """The mean share by each way to summarize, in percent."""
+    counter = await TokenCounter.open()
+    embedder = await LocalEmbedder.open(load_settings())
+    shares: dict[str, list[float]] = {}
+    for conversation in load(path):
+        turns = leaving(conversation, counter)
+        said = statements_of(turns)
+        vectors = await embedder.embed([statement.text for statement in said])
+        sizes = [counter.count(statement.head + statement.text) + 1 for statement in said]
+        central = central_sentences(vectors, limit=len(said), lengths=sizes, budget=budget)
+        summaries = {
+            "statements": [summarize(said, budget, counter.count, UTC)],
+            "central sentences": ["\n".join(said[index].text for index in central)],
+            "first sentences": [in_order(said, range(len(said)), counter.count, budget)],
+            "random sentences": [
+                in_order(said, random.Random(seed).sample(range(len(said)), len(said)), counter.count, budget) for seed in range(20)
+            ],
+        }
+        for name, texts in summaries.items():
+            for text in texts:
+                shares.setdefault(name, []).extend(kept_share(conversation, turns, text))
+    await embedder.close()
+    return {name: 100 * sum(values) / max(len(values), 1) for name, values in shares.items()}
+
+
+def main() -> None:
+    """Prints the shares of a file in LoCoMo's or LongMemEval's format."""
+    for name, share in asyncio.run(measure(Path(sys.argv[1]))).items():
+        print(f"{name}: {share:.1f} % of an evidence turn's content words in {BUDGET} tokens")
+
+
+if __name__ == "__main__":
+    main()
