@@ -73,7 +73,7 @@ async def test_every_field_of_a_used_store_is_there(documented: str, redis_url: 
             await http.post("/v1/long-term-memory/", json={"memories": [memory | owner | {"id": "g3", "text": "Ada lives in Bergen."}]}),
             await http.put("/v1/working-memory/glossary", json=session | {"ttl_seconds": 60, "context_window_max": 9000}),
             await http.post(
-                "/v1/working-memory/glossary/messages?wait=searchable", json={**owner, "messages": [said | {"content": "Hm?"}]}
+                "/v1/working-memory/glossary/messages?wait=searchable", json={**owner, "messages": [said | {"content": "I keep bees."}]}
             ),
         ):
             assert answer.status_code < 300, answer.text

@@ -9,6 +9,7 @@ import pytest
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory_client.models import MemoryRecordResultsResponse, SearchRequest
+from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig, record
 
 FILTERED = {"topics": {"eq": "music"}}
@@ -39,3 +40,20 @@ async def test_many_deleted_memories_are_noticed(rig: Rig) -> None:
     found = await search(rig, "Ada and the violin")
     assert found.explanation is not None
     assert (found.total, found.explanation.left_out) == (5, [])
+
+
+async def test_words_of_the_last_minute_are_not_counted_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await rig.remember(*(record(f"Ada likes number {number}") for number in range(45)))
+    sent = commands_of(rig, monkeypatch)
+    await search(rig, "Ada and the violin")
+    assert _counts(sent, b"ada") == _counts(sent, b"violin") == 1
+    sent.clear()
+    answer = await search(rig, "Ada and her harp")
+    assert (_counts(sent, b"ada"), _counts(sent, b"harp")) == (0, 1)
+    assert answer.explanation is not None
+    assert answer.explanation.left_out == ["ada"], "what was counted before says so still"
+
+
+def _counts(sent: list[bytes], term: bytes) -> int:
+    """How often it was asked in how many memories a term stands: a search for it alone."""
+    return sum(command.count(b"~@k:%b (@k:(%b) " % (term, term)) for command in sent)
