@@ -75,11 +75,11 @@ class DocumentFrequencies:
         statistics = await self._ask_terms(current, [term for term in terms if term not in last.terms], settle=settle)
         if last.terms and abs(statistics.total - last.total) > max(_FEW, _MISSING_SHARE * last.total):
             since, last = now, await self._ask_terms(current, [term for term in terms if term in last.terms], settle=False)
-        statistics = TermStatistics(statistics.total, {**last.terms, **statistics.terms})
+        known = {**last.terms, **statistics.terms}
         if len(self._last) >= _MOST_CLAUSES:
             self._last.clear()
-        self._last[clause] = since, TermStatistics(last.total or statistics.total, statistics.terms)
-        return statistics
+        self._last[clause] = since, TermStatistics(last.total or statistics.total, known)
+        return TermStatistics(statistics.total, {term: known[term] for term in terms})
 
     async def _ask_terms(self, current: str, terms: Sequence[str], *, settle: bool) -> TermStatistics:
         def build(pipe: Pipe) -> None:

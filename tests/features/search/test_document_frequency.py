@@ -52,6 +52,9 @@ async def test_words_of_the_last_minute_are_not_counted_again(rig: Rig, monkeypa
     assert (_counts(sent, b"ada"), _counts(sent, b"harp")) == (0, 1)
     assert answer.explanation is not None
     assert answer.explanation.left_out == ["ada"], "what was counted before says so still"
+    answer = await search(rig, "Lovelace")
+    assert answer.explanation is not None
+    assert answer.explanation.left_out == [], "of a single word nothing is left out, and it is not counted"
 
 
 def _counts(sent: list[bytes], term: bytes) -> int:
