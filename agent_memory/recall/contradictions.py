@@ -17,8 +17,8 @@ _ALIKE = 0.6
 # What is longer says more than one thing. In characters, and in words that count.
 _MOST_CHARS, _MOST_WORDS = 160, 12
 _WORDS = (
-    "a an the so very really i i'm im i've i'd my me mine we our you your he she it its is am are was were be been do does did have has had to"
-    " of in on at for with that this there and or but as than then now still again anymore any more actually no not never don't doesn't"
+    "a an the so very really i i'm im i've i'd my me mine we our you your he she it its is am are was were be been do does did have has had"
+    " to of in on at for with that this there and or but as than then now still again anymore any more actually no not never don't doesn't"
     " didn't isn't wasn't"
 )
 _EDGES = ".,;:!?…\"“”‘’'()[]{}<>*`"
