@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class TokenBudget:
     """Tokens for parts: each is offered its share of all, and what those before it have left of theirs.
@@ -23,7 +25,7 @@ class TokenBudget:
         taken = self._total - self.left
         return max(min(self.left, int(self._total * self._offered) - taken), 0) if self._shared else self.left
 
-    def take(self, tokens: int) -> None:
-        """The part has used so many."""
+    def take(self, count_tokens: Callable[[], int]) -> None:
+        """The part has used so many; they are counted only where there is a limit."""
         if self.left is not None:
-            self.left = max(self.left - tokens, 0)
+            self.left = max(self.left - count_tokens(), 0)

@@ -34,9 +34,10 @@ class LineStyle:
         return cls((request.reference_time or datetime.now(UTC)).astimezone(zone), zone, ids)
 
 
-def memory_line(memory: ShownMemory, style: LineStyle, *, latest: bool = False, asks: bool = False) -> str:
-    """One memory on one line. `latest` marks the last of statements that contradict each other; `asks` says that it is but a question."""
-    when = line_date(memory).astimezone(style.zone)
+def memory_line(memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False) -> str:
+    """One memory on one line; `date` is its `line_date`. `latest` marks the last of statements that contradict each other; `asks` says that
+    it is but a question."""
+    when = date.astimezone(style.zone)
     marks = [day(when), ago(when, style.now)]
     if memory.times_said > 1:
         marks.append(f"said {memory.times_said} times")
@@ -53,6 +54,8 @@ def line_date(memory: ShownMemory) -> datetime:
     event = memory.event_date
     if event is not None:
         return event
+    if memory.last_said_at is None and memory.edited_at is None:
+        return memory.created_at
     return max(filter(None, (memory.created_at, memory.last_said_at, memory.edited_at)))
 
 

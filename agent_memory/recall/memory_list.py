@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.shown_memories import ShownMemory
@@ -16,15 +17,12 @@ from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_
 from agent_memory.recall.texts import asks_for_questions
 from agent_memory.text.normalization import QUESTION
 from agent_memory.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
-from agent_memory.text.questions import is_bare_question
 from agent_memory_client.models import Cut
 
 # A fact that cites more messages than this rests on all of them together, and says what none of them says by itself.
 _MOST_CITED = 4
 # A message that is so many times as long as the facts that rest on it says more than they do.
 _SAYS_MORE = 4
-
-_QUESTION_MARKS = frozenset("?？؟")
 
 MessageName = tuple[str | None, str | None, str | None, str]
 """A message: namespace, user, session and id."""
@@ -45,14 +43,14 @@ class MemoryList:
 
     def fact_lines(self, style: LineStyle) -> list[str]:
         """A line of each fact, the most relevant first."""
-        return [memory_line(memory, style) for memory in self.facts]
+        return [memory_line(memory, style, line_date(memory)) for memory in self.facts]
 
     def statement_lines(self, style: LineStyle) -> list[str]:
         """A line of each thing that was said, oldest first; questions behind statements."""
         asked = self.asked
-        ordered = sorted(self.statements, key=lambda memory: (memory.id in asked, line_date(memory), memory.id))
-        latest = latest_of([memory for memory in ordered if memory.id not in asked]) if len(ordered) > 1 else frozenset[str]()
-        return [memory_line(memory, style, latest=memory.id in latest, asks=memory.id in asked) for memory in ordered]
+        dated = sorted([(memory.id in asked, line_date(memory), memory.id, memory) for memory in self.statements], key=itemgetter(0, 1, 2))
+        latest = latest_of([memory for asks, *_, memory in dated if not asks]) if len(dated) > 1 else frozenset[str]()
+        return [memory_line(memory, style, when, latest=memory.id in latest, asks=asks) for asks, when, _, memory in dated]
 
     def text(self, style: LineStyle) -> str:
         """All lines, with the note that they are quotations, as the contract's one message has them."""
@@ -158,8 +156,4 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 def only_asks(memory: ShownMemory) -> bool:
     """Whether a message is a question of the user's and states nothing."""
-    metadata = memory.values["metadata"]
-    if metadata.get("role") != "user":
-        return False
-    # What was promoted before questions were marked is looked at, where it could be one.
-    return QUESTION in metadata or (memory.text.rstrip()[-1:] in _QUESTION_MARKS and is_bare_question(memory.text))
+    return QUESTION in memory.values["metadata"]

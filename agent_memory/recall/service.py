@@ -52,10 +52,10 @@ class RecallService:
         # No feature has a section yet of what always holds.
         budget.offer(_ALWAYS_SHARE)
         fitted: list[FittedSection] = [session.summary.fit_section(budget.offer(_SUMMARY_SHARE))]
-        budget.take(fitted[0].count_tokens())
+        budget.take(fitted[0].count_tokens)
         for content in contents:
             fitted.append(content.fit_section(budget.offer(_SECTION_SHARE)))
-            budget.take(fitted[-1].count_tokens())
+            budget.take(fitted[-1].count_tokens)
         window = session.window.fit_section(budget.left)
         summary, *sections = [section.render_section(window.shown) for section in fitted]
         texts = [summary, window.render_section(window.shown), *sections]

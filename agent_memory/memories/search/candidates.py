@@ -30,6 +30,7 @@ class CandidateList(Enum):
     NEAREST_FACTS = auto()
     """As the lists above, of what is no message: however much chat is nearer, it is not crowded out."""
     BEST_FACTS_BY_WORDS = auto()
+    """Only where a search goes by words alone."""
 
 
 _BY_WORDS = frozenset({CandidateList.BEST_BY_WORDS, CandidateList.BEST_BY_WORDS_IN_TIME, CandidateList.BEST_FACTS_BY_WORDS})
@@ -60,9 +61,8 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
         if query.words.terms:
             lists.append(CandidateList.BEST_BY_WORDS_IN_TIME)
     if query.facts_apart:
+        # Words that facts share with a query count where the list of all memories has them: one list more is what this may cost.
         lists.append(CandidateList.NEAREST_FACTS)
-        if query.words.terms:
-            lists.append(CandidateList.BEST_FACTS_BY_WORDS)
     return lists
 
 

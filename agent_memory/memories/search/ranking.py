@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_memory.memories.search.candidates import FACTS_DEPTH, CandidateList, Candidates
+from agent_memory.memories.search.candidates import CandidateList, Candidates
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.store import Hits
 from agent_memory.storage.search.filters import FILTERS
@@ -211,17 +211,12 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         answers = frozenset(words) if query.words.subject else frozenset(words) | in_time
         # Only what is asked beside the time tells which memories of that time fit.
         words = {name: value for name, value in words.items() if name not in in_time} | words_in_time
-    matched, least, known = len(near), min(near.values(), default=0.0), in_time
+    matched, least = len(near), min(near.values(), default=0.0)
     facts = frozenset[str]()
     if query.facts_apart:
-        near_facts, word_facts = (
-            _similarities(candidates[CandidateList.NEAREST_FACTS]),
-            _scores(candidates, CandidateList.BEST_FACTS_BY_WORDS),
-        )
-        facts = frozenset(near_facts) | frozenset(word_facts)
-        if len(word_facts) < FACTS_DEPTH:
-            known |= facts
-        near, words = near_facts | near, word_facts | words
+        near_facts = _similarities(candidates[CandidateList.NEAREST_FACTS])
+        facts = frozenset(near_facts)
+        near = near_facts | near
     total = candidates[CandidateList.MATCHING].total
     if query.words.phrase:
         # Only the index of words knows phrases, and a hybrid search must have them.
@@ -229,7 +224,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         total = candidates[CandidateList.BEST_BY_WORDS].total
     request = query.request
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ALPHA
-    fused = fuse(near, words, alpha, last_word=last_word, known=known, least=least)
+    fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
     if in_time:
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0)
     far: list[Scored] = []

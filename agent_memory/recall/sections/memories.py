@@ -19,10 +19,9 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
 from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
+from agent_memory.recall.texts import asks_for_everything, says_something
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
-from agent_memory.text.filler import has_content
-from agent_memory.text.questions import is_about_everything
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
 
 
@@ -50,10 +49,10 @@ class MemoriesSection:
         request = self._search_request(ask)
         if request is None:
             return None
-        if (text := request.text or "").strip() and not has_content(text):
+        if (text := request.text or "").strip() and not says_something(text):
             # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
             return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
-        if is_about_everything(text):
+        if asks_for_everything(text):
             listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
