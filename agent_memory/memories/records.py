@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from pydantic import Field
 from ulid import ULID
 
 from agent_memory.core.scope import SessionRef
@@ -20,6 +21,7 @@ from agent_memory.storage.search.metadata import metadata_tags
 from agent_memory.text.normalization import ends_at, is_turn, kin_name, normal_text
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import Evidence, MemoryRecord
+from agent_memory_client.models._types import MAX_COUNT
 
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 """What of a memory's hash a read needs; `read_row` makes a `StoredMemory` of it."""
@@ -36,6 +38,13 @@ class StoredMemory:
     mid: str
     version: int
     record: MemoryRecord
+
+
+class StoredEvidence(Evidence):
+    """A piece of evidence as Redis keeps it. Of what was said very often the latest times are kept one by one, beside the first; the others
+    of a session are one piece of so many `times`, which names their messages."""
+
+    times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
 
 
 class Standing(NamedTuple):

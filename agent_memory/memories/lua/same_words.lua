@@ -4,7 +4,7 @@
 -- NEEDS: root
 local documents = require("memories/documents")
 local standings = require("memories/standings")
-local session_tags = require("memories/session_tags")
+local sayings = require("memories/sayings")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
 -- What must be known of a memory that is put, in as few calls as can be: where it stands, of what its id is another name, and who holds its
@@ -71,7 +71,7 @@ local function absorb_message(step, message_mid, source, record, digest)
   if not step.order and type(record.session_id) == 'string' then
     redis.call('HSETNX', documents.memory_key(step.mid), 'pl', message_mid .. ' ' .. record.session_id)
   end
-  session_tags.refresh(step.mid)
+  sayings.refresh(step.mid)
 end
 -- A new statement in the words of messages: they become its evidence and their ids names of it. They keep their positions in their sessions,
 -- for those around them; the first one's is the statement's, too, which is found by what was said around it.

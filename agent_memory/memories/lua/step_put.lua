@@ -5,7 +5,7 @@ local outbox = require("storage/outbox")
 local documents = require("memories/documents")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
-local session_tags = require("memories/session_tags")
+local sayings = require("memories/sayings")
 local history = require("memories/history")
 local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
@@ -14,24 +14,25 @@ local same_words = require("memories/same_words")
 -- Other words under the id of what was evidence: it is that no more.
 local function end_alias(step)
   aliases.remove(step.mid)
-  if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then session_tags.refresh(step.alias_of) end
+  if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then sayings.refresh(step.alias_of) end
 end
 -- The version that is replaced goes to the history, its vector stays; returns the version.
 local function replace(mid, from, key)
   local before, standing = history.archive(mid, from)
   standings.unlink(mid, standing)
   if from == key then
-    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', unpack(vector_tags.NAMES))
+    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
-    local vector = {}
-    for name, value in pairs((documents.read(mid, key))) do
+    local vector, fields = {}, documents.read(mid, key)
+    for name, value in pairs(fields) do
       if documents.is_vector(name) then
         vector[#vector + 1] = name
         vector[#vector + 1] = value
       end
     end
     redis.call('DEL', key)
+    if fields['ed'] then redis.call('HSET', key, 'ed', fields['ed']) end
     if #vector > 0 then redis.call('HSET', documents.vector_key(mid), unpack(vector)) end
   end
   return before
@@ -45,6 +46,7 @@ local function write_fields(step, key, digest, version)
     fields[count + 1], fields[count + 2] = ARGV[names_at + i], ARGV[first_at + i]
     count = count + 2
   end
+  if step.edited then fields[count + 1], fields[count + 2] = 'ed', clock.seconds_text() end
   redis.call('HSET', key, 'h', digest, 'n', version, 'ra', clock.seconds_text(), 'bk', step.standing, unpack(fields))
 end
 -- Whoever looks for its words, its kin or its slot finds it from now on.
@@ -81,10 +83,11 @@ local function put(step)
   local over = step.ends and history.is_over(key)
   if over then history.close(mid) else register(step, from) end
   if from then
-    session_tags.refresh(mid)
+    sayings.refresh(mid)
   elseif step.words_digest and not over then
     same_words.absorb(step)
   end
+  if not from and step.said_often then sayings.refresh(mid) end
   return from and 'changed' or 'new'
 end
 return {put = put}
