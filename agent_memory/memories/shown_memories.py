@@ -33,8 +33,8 @@ _RECORD_FIELDS = frozenset(MemoryRecord.model_fields)
 _STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
 _INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
 _TAGS = ("topics", "entities", "extracted_from")
-# When it was made, whose it is, the record, and when the server knew it.
-_FIELDS = ("c", "t", "j", "ra", "ro", "rt")
+# When it was made, whose it is, the record, when the server knew it, and when it was last said.
+_FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
 
 
@@ -46,9 +46,9 @@ class MemoryRow(NamedTuple):
     used: bytes | None
 
     @property
-    def created(self) -> float:
-        """When it was made (epoch seconds)."""
-        return float(self.fields[0] or 0)
+    def last_said(self) -> float:
+        """When it was last said (epoch seconds): made, unless it was said again."""
+        return float(self.fields[6] or self.fields[0] or 0)
 
 
 class ShownMemoryReader:
@@ -185,7 +185,7 @@ def _values(raw: bytes) -> dict[str, Any]:
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
     """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
     tenant's, given by its tag."""
-    _, owner, raw, recorded, first, retired = row.fields
+    _, owner, raw, recorded, first, retired, _ = row.fields
     if owner != tenant or raw is None:
         return None
     values = _values(raw)

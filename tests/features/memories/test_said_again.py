@@ -14,6 +14,7 @@ from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.duplicates.repeats import merge_records
 from agent_memory.memories.duplicates.store import MergeStore
+from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.service import SessionService
@@ -26,6 +27,7 @@ from agent_memory_client.models import (
     ExtractedMemoryRecord,
     MemoryMessage,
     MemoryRecord,
+    SearchRequest,
     UpdateWorkingMemory,
 )
 from tests.support.lookalike import Lookalike
@@ -255,3 +257,24 @@ async def test_a_merge_counts_both_and_its_undo_counts_them_apart(rig: Rig) -> N
     await rig.index()
     assert await sayings(rig, one.record) == (MONDAY, 2)
     assert await sayings(rig, two.record) == (SATURDAY, 2)
+
+
+@pytest.mark.parametrize(
+    "request_fields",
+    [{}, {"limit": 1}, {"distinct": True}, {"recency_boost": True}, {"recency_boost": True, "search_mode": "semantic"}],
+    ids=["a page", "a short page", "without duplicates", "weighed", "weighed by meaning"],
+)
+async def test_what_was_said_again_ranks_as_recent_as_it_was_last_said(rig: Rig, request_fields: dict[str, Any]) -> None:
+    now = datetime.now(UTC)
+    days = [now - timedelta(days=days) for days in (90, 60, 1)]
+    for name, text, day in (("1", "The red boat lies here", days[0]), ("2", "The red boat lies there", days[1])):
+        record = ExtractedMemoryRecord(id=name, text=text, user_id="ada", memory_type="semantic", created_at=day, last_accessed=day)
+        await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+        await rig.work()
+    request = SearchRequest(text="red boat", **{"search_mode": "keyword", **request_fields})
+    first = (await rig.rt[SearchService].search(SCOPE, request)).memories[0]
+    assert first.id == "2", "of what was said once the newer comes first"
+    await rig.rt.client.delete(rig.keys.usage)
+    await say(rig, "s", ("3", "The red boat lies here", days[2]))
+    first = (await rig.rt[SearchService].search(SCOPE, request)).memories[0]
+    assert (first.id, first.created_at) == ("1", days[0])
