@@ -18,7 +18,7 @@ from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.storage.keyspace import digest, tag
 from agent_memory.storage.scripts import Arg
 from agent_memory.storage.search.metadata import metadata_tags
-from agent_memory.text.normalization import ends_at, is_turn, kin_name, normal_text
+from agent_memory.text.normalization import ends_at, is_turn, kin_name, normal_text, restatement
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import Evidence, MemoryRecord
 from agent_memory_client.models._types import MAX_COUNT
@@ -29,6 +29,8 @@ READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
 WORDS, TURN, REPLY = "w", "u", "o"
 """Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
+RESTATED_TURN, RESTATED_REPLY = "n", "p"
+"""Begin the fields of what a person, and what others said there in nearly the same words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +52,18 @@ class StoredEvidence(Evidence):
 class Standing(NamedTuple):
     """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known).
 
-    `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`.
+    `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`, and
+    `restatement` is of what it has in common with others that say the same in nearly the same words.
     """
 
     scope: str
     kin: str
     slot: str
     words: str
+    restatement: str = ""
 
     def __str__(self) -> str:
-        return f"{self.scope} {self.kin} {self.slot} {self.words}"
+        return f"{self.scope} {self.kin} {self.slot} {self.words}{self.restatement and f' {self.restatement}'}"
 
 
 @lru_cache(maxsize=8192)
@@ -96,7 +100,9 @@ def standing(tenant: str, record: MemoryRecord) -> Standing:
     normal = normal_text(record.text)
     words = _short(normal)
     if is_turn(record):
-        return Standing(scope, "", "", (TURN if said_by_person(record) else REPLY) + words)
+        near = restatement(record.text)
+        kind, again = (TURN, RESTATED_TURN) if said_by_person(record) else (REPLY, RESTATED_REPLY)
+        return Standing(scope, "", "", kind + words, again + _short(near) if near else "")
     slot = ""
     if record.slot is not None:
         ends = ends_at(record)

@@ -58,6 +58,7 @@ local function register(step, replaced)
   local fields = {step.words, step.mid}
   if step.kin ~= '' then fields[3], fields[4] = step.kin, step.mid end
   if step.slot_name ~= '' then fields[#fields + 1], fields[#fields + 2] = step.slot_name, step.mid end
+  if step.restatement ~= '' then fields[#fields + 1], fields[#fields + 2] = step.restatement, step.mid end
   redis.call('HSET', step.holders, unpack(fields))
 end
 -- Returns "changed" or "new".

@@ -278,3 +278,36 @@ async def test_what_was_said_again_ranks_as_recent_as_it_was_last_said(rig: Rig,
     await say(rig, "s", ("3", "The red boat lies here", days[2]))
     first = (await rig.rt[SearchService].search(SCOPE, request)).memories[0]
     assert (first.id, first.created_at) == ("1", days[0])
+
+
+async def test_nearly_the_same_words_say_it_again_and_keep_their_own_when_the_first_go(rig: Rig) -> None:
+    await say(rig, "a", ("1", "I am vegan", MONDAY))
+    await say(rig, "b", ("2", "I'm a vegan!", FRIDAY))
+    await say(rig, "c", ("3", "I am really vegan", SATURDAY))
+    (memory,) = await rig.stored()
+    assert (memory.text, await sayings(rig, memory)) == ("I am vegan", (SATURDAY, 3))
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, memory.id)).evidence
+    assert sorted(message.content for piece in pieces for message in piece.messages) == ["I am really vegan", "I am vegan", "I'm a vegan!"]
+    await erase(rig, "a")
+    (memory,) = await rig.stored()
+    assert (memory.text, await sayings(rig, memory)) == ("I'm a vegan!", (SATURDAY, 2))
+    await say(rig, "d", ("4", "I am vegan", SATURDAY + timedelta(days=1)))
+    assert await sayings(rig, memory) == (SATURDAY + timedelta(days=1), 3)
+    for session in "bcd":
+        await erase(rig, session)
+    assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
+
+
+async def test_nearly_the_same_words_of_others_or_of_another_day_are_theirs(rig: Rig) -> None:
+    await say(rig, "a", ("1", "I am vegan", MONDAY), ("2", "I was in Bergen yesterday", MONDAY))
+    await say(rig, "b", ("3", "I'm a vegan", FRIDAY), role="assistant")
+    await say(rig, "c", ("4", "I'm a vegan", FRIDAY), user="bob")
+    await say(rig, "d", ("5", "I really was in Bergen yesterday", SATURDAY))
+    rows = [(memory.text, await sayings(rig, memory)) for memory in await rig.stored()]
+    assert sorted(rows) == [
+        ("I am vegan", (MONDAY, 1)),
+        ("I really was in Bergen yesterday", (SATURDAY, 1)),
+        ("I was in Bergen yesterday", (MONDAY, 1)),
+        ("I'm a vegan", (FRIDAY, 1)),
+        ("I'm a vegan", (FRIDAY, 1)),
+    ]
