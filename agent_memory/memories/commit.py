@@ -59,13 +59,14 @@ class AddEvidence:
 class Update:
     """A memory gets other content (`record`, with the same id); the former content stays as a version.
 
-    With `evidence` and `alias` as in `AddEvidence`, for what the update comes from.
+    With `evidence` and `alias` as in `AddEvidence`, for what the update comes from. `edited`: somebody gave it other words.
     """
 
     memory: StoredMemory
     record: MemoryRecord
     evidence: Evidence | None = None
     alias: MemoryRecord | None = None
+    edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ class Supersede:
     record: MemoryRecord
     former: StoredMemory | None = None
     """What has the record's id already, of which it is another version."""
+    edited: bool = False
+    """Somebody gave what has the record's id other words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,14 +249,14 @@ class MemoryCommits:
                 return [steps.put_record(record, PutOptions(unique=unique, check_owner=True, deleted_since=deleted_since))]
             case AddEvidence(memory, evidence, alias):
                 return [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]
-            case Update(memory, record, evidence, alias):
+            case Update(memory, record, evidence, alias, edited):
                 before, after = steps.message_order(memory.record), steps.message_order(record)
-                put = steps.put_record(record, _revision(memory, record, leave=before if before != after else None))
+                put = steps.put_record(record, _revision(memory, record, leave=before if before != after else None, edited=edited))
                 return [
                     put,
                     *([] if evidence is None else [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]),
                 ]
-            case Supersede(old, record, former):
+            case Supersede(old, record, former, edited):
                 ended, begun = end_and_begin([memory.record for memory in old], record)
                 puts = [steps.put_record(end, _revision(memory, end)) for memory, end in zip(old, ended, strict=True)]
                 options = PutOptions(
@@ -261,6 +264,7 @@ class MemoryCommits:
                     check_owner=former is None,
                     deleted_since=deleted_since,
                     superseded=[memory.mid for memory in old],
+                    edited=edited,
                 )
                 return [*puts, steps.put_record(begun, options)]
             case Merge(stays, merged, repeats, evidence):
@@ -279,9 +283,9 @@ class MemoryCommits:
         self, scope: Scope, steps: StepGroups, decision: Decision, origin: ChangeOrigin, batch: str, proposed: bool
     ) -> dict[str, Any] | None:
         match decision:
-            case Update(memory, _, _, _) | Forget(memory):
+            case Update(memory, _, _, _, _) | Forget(memory):
                 about = [memory]
-            case Supersede(old, _, _):
+            case Supersede(old, _, _, _):
                 about = list(old)
             case Merge(stays, _, repeats, _):
                 about = [stays, *repeats]
@@ -315,18 +319,18 @@ def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str,
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
 
 
-def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None) -> PutOptions:
+def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None, edited: bool = False) -> PutOptions:
     """How another content of a memory is written over the version that was read."""
     same_text = record.text == memory.record.text
-    return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave)
+    return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave, edited=edited)
 
 
 def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> bool | str:
     """As of when a deletion counts for a decision."""
     match decision:
-        case Add(record) | Supersede(_, record):
+        case Add(record) | Supersede(_, record, _, _):
             name = record.id
-        case AddEvidence(_, _, alias) | Update(_, _, _, alias):
+        case AddEvidence(_, _, alias) | Update(_, _, _, alias, _):
             name = "" if alias is None else alias.id
         case _:
             name = ""
@@ -336,9 +340,9 @@ def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> 
 def check_background_decision(decision: Decision) -> None:
     """Raises ValueError for what background work must never do: change or end what is pinned, or supersede an event."""
     match decision:
-        case Update(memory, _, _, _) | Forget(memory):
+        case Update(memory, _, _, _, _) | Forget(memory):
             touched = [memory]
-        case Supersede(old, _, _):
+        case Supersede(old, _, _, _):
             touched = list(old)
             if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):
                 raise ValueError("events and messages are never superseded")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from pydantic import Field
 from ulid import ULID
 
 from agent_memory.core.scope import SessionRef
@@ -17,9 +18,10 @@ from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.storage.keyspace import digest, tag
 from agent_memory.storage.scripts import Arg
 from agent_memory.storage.search.metadata import metadata_tags
-from agent_memory.text.normalization import ends_at, is_turn, kin_name, normal_text
+from agent_memory.text.normalization import ends_at, is_turn, kin_name, normal_text, restatement
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import Evidence, MemoryRecord
+from agent_memory_client.models._types import MAX_COUNT
 
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 """What of a memory's hash a read needs; `read_row` makes a `StoredMemory` of it."""
@@ -27,6 +29,8 @@ READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
 WORDS, TURN, REPLY = "w", "u", "o"
 """Begin the fields of words: of what was stated, of what a person said in a session, of what others said there."""
+RESTATED_TURN, RESTATED_REPLY = "n", "p"
+"""Begin the fields of what a person, and what others said there in nearly the same words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +42,28 @@ class StoredMemory:
     record: MemoryRecord
 
 
+class StoredEvidence(Evidence):
+    """A piece of evidence as Redis keeps it. Of what was said very often the latest times are kept one by one, beside the first; the others
+    of a session are one piece of so many `times`, which names their messages."""
+
+    times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+
+
 class Standing(NamedTuple):
     """Whose words and slot a memory has: the hash that knows them, and their fields in it ("" where nothing is to be known).
 
-    `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`.
+    `kin` is of the words with type and date, `words` of the words alone; of a turn, by whom it was said decides the kind of `words`, and
+    `restatement` is of what it has in common with others that say the same in nearly the same words.
     """
 
     scope: str
     kin: str
     slot: str
     words: str
+    restatement: str = ""
 
     def __str__(self) -> str:
-        return f"{self.scope} {self.kin} {self.slot} {self.words}"
+        return f"{self.scope} {self.kin} {self.slot} {self.words}{self.restatement and f' {self.restatement}'}"
 
 
 @lru_cache(maxsize=8192)
@@ -87,7 +100,9 @@ def standing(tenant: str, record: MemoryRecord) -> Standing:
     normal = normal_text(record.text)
     words = _short(normal)
     if is_turn(record):
-        return Standing(scope, "", "", (TURN if said_by_person(record) else REPLY) + words)
+        near = restatement(record.text)
+        kind, again = (TURN, RESTATED_TURN) if said_by_person(record) else (REPLY, RESTATED_REPLY)
+        return Standing(scope, "", "", kind + words, again + _short(near) if near else "")
     slot = ""
     if record.slot is not None:
         ends = ends_at(record)

@@ -48,9 +48,9 @@ class MemoryRow(NamedTuple):
     used: bytes | None
 
     @property
-    def created(self) -> float:
-        """When it was made (epoch seconds)."""
-        return float(self.fields[0] or 0)
+    def last_said(self) -> float:
+        """When it was last said (epoch seconds): made, unless it was said again."""
+        return float(self.fields[6] or self.fields[0] or 0)
 
 
 class ShownMemoryReader:

@@ -14,6 +14,7 @@ from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import (
     WORDS,
     Standing,
+    StoredEvidence,
     StoredMemory,
     memory_digest,
     memory_fields,
@@ -80,11 +81,27 @@ def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
 
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
     """The field under which a piece of a memory's evidence is kept: the same for the same piece, whenever it came."""
-    if evidence.session_id and len(evidence.message_ids) == 1:
+    if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
         # However often, and by whom, a message is cited: it is one piece.
         ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
         return "m" + keys.mid(tenant, message_memory_id(ref, evidence.message_ids[0]))
-    return blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
+    name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
+    return f"r{name}" if names_rest(evidence) else name
+
+
+def names_rest(evidence: Evidence) -> bool:
+    """Whether a piece stands for several times that something was said in a session."""
+    return isinstance(evidence, StoredEvidence) and evidence.times is not None
+
+
+def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
+    """The messages (mids) that are other names of a memory by a piece of its evidence (`name`: its field)."""
+    if not piece.session_id:
+        return []
+    if names_rest(piece):
+        ref = SessionRef(piece.session_id, record.namespace, record.user_id)
+        return [keys.mid(tenant, message_memory_id(ref, message)) for message in piece.message_ids]
+    return [name[1:]] if name.startswith("m") else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,8 @@ class PutOptions:
     """The order of messages that it stood in and leaves."""
     same_text: bool = False
     """The text stays, and with it the vector."""
+    edited: bool = False
+    """Somebody gave it other words: it is of the day of the edit, and was said once."""
     keep_digest: bool = False
     """What its writer said counts as it did, so the same write again is the same."""
     imported: bool = False
@@ -193,6 +212,8 @@ class StepGroups:
             "except": list(options.superseded),
             "deleted_since": "1" if options.deleted_since is True else options.deleted_since,
             "same_text": options.same_text,
+            "edited": options.edited,
+            "said_often": len(record.evidence or ()) > 1,
             "imported": options.imported,
             "order": self.message_order(record),
             "leave": options.leave,
@@ -263,9 +284,10 @@ class StepGroups:
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
         """Takes away what a memory rests on (`name`: its field); a message that was another name of it is that no more."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
-        if name.startswith("m") and evidence.session_id:
-            ref = SessionRef(evidence.session_id, memory.record.namespace, memory.record.user_id)
-            step |= {"alias": name[1:], "order": self._keys.order(self._keys.sid(self._tenant, ref))}
+        aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
+        if aliases:
+            ref = SessionRef(evidence.session_id or "", memory.record.namespace, memory.record.user_id)
+            step |= {"aliases": aliases, "order": self._keys.order(self._keys.sid(self._tenant, ref))}
         return step
 
     def retire_memory(self, memory: StoredMemory, *, alias_of: str | None = None) -> Step:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,9 +18,9 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.commit import STATED, ChangeKind, change_base
 from agent_memory.memories.owners import owner_name
-from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
+from agent_memory.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, PutOptions, Step, StepGroups, order_of
+from agent_memory.memories.steps import Fence, PutOptions, Step, StepGroups, message_mids, order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
@@ -75,6 +74,10 @@ class MemoryStore(MemoryQueries):
     def mid(self, scope: Scope, memory_id: str) -> str:
         """The name in keys of a memory."""
         return self._keys.mid(scope.tenant, memory_id)
+
+    def message_mids(self, scope: Scope, record: MemoryRecord, field: str, piece: StoredEvidence) -> list[str]:
+        """The messages (mids) that are other names of a memory by a piece of its evidence."""
+        return message_mids(self._keys, scope.tenant, record, field, piece)
 
     async def write(
         self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, background: bool = False, dedupe: bool = False
@@ -172,7 +175,8 @@ class MemoryStore(MemoryQueries):
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        options = PutOptions(expect=str(version), slot_settled=settled, leave=before if before != after else None)
+        leave = before if before != after else None
+        options = PutOptions(expect=str(version), slot_settled=settled, leave=leave, edited=new.text != old.text)
         edit: Step = {"edited": True} if new.text != old.text else {}
         steps.add_group(steps.put_record(new, options) | edit)
         state = (await steps.run_steps(self._scripts))[1]
@@ -400,10 +404,10 @@ def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Ma
     """Where messages that are evidence of a memory stand among those of their sessions: lines of an order's key and a mid."""
     lines: list[str] = []
     for name, raw in pieces.items():
-        session = json.loads(raw).get("session_id") if name.startswith(b"m") else None
-        if session:
-            ref = SessionRef(session, record.namespace, record.user_id)
-            lines.append(f"{keys.order(keys.sid(tenant, ref))} {name[1:].decode()}")
+        piece = StoredEvidence.model_validate_json(raw)
+        if mids := message_mids(keys, tenant, record, name.decode(), piece):
+            order = keys.order(keys.sid(tenant, SessionRef(piece.session_id or "", record.namespace, record.user_id)))
+            lines += [f"{order} {mid}" for mid in mids]
     return "\n".join(lines)
 
 

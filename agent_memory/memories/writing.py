@@ -95,10 +95,11 @@ async def decide_edit(
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:
         return None
+    is_reworded = edited.text != memory.record.text
     if begins_at(edited) < begins_at(holder.record):
         inserted = await _insert_former(store, scope, edited, holder)
-        return [Update(memory, decision.record) if isinstance(decision, Add) else decision for decision in inserted]
-    return [Supersede([holder], edited, memory)]
+        return [Update(memory, decision.record, edited=is_reworded) if isinstance(decision, Add) else decision for decision in inserted]
+    return [Supersede([holder], edited, memory, edited=is_reworded)]
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.permissions import permit_writing, within
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.memories.records import READ_FIELDS, StoredMemory, message_memory_id, read_row
+from agent_memory.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, message_memory_id, read_row
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import Step, StepGroups, order_of
 from agent_memory.memories.upkeep.scan import Selection
@@ -110,7 +110,7 @@ class LineageStore:
             versions = [*past.get(mid, ()), *([] if now is None else [now])]
             if not versions or not all(within(scope, version.record) for version in versions):
                 continue
-            pieces = [(name.decode(), Evidence.model_validate_json(raw)) for name, raw in evidence.items()]
+            pieces = [(name.decode(), StoredEvidence.model_validate_json(raw)) for name, raw in evidence.items()]
             changes = [member[1:] for member in ledgers[mid] if member.startswith("c")]
             other = None if alias is None else alias.decode().partition(" ")[0]
             memories.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.jobs.erasure_orders import Erasure
-from agent_memory.memories.records import StoredMemory
+from agent_memory.memories.records import StoredEvidence, StoredMemory
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import StepGroups
 from agent_memory.memories.store import MemoryStore
@@ -25,7 +25,7 @@ from agent_memory.storage.search import filters
 from agent_memory.storage.search.queries import name_query, search
 from agent_memory.storage.search.results import PAST
 from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name
-from agent_memory_client.models import Evidence, MemoryRecord
+from agent_memory_client.models import MemoryRecord
 
 _COUNT = 500
 
@@ -91,7 +91,7 @@ class TraceStore:
             if (memory.record.namespace, memory.record.user_id) != (erasure.namespace, erasure.user_id):
                 continue
             for name, raw in row.items():
-                piece = Evidence.model_validate_json(raw)
+                piece = StoredEvidence.model_validate_json(raw)
                 if piece.session_id == erasure.session_id:
                     steps.add_group(steps.remove_evidence(memory, name.decode(), piece))
                     gone += 1

@@ -10,6 +10,15 @@ from agent_memory.text.terms import chunks
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _EDGES = " .!…\"'“”‘’"
+# What is said again in nearly the same words differs in these alone: how forms of "to be" and negations are spelled, articles, words that
+# only stress, and a pronoun that takes up what stands before a comma. All other words (names, numbers, pronouns, tenses) count, in order.
+_SPELLED_OUT = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "ain't": "not"}
+_ENDINGS = (("n't", " not"), ("'m", " am"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"), ("'d", " would"), ("'s", " is"))
+_AROUND_WORDS = _EDGES + ",;:()?„«»[]"
+_SAYS_NOTHING = frozenset(["a", "an", "the", "am", "is", "are", "just", "really", "actually", "still", "well", "oh", "also", "too"])
+_TAKES_UP = frozenset(("it", "they", "he", "she"))
+# Of fewer words too little is left to tell what is meant by, and nobody says the same twice in more.
+_LEAST_WORDS, _MOST_WORDS = 2, 40
 
 QUESTION = "question"
 """The key in the metadata of a message's memory (true) when the message is nothing but questions of the user."""
@@ -21,6 +30,31 @@ def normal_text(text: str) -> str:
     """A text without what makes no difference: case, runs of blanks, and quotation marks, full stops and exclamation marks around it."""
     words = " ".join(chunks(text) if text.isascii() else unicodedata.normalize("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
+
+
+def restatement(text: str) -> str:
+    """What a text has in common with another that says the same in nearly the same words ("I'm a vegan cook", "I am vegan cook"): its
+    words in order without those that say nothing; "" for one that is too short or too long for that. A question is no statement."""
+    pieces = chunks(text) if text.isascii() else unicodedata.normalize("NFC", text).casefold().replace("’", "'").split()
+    if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
+        return ""
+    kept: list[str] = []
+    after_comma = False
+    for piece in pieces:
+        word = piece.strip(_AROUND_WORDS)
+        if word not in _SAYS_NOTHING and not (after_comma and word in _TAKES_UP):
+            kept += [part for part in _spelled_out(word).split() if part not in _SAYS_NOTHING]
+        after_comma = piece.endswith(",")
+    return " ".join(kept) + ("?" if "?" in text else "") if len(kept) >= _LEAST_WORDS else ""
+
+
+def _spelled_out(word: str) -> str:
+    if "'" not in word:
+        return _SPELLED_OUT.get(word, word)
+    if (spelled := _SPELLED_OUT.get(word)) is not None:
+        return spelled
+    ending = next((ending for ending in _ENDINGS if word.endswith(ending[0])), None)
+    return word if ending is None else word.removesuffix(ending[0]) + ending[1]
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:

@@ -17,6 +17,7 @@ from agent_memory.core.errors import BadInput
 from agent_memory.core.input.validation import validated
 from agent_memory.memories.changes.store import StoredChange
 from agent_memory.memories.commit import ChangeKind
+from agent_memory.memories.records import StoredEvidence
 from agent_memory.memories.service import content_hash
 from agent_memory.sessions.codec import beside_of, with_beside
 from agent_memory.storage.keyed_ids import KeyedIds
@@ -40,10 +41,18 @@ from agent_memory_client.models import (
 from agent_memory_client.models._types import AnyObject, FreeText, Role, new_id, now
 
 Model = TypeVar("Model", bound=BaseModel)
+Piece = TypeVar("Piece", bound=Evidence)
 
 _MICROS = re.compile(r"\d{1,16}\Z")
 _SECONDS = re.compile(r"-?\d{1,12}(\.\d{1,6})?\Z")
-_MARKS = {"n": _MICROS, "of": _MICROS, "h": re.compile(r"[0-9a-f]{32}\Z"), "ra": _SECONDS, "ro": _SECONDS, "rt": _SECONDS}
+_COUNT = re.compile(r"[1-9]\d{0,9}\Z")
+_MARKS = {
+    "n": _MICROS,
+    "of": _MICROS,
+    "h": re.compile(r"[0-9a-f]{32}\Z"),
+    "ts": _COUNT,
+    **dict.fromkeys(("ra", "ro", "rt", "ed", "ls"), _SECONDS),
+}
 _A_DAY = 24 * 3600 * 1_000_000
 
 
@@ -77,7 +86,7 @@ class MemoryLine(BaseModel):
     now: VersionLine | None = None
     versions: Annotated[list[VersionLine], Field(max_length=10_000)] = []
     aliases: Annotated[list[tuple[Identifier, str]], Field(max_length=10_000)] = []
-    evidence: Annotated[list[Evidence], Field(max_length=10_000)] = []
+    evidence: Annotated[list[StoredEvidence], Field(max_length=10_000)] = []
 
 
 class ChangeLine(BaseModel):
@@ -241,7 +250,7 @@ class ImportPlacement:
             named["evidence"] = [self._piece(piece) for piece in record.evidence]
         return record.model_copy(update=named)
 
-    def _piece(self, piece: Evidence) -> Evidence:
+    def _piece(self, piece: Piece) -> Piece:
         return piece if piece.memory_id is None else piece.model_copy(update={"memory_id": self.id(piece.memory_id)})
 
     def memory(self, line: Mapping[str, Any]) -> MemoryExport:

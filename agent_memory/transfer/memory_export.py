@@ -12,7 +12,7 @@ from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.codec import decode_memory
-from agent_memory.memories.records import message_memory_id
+from agent_memory.memories.records import StoredEvidence, message_memory_id
 from agent_memory.memories.steps import order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.privacy.erasure import is_meant, selection_of
@@ -27,9 +27,9 @@ from agent_memory_client.models import Evidence, MemoryRecord
 State = Literal["current", "over", "gone"]
 """What default reads find, what is no longer true, and what only has former versions."""
 
-MARKS = ("n", "h", "ra", "ro", "of", "rt")
+MARKS = ("n", "h", "ra", "ro", "of", "rt", "ed", "ls", "ts")
 """What the server notes with a version: its name (µs), the digest of what was given, when it was recorded (and first), what an undo
-made it of, when it was retired."""
+made it of, when it was retired, when somebody gave it other words, when it was last said, and how often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class MemoryExport:
     now: Version | None
     versions: Sequence[Version] = ()
     aliases: Sequence[tuple[str, str]] = ()
-    evidence: Sequence[Evidence] = field(default_factory=list[Evidence])
+    evidence: Sequence[StoredEvidence] = field(default_factory=list[StoredEvidence])
 
     @property
     def id(self) -> str:
@@ -72,7 +72,7 @@ class _StoredParts:
     row: dict[bytes, bytes]
     vector: bytes | None
     ledger: Sequence[str]
-    evidence: Sequence[Evidence]
+    evidence: Sequence[StoredEvidence]
     usage: bytes | None
 
 
@@ -155,7 +155,7 @@ class MemoryExportReader:
         memories: dict[str, _StoredParts] = {}
         for position, mid in enumerate(mids):
             live, vector, over, ledger, evidence = rows[5 * position : 5 * position + 5]
-            pieces = [Evidence.model_validate_json(raw) for raw in evidence]
+            pieces = [StoredEvidence.model_validate_json(raw) for raw in evidence]
             members = [member.decode() for member in ledger]
             if not live:
                 vector = over.get(self._spec.field.encode())

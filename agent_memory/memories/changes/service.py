@@ -103,13 +103,16 @@ class HistoryService:
         return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
 
     async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
-        """What a memory rests on, with the messages that still exist. Raises NotFound."""
+        """What a memory rests on, with the messages that still exist. Of what was said very often: the first and the latest times.
+
+        Raises NotFound.
+        """
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
             raise NotFound(f"Memory with ID {memory_id} not found")
         own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
-        later = await self._changes.load_evidence(memory.mid)
+        later = [piece for piece in await self._changes.load_evidence(memory.mid) if piece.times is None]
         pieces = [*own, *(piece for piece in later if (piece.session_id, *piece.message_ids) not in cited)]
         wanted = {
             (piece.session_id, message): message_memory_id(

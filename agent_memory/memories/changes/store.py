@@ -20,7 +20,7 @@ from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope
 from agent_memory.memories.commit import ChangeKind, ChangeOrigin, change_fields
-from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
+from agent_memory.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import Step, StepGroups, order_of
 from agent_memory.storage.connection import Pipe, read
@@ -29,7 +29,7 @@ from agent_memory.storage.search import filters
 from agent_memory.storage.search.queries import name_query, search
 from agent_memory.storage.search.schemas import change_index_name
 from agent_memory.storage.search.syntax import all_of
-from agent_memory_client.models import Evidence, MemoryRecord
+from agent_memory_client.models import MemoryRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,14 @@ class ChangeStore:
             )
         return memories
 
-    async def load_evidence(self, mid: str) -> list[Evidence]:
+    async def load_evidence(self, mid: str) -> list[StoredEvidence]:
         """The evidence that came after a memory was written."""
         return list((await self.load_evidence_fields(mid)).values())
 
-    async def load_evidence_fields(self, mid: str) -> dict[str, Evidence]:
+    async def load_evidence_fields(self, mid: str) -> dict[str, StoredEvidence]:
         """As `load_evidence`, each piece under the name of its field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
-        return {name.decode(): Evidence.model_validate_json(value) for name, value in values.items()}
+        return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
         """Brings back what was before a change; returns the id of the change that this is.

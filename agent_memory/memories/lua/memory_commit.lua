@@ -12,9 +12,10 @@
 --   put      mid, order (key or nothing), digest (nothing: as it is; `first_digest`: of what is new), standing, field_names, field_values,
 --            field_count (where the names of its fields stand and where their values), shared, shared_count (names and values in turns,
 --            of what several have), deleted_since, ends (it has an end, or is in quarantine), owner (where its owner stands: an id of
---            another owner is refused), edited (somebody gave it other words), outdates (of a fact that was superseded: the messages, mids,
---            that it rests on and that are no longer true with it), expect (version, "" for none), unique ("kin" or "words": refuse when another memory than
---            `except` holds its kin, or its words either) and slot (the same of its slot), leave (order key to leave), same_text (and with
+--            another owner is refused), edited (somebody gave it other words), said_often (it names several pieces of evidence), outdates
+--            (of a fact that was superseded: the messages, mids, that it rests on and that are no longer true with it), expect (version, ""
+--            for none), unique ("kin" or "words": refuse when another memory than `except` holds its kin, or its words either) and slot (the
+--            same of its slot), leave (order key to leave), same_text (and with
 --            it the vector stays), imported (other content that is here stays, messages are put among those of their session by their time),
 --            message {field, statement_field, role, name, day, dated, json, evidence_field, session, created} (a message: it is evidence
 --            `json` under `evidence_field` of what `statement_field` or `field` knows and not a memory beside it; when its words mean
@@ -23,7 +24,7 @@
 --   evidence mid, field, json, alias (a mid that becomes another name of it) and owner (as of a put), digest (of what came under that name)
 --   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history
 --   restore  mid, from (version, "" for none), to (version that it must have now, "" for none), order
---   forget_evidence mid, field, alias and order (of a message that is another name of it, and no more); alias alias, mid, digest;
+--   forget_evidence mid, field, aliases and order (of messages that are other names of it, and no more); alias alias, mid, digest;
 --   unalias alias; check mid, expect; yield mid, expect: its words and slot are free;
 --   absorb   mid, scope, words_digest, order: as `put` does; inherit mid, of (a mid), fields, names: evidence and other names become its own
 --   claim    id, state, to: moves a change from one state to another

@@ -81,7 +81,7 @@ class PageReader:
         shown: list[Scored] = []
         for kind, (_, count) in zip(first, kinds, strict=True):
             there = [each for each in kind if by_name[each[1]].fields[0] is not None]
-            shown += newer_first(there, [by_name[name].created for _, name in there], now)[:count]
+            shown += newer_first(there, [by_name[name].last_said for _, name in there], now)[:count]
         shown = _by_score(shown)
         return self._with_places(scope, query, ranking, shown, [by_name[name] for _, name in shown])
 
@@ -101,12 +101,12 @@ class PageReader:
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
         if many:
-            created = await self._read(lambda pipe: self._store.queue_created(pipe, [name for _, name in first]))
-            first = newer_first(first, [float(moment or 0) for moment in created], now)[page]
+            times = await self._read(lambda pipe: self._store.queue_said(pipe, [name for _, name in first]))
+            first = newer_first(first, [float(said or created or 0) for created, said in times], now)[page]
         rows = await self._cards.load_rows([name for _, name in first])
         if not many:
             there = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
-            there = newer_first(there, [row.created for _, row in there], now)[page]
+            there = newer_first(there, [row.last_said for _, row in there], now)[page]
             first, rows = [(score, row.name) for score, row in there], [row for _, row in there]
         return self._with_places(scope, query, ranking, first, rows), len(scored) >= page.stop
 

@@ -28,15 +28,15 @@ class Age(Enum):
 
     @property
     def index_fields(self) -> Sequence[str]:
-        """What the index is asked for beside scores: when a memory was created, and last read."""
+        """What the index is asked for beside scores: when a memory was created, last said, and last read."""
         return _INDEX_FIELDS[self]
 
 
 _INDEX_FIELDS: Mapping[Age, Sequence[str]] = {
     Age.IGNORED: (),
     Age.BREAKS_TIES_ON_PAGE: (),
-    Age.BREAKS_TIES: ("c",),
-    Age.WEIGHED: ("c", "la"),
+    Age.BREAKS_TIES: ("c", "ls"),
+    Age.WEIGHED: ("c", "ls", "la"),
 }
 
 
@@ -53,12 +53,15 @@ class RecencyWeights:
 
 
 # What a search that says nothing of age gets: between memories that fit alike the newer one comes first, and that is all. Only the time
-# of writing counts, so that being found does not make a memory be found again.
+# of saying counts, so that being found does not make a memory be found again.
 TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0)
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
-    """How recent a memory is, 0 to 1, from the seconds since it was read and since it was written: the contract's decay."""
+    """How recent a memory is, 0 to 1, from the seconds since it was read and since it was last said: the contract's decay.
+
+    The contract counts from when it was created, which is when it was said, for what was said once.
+    """
     # A part that weighs nothing need not be computed: a search asks for hundreds of these.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
     if weights.freshness:
@@ -91,9 +94,9 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
     return scored[:end]
 
 
-def newer_first(scored: Sequence[tuple[float, Item]], created: Iterable[float], now: float) -> list[tuple[float, Item]]:
-    """Scored memories, best first, with ties broken by when (epoch seconds) they were created; their scores stay."""
-    return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in created], TIEBREAK), TIEBREAK)
+def newer_first(scored: Sequence[tuple[float, Item]], said: Iterable[float], now: float) -> list[tuple[float, Item]]:
+    """Scored memories, best first, with ties broken by when (epoch seconds) they were last said; their scores stay."""
+    return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said], TIEBREAK), TIEBREAK)
 
 
 def weigh_age(

@@ -117,11 +117,12 @@ class SearchService:
         """The ranking in the order of scores and age. Which memories are in it, and their scores, stay as they are."""
         weights, now = query.weights, now_of(query.request)
         names = [name for _, name in ranking.scored]
-        created = times_of(candidates, b"c")
-        ages = [now - created.get(name, 0.0) for name in names]
+        # What was said once has no time of its last saying.
+        said = times_of(candidates, b"c") | times_of(candidates, b"ls")
+        ages = [now - said.get(name, 0.0) for name in names]
         if weights.freshness:
             accessed, read = times_of(candidates, b"la"), await self._store.last_readings(names)
-            last = [max(accessed.get(name, 0.0) or created.get(name, 0.0), read.get(name, 0.0)) for name in names]
+            last = [max(accessed.get(name, 0.0) or said.get(name, 0.0), read.get(name, 0.0)) for name in names]
             recencies = [recency(now - moment, age, weights) for moment, age in zip(last, ages, strict=True)]
         else:
             recencies = novelties(ages, weights)

@@ -168,10 +168,10 @@ class MemoryQueries:
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
-    def queue_created(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """When (epoch seconds) each of these memories was made, in one reply each; None for what is not there."""
+    def queue_said(self, pipe: Pipeline, mids: Sequence[str]) -> None:
+        """When (epoch seconds) each of these memories was made and, if it was said again, last said, in one reply each."""
         for mid in mids:
-            pipe.hget(self._keys.memory(mid), "c")
+            pipe.hmget(self._keys.memory(mid), "c", "ls")
 
     def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
         """Whether one memory matches: the total is 1 or 0."""

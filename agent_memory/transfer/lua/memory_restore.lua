@@ -14,7 +14,7 @@ local outbox = require("storage/outbox")
 local documents = require("memories/documents")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
-local session_tags = require("memories/session_tags")
+local sayings = require("memories/sayings")
 local owners = require("memories/owners")
 local function objection(item)
   local owner = owners.owner_of(item.mid)
@@ -86,7 +86,7 @@ local function restore(item)
   end
   for _, alias in ipairs(item.aliases) do write_alias(item, alias[1], alias[2]) end
   for i = 1, #item.evidence, 2 do redis.call('HSETNX', root .. 'ev:' .. item.mid, item.evidence[i], item.evidence[i + 1]) end
-  session_tags.refresh(item.mid)
+  sayings.refresh(item.mid)
 end
 local states, wrote = {}, false
 for _, item in ipairs(items) do

@@ -8,7 +8,7 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Succeed
-from agent_memory.memories.records import StoredMemory
+from agent_memory.memories.records import StoredEvidence, StoredMemory
 from agent_memory.memories.service import message_memory
 from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime
@@ -44,11 +44,24 @@ async def _hand_on(runtime: Runtime, scope: Scope, session_id: str, old: StoredM
         record = before.record if before is not None else None if piece is None else _said(old.record, piece)
         if record is not None and record.session_id != session_id:
             left.append((name, field, record))
+    rests = {field: piece for field, piece in pieces.items() if piece.times is not None and piece.session_id != session_id}
+    if not left:
+        left = [entry for piece in rests.values() if (entry := _last_of(runtime, scope, old.record, piece)) is not None]
     if left:
         left.sort(key=lambda entry: (is_turn(entry[2]), entry[2].created_at, entry[2].id))
         (_, _, heir), *rest = left
-        fields = [field for _, field, _ in rest if field]
-        await runtime[MemoryCommits].commit(scope, [Succeed(old, heir, fields, [name for name, _, _ in rest])], _ORIGIN)
+        fields = [*(field for _, field, _ in rest if field), *rests]
+        heir_name = runtime[MemoryStore].mid(scope, heir.id)
+        said = [mid for field, piece in rests.items() for mid in runtime[MemoryStore].message_mids(scope, old.record, field, piece)]
+        moved = dict.fromkeys([*(name for name, _, _ in rest), *(mid for mid in said if mid in names)])
+        moved.pop(heir_name, None)
+        await runtime[MemoryCommits].commit(scope, [Succeed(old, heir, fields, list(moved))], _ORIGIN)
+
+
+def _last_of(runtime: Runtime, scope: Scope, old: MemoryRecord, piece: StoredEvidence) -> tuple[str, str, MemoryRecord] | None:
+    """The last message of those that a piece stands for, as what could be a memory of its own."""
+    record = _said(old, piece.model_copy(update={"message_ids": piece.message_ids[-1:]}))
+    return None if record is None else (runtime[MemoryStore].mid(scope, record.id), "", record)
 
 
 def _names(runtime: Runtime, scope: Scope, field: str, piece: Evidence) -> str | None:

@@ -4,13 +4,13 @@
 -- NEEDS: root
 local documents = require("memories/documents")
 local standings = require("memories/standings")
-local session_tags = require("memories/session_tags")
+local sayings = require("memories/sayings")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
 -- What must be known of a memory that is put, in as few calls as can be: where it stands, of what its id is another name, and who holds its
 -- kin, its slot, its words, and (of a statement) the words of what persons and others said.
 local function look_up(step)
-  step.holders, step.kin, step.slot_name, step.words = standings.parse(step.standing)
+  step.holders, step.kin, step.slot_name, step.words, step.restatement = standings.parse(step.standing)
   step.key = documents.key_of(step.mid)
   step.alias_of, step.alias_digest = aliases.target_of(step.mid)
   local said = step.words_digest or ''
@@ -25,12 +25,14 @@ local function conflicting(step, holder)
   end
   return holder
 end
--- What says already what a message says: a statement (and whether it has no position in a session), or a message of the same role. What
--- ends some day does not stand for it.
+-- What says already what a message says: a statement (and whether it has no position in a session), or a message of the same role in its
+-- words or nearly. What ends some day does not stand for it.
 local function said_before(step)
   local message = step.message
-  for _, name in ipairs({message.statement_field, message.field}) do
-    local holder = redis.call('HGET', step.holders, name)
+  local names = {message.statement_field, message.field, step.restatement ~= '' and step.restatement or nil}
+  local holders = redis.call('HMGET', step.holders, unpack(names))
+  for i, name in ipairs(names) do
+    local holder = holders[i]
     local known = holder and holder ~= step.mid and redis.call('HMGET', documents.memory_key(holder), 'j', 'z', 'c')
     if known and known[1] and not known[2] then
       local record = cjson.decode(known[1])
@@ -72,7 +74,7 @@ local function absorb_message(step, message_mid, source, record, digest)
   if not step.order and type(record.session_id) == 'string' then
     redis.call('HSETNX', documents.memory_key(step.mid), 'pl', message_mid .. ' ' .. record.session_id)
   end
-  session_tags.refresh(step.mid)
+  sayings.refresh(step.mid)
 end
 -- A new statement in the words of messages: they become its evidence and their ids names of it. They keep their positions in their sessions,
 -- for those around them; the first one's is the statement's, too, which is found by what was said around it.

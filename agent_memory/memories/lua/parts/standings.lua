@@ -1,22 +1,23 @@
--- `by:<scope>` knows which current memory has given words, or a slot. A standing is "<scope> <kin> <slot> <words>": the last three are
--- fields of that hash, or nothing.
+-- `by:<scope>` knows which current memory has given words, or a slot. A standing is "<scope> <kin> <slot> <words> <restatement>": the last
+-- four are fields of that hash, or nothing.
 -- NEEDS: root
 local function parse(standing)
-  local scope, kin, slot, words = string.match(standing, '^(%S+) (%S*) (%S*) ?(%S*)$')
-  return root .. 'by:' .. scope, kin, slot, words
+  local scope, kin, slot, words, restatement = string.match(standing, '^(%S+) (%S*) (%S*) ?(%S*) ?(%S*)$')
+  return root .. 'by:' .. scope, kin, slot, words, restatement
 end
 local function link(mid, standing)
   if not standing then return end
-  local holders, kin, slot, words = parse(standing)
+  local holders, kin, slot, words, restatement = parse(standing)
   if kin ~= '' then redis.call('HSETNX', holders, kin, mid) end
   if slot ~= '' then redis.call('HSET', holders, slot, mid) end
   -- What is stated has its words from the first on; of what was said, the last time counts.
   if words ~= '' then redis.call(kin ~= '' and 'HSETNX' or 'HSET', holders, words, mid) end
+  if restatement ~= '' then redis.call('HSET', holders, restatement, mid) end
 end
 local function unlink(mid, standing)
   if not standing then return end
-  local holders, kin, slot, words = parse(standing)
-  for _, name in ipairs({kin, slot, words}) do
+  local holders, kin, slot, words, restatement = parse(standing)
+  for _, name in ipairs({kin, slot, words, restatement}) do
     if name ~= '' and redis.call('HGET', holders, name) == mid then redis.call('HDEL', holders, name) end
   end
 end

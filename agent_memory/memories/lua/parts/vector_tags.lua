@@ -1,5 +1,5 @@
 -- A vector's document carries the tags of its memory; here they are written anew, with the vector or without.
-local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'e', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
+local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
 local function copy(memory, vector_document, field, vector)
   local values = redis.call('HMGET', memory, unpack(NAMES))
   local set, unset = {}, {}

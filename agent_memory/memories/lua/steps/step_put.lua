@@ -5,7 +5,7 @@ local outbox = require("storage/outbox")
 local documents = require("memories/documents")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
-local session_tags = require("memories/session_tags")
+local sayings = require("memories/sayings")
 local history = require("memories/history")
 local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
@@ -15,24 +15,25 @@ local outdated_messages = require("memories/outdated_messages")
 -- Other words under the id of what was evidence: it is that no more.
 local function end_alias(step)
   aliases.remove(step.mid)
-  if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then session_tags.refresh(step.alias_of) end
+  if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then sayings.refresh(step.alias_of) end
 end
 -- The version that is replaced goes to the history, its vector stays; returns the version.
 local function replace(mid, from, key)
   local before, standing = history.archive(mid, from)
   standings.unlink(mid, standing)
   if from == key then
-    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'nt', 'om', unpack(vector_tags.NAMES))
+    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
-    local vector = {}
-    for name, value in pairs((documents.read(mid, key))) do
+    local vector, fields = {}, documents.read(mid, key)
+    for name, value in pairs(fields) do
       if documents.is_vector(name) then
         vector[#vector + 1] = name
         vector[#vector + 1] = value
       end
     end
     redis.call('DEL', key)
+    if fields['ed'] then redis.call('HSET', key, 'ed', fields['ed']) end
     if #vector > 0 then redis.call('HSET', documents.vector_key(mid), unpack(vector)) end
   end
   return before
@@ -62,6 +63,7 @@ local function register(step, replaced)
   local fields = {step.words, step.mid}
   if step.kin ~= '' then fields[3], fields[4] = step.kin, step.mid end
   if step.slot_name ~= '' then fields[#fields + 1], fields[#fields + 2] = step.slot_name, step.mid end
+  if step.restatement ~= '' then fields[#fields + 1], fields[#fields + 2] = step.restatement, step.mid end
   redis.call('HSET', step.holders, unpack(fields))
 end
 -- Returns "changed" or "new".
@@ -88,10 +90,11 @@ local function put(step)
   if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end
   if over then history.close(mid) else register(step, from) end
   if from then
-    session_tags.refresh(mid)
+    sayings.refresh(mid)
   elseif step.words_digest and not over then
     same_words.absorb(step)
   end
+  if not from and step.said_often then sayings.refresh(mid) end
   return from and 'changed' or 'new'
 end
 return {put = put}

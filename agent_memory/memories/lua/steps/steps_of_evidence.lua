@@ -3,14 +3,14 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
-local session_tags = require("memories/session_tags")
+local sayings = require("memories/sayings")
 local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local same_words = require("memories/same_words")
 local function evidence(step)
   if redis.call('HSETNX', root .. 'ev:' .. step.mid, step.field, step.json) == 1 then change_log.add('e', step.mid, step.field) end
-  session_tags.refresh(step.mid)
+  sayings.refresh(step.mid)
   if step.alias then aliases.set(step.alias, step.mid, step.digest) end
   return 'done'
 end
@@ -25,18 +25,21 @@ local function cite(step, holder, without_position)
     end
   end
 end
+local function forget_alias(step, name)
+  aliases.remove(name)
+  if step.order then message_order.remove(step.order, name) end
+  local key = documents.key_of(step.mid)
+  if key and string.match(redis.call('HGET', key, 'pl') or '', '^%S+') == name then
+    redis.call('HDEL', key, 'pl')
+    outbox.mark_due(due, clock.ms, step.mid)
+  end
+end
 local function forget_evidence(step)
   redis.call('HDEL', root .. 'ev:' .. step.mid, step.field)
-  if step.alias and aliases.target_of(step.alias) == step.mid then
-    aliases.remove(step.alias)
-    if step.order then message_order.remove(step.order, step.alias) end
-    local key = documents.key_of(step.mid)
-    if key and string.match(redis.call('HGET', key, 'pl') or '', '^%S+') == step.alias then
-      redis.call('HDEL', key, 'pl')
-      outbox.mark_due(due, clock.ms, step.mid)
-    end
+  for _, name in ipairs(step.aliases or {}) do
+    if aliases.target_of(name) == step.mid then forget_alias(step, name) end
   end
-  session_tags.refresh(step.mid)
+  sayings.refresh(step.mid)
   return 'done'
 end
 local function absorb(step)
@@ -54,7 +57,7 @@ local function inherit(step)
     aliases.remove(name)
     aliases.set(name, step.mid, digest)
   end
-  session_tags.refresh(step.mid)
+  sayings.refresh(step.mid)
   return 'done'
 end
 local function alias(step)

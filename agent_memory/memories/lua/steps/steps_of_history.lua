@@ -5,7 +5,7 @@ local outbox = require("storage/outbox")
 local documents = require("memories/documents")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
-local session_tags = require("memories/session_tags")
+local sayings = require("memories/sayings")
 local history = require("memories/history")
 local message_order = require("memories/message_order")
 local change_log = require("memories/change_log")
@@ -21,7 +21,7 @@ local function merge_into(mid, target, digest)
   for i = 1, #evidence, 2 do
     if redis.call('HSETNX', root .. 'ev:' .. target, evidence[i], evidence[i + 1]) == 1 then change_log.add('e', target, evidence[i]) end
   end
-  session_tags.refresh(target)
+  sayings.refresh(target)
   aliases.set(mid, target, digest)
 end
 local function retire(step)
@@ -59,7 +59,7 @@ local function bring_back(mid, name)
     outbox.mark_due(due, clock.ms, mid)
   end
   if order then message_order.insert(order, mid, score, neighbours_ms) end
-  session_tags.refresh(mid)
+  sayings.refresh(mid)
   if fields['om'] then outdated_messages.mark(mid, fields['om'], fields['z']) end
   if history.is_over(key) then history.close(mid) else standings.link(mid, fields['bk']) end
   return fields['n']

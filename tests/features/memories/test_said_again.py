@@ -1,0 +1,313 @@
+"""What is said again: when last, how often, and by whom; and what is left of that when evidence goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.access.principals import scope_of_work
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.duplicates.repeats import merge_records
+from agent_memory.memories.duplicates.store import MergeStore
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import MemoryService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.service import SessionService
+from agent_memory.transfer.export import ExportService
+from agent_memory.transfer.imports import ImportService
+from agent_memory_client.models import (
+    AppendMessagesRequest,
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    ExtractedMemoryRecord,
+    MemoryMessage,
+    MemoryRecord,
+    SearchRequest,
+    UpdateWorkingMemory,
+)
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+MONDAY = datetime(2024, 3, 4, 12, tzinfo=UTC)
+FRIDAY, SATURDAY = MONDAY + timedelta(days=4), MONDAY + timedelta(days=5)
+BOAT = "The boat lies in Bergen"
+
+
+async def say(rig: Rig, session: str, *said: tuple[str, str, datetime], role: str = "user", user: str = "ada", scope: Any = SCOPE) -> None:
+    """Messages, each with its id, its words and its time."""
+    messages = [MemoryMessage(role=role, content=text, id=name, created_at=when) for name, text, when in said]
+    await rig.rt[SessionService].append(scope, session, AppendMessagesRequest(messages=messages, user_id=user))
+    await rig.work()
+
+
+async def memory_of(rig: Rig, text: str, **fields: Any) -> MemoryRecord:
+    (memory,) = [memory for memory in await rig.stored() if memory.text == text and all(getattr(memory, k) == v for k, v in fields.items())]
+    return memory
+
+
+async def sayings(rig: Rig, memory: MemoryRecord, scope: Any = SCOPE) -> tuple[datetime, int]:
+    """When a memory was last said, and how often: what its hash says, and of the first the vector's document as well."""
+    mid = rig.keys.mid(scope.tenant, memory.id)
+    last, times = await rig.rt.client.hmget(rig.keys.memory(mid), ["ls", "ts"])
+    assert await rig.rt.client.hget(rig.keys.vector(mid), "ls") == last, "both documents say the same"
+    return memory.created_at if last is None else datetime.fromtimestamp(float(last), UTC), int(times or 1)
+
+
+async def erase(rig: Rig, session: str) -> None:
+    await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ada", session))
+    await rig.work(DueKind.DELETION, DueKind.MEMORY)
+
+
+async def test_what_was_said_on_monday_denied_on_friday_and_said_again_on_saturday_is_of_saturday(rig: Rig) -> None:
+    await say(rig, "mon", ("1", "I drink coffee", MONDAY))
+    await say(rig, "fri", ("2", "I do not drink coffee", FRIDAY))
+    await say(rig, "sat", ("3", "I drink coffee!", SATURDAY))
+    coffee, denial = await memory_of(rig, "I drink coffee"), await memory_of(rig, "I do not drink coffee")
+    assert await sayings(rig, coffee) == (SATURDAY, 2)
+    assert await sayings(rig, denial) == (FRIDAY, 1)
+    assert coffee.created_at == MONDAY, "when it was first said stays"
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, coffee.id)).evidence
+    assert [piece.at for piece in pieces] == [MONDAY, SATURDAY]
+
+
+async def test_said_before_its_first_message_it_is_said_twice_and_of_its_last_day(rig: Rig) -> None:
+    await say(rig, "late", ("1", BOAT, SATURDAY))
+    await say(rig, "early", ("2", BOAT, MONDAY))
+    assert await sayings(rig, await memory_of(rig, BOAT)) == (SATURDAY, 2)
+
+
+async def test_a_message_that_comes_three_times_counts_once(rig: Rig) -> None:
+    await say(rig, "first", ("1", BOAT, MONDAY))
+    for _ in range(3):
+        await say(rig, "second", ("2", BOAT, FRIDAY))
+        messages = [MemoryMessage(role="user", content=BOAT, id="2", created_at=FRIDAY)]
+        await rig.rt[SessionService].put(SCOPE, "second", UpdateWorkingMemory(messages=messages, user_id="ada"))
+        await rig.work()
+        await rig.rt[SessionService].delete(SCOPE, "second", user_id="ada")
+    assert await sayings(rig, await memory_of(rig, BOAT)) == (FRIDAY, 2)
+
+
+async def test_two_speakers_two_users_and_two_tenants_never_count_together(rig: Rig) -> None:
+    await say(rig, "s", ("1", BOAT, MONDAY))
+    await say(rig, "s", ("2", BOAT, FRIDAY), role="assistant")
+    await say(rig, "s", ("3", BOAT, SATURDAY), user="bob")
+    await say(rig, "s", ("4", BOAT, SATURDAY), scope=scope_of_work("others"))
+    memories = [memory for memory in await rig.stored() if memory.text == BOAT]
+    rows = [(memory.user_id, memory.metadata["role"], *(await sayings(rig, memory))) for memory in memories]
+    assert sorted(rows) == [
+        ("ada", "assistant", FRIDAY, 1),
+        ("ada", "user", MONDAY, 1),
+        ("bob", "user", SATURDAY, 1),
+    ]
+
+
+async def test_a_statement_is_said_again_by_who_says_it_and_not_by_the_assistant(rig: Rig) -> None:
+    record = ExtractedMemoryRecord(id="stated", text=BOAT, user_id="ada", memory_type="semantic", created_at=MONDAY)
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+    await say(rig, "a", ("1", BOAT, FRIDAY), role="assistant")
+    assert await sayings(rig, await memory_of(rig, BOAT)) == (MONDAY, 1)
+    await say(rig, "b", ("2", BOAT, SATURDAY))
+    assert await sayings(rig, await memory_of(rig, BOAT)) == (SATURDAY, 2)
+    again = ExtractedMemoryRecord(id="again", text=BOAT, user_id="ada", memory_type="semantic", created_at=SATURDAY + timedelta(days=1))
+    for _ in range(2):
+        await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[again]))
+    await rig.work()
+    assert await sayings(rig, await memory_of(rig, BOAT)) == (SATURDAY + timedelta(days=1), 3)
+
+
+async def test_a_statement_takes_over_how_often_its_words_were_said(rig: Rig) -> None:
+    await say(rig, "chat", ("1", BOAT, MONDAY), ("2", BOAT, FRIDAY), ("3", BOAT, SATURDAY))
+    record = ExtractedMemoryRecord(id="stated", text=BOAT, user_id="ada", memory_type="semantic", created_at=MONDAY - timedelta(days=1))
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+    await rig.work()
+    assert await sayings(rig, await memory_of(rig, BOAT)) == (SATURDAY, 4)
+
+
+def _hours(count: int, start: int = 0) -> list[tuple[str, str, datetime]]:
+    return [(f"m{n}", BOAT, MONDAY + timedelta(hours=n)) for n in range(start, start + count)]
+
+
+async def test_of_sixty_times_the_first_and_the_last_fifty_are_kept_and_all_are_counted(rig: Rig) -> None:
+    for session, start in (("a", 0), ("b", 6), ("a", 12)):
+        await say(rig, session, *_hours(6 if start < 12 else 48, start))
+    memory = await memory_of(rig, BOAT)
+    assert await sayings(rig, memory) == (MONDAY + timedelta(hours=59), 60)
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, memory.id)).evidence
+    assert sorted(piece.at for piece in pieces if piece.at) == [MONDAY, *(MONDAY + timedelta(hours=n) for n in range(10, 60))]
+    await say(rig, "a", *_hours(6))
+    await say(rig, "b", *_hours(6, 6))
+    assert await sayings(rig, memory) == (MONDAY + timedelta(hours=59), 60), "what comes again does not count again"
+    await erase(rig, "b")
+    assert await sayings(rig, memory) == (MONDAY + timedelta(hours=59), 54), "nor does what was said in a session that is gone"
+    assert await rig.rt.client.hget(rig.keys.memory(rig.keys.mid(SCOPE.tenant, memory.id)), "s") == b"61"
+    await erase(rig, "a")
+    assert await rig.stored() == []
+    assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
+
+
+async def test_what_is_left_when_the_first_session_goes_knows_how_often_it_was_said(rig: Rig) -> None:
+    await say(rig, "a", *_hours(2))
+    await say(rig, "b", *_hours(58, 2))
+    await erase(rig, "a")
+    memory = await memory_of(rig, BOAT)
+    assert memory.session_id == "b"
+    assert await sayings(rig, memory) == (MONDAY + timedelta(hours=59), 58)
+
+
+async def test_when_the_last_session_goes_it_is_of_the_one_before(rig: Rig) -> None:
+    await say(rig, "a", ("1", BOAT, MONDAY))
+    await say(rig, "b", ("2", BOAT, FRIDAY))
+    await say(rig, "c", ("3", BOAT, SATURDAY))
+    await erase(rig, "c")
+    memory = await memory_of(rig, BOAT)
+    assert await sayings(rig, memory) == (FRIDAY, 2)
+    await erase(rig, "b")
+    assert await sayings(rig, memory) == (MONDAY, 1)
+
+
+async def test_an_edited_memory_is_of_the_day_of_the_edit(rig: Rig) -> None:
+    await say(rig, "a", ("1", BOAT, MONDAY), ("2", BOAT, FRIDAY))
+    memory = await memory_of(rig, BOAT)
+    await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(topics=["boats"]))
+    await rig.index()
+    assert await sayings(rig, memory) == (FRIDAY, 2), "other tags are not other words"
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    await rig.rt[MemoryService].patch(SCOPE, memory.id, EditMemoryRecordRequest(text="The boat lies in Oslo"))
+    await rig.index()
+    last, times = await sayings(rig, memory)
+    assert (last > before, times) == (True, 1), "the other words were said before"
+    soon = datetime.now(UTC) + timedelta(minutes=1)
+    await say(rig, "a", ("3", "The boat lies in Oslo", soon))
+    assert await sayings(rig, memory) == (soon, 2), "and are said again from then on"
+
+
+async def test_an_edit_that_takes_a_slot_is_of_the_day_of_the_edit(rig: Rig) -> None:
+    fact: dict[str, Any] = {"user_id": "ada", "memory_type": "semantic"}
+    home = ExtractedMemoryRecord(id="home", text="Ada lives in Bergen", slot="home", created_at=MONDAY, **fact)
+    other = ExtractedMemoryRecord(id="other", text="Ada moves", created_at=FRIDAY, **fact)
+    await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[home, other]))
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    await rig.rt[MemoryService].patch(SCOPE, "other", EditMemoryRecordRequest(text="Ada lives in Oslo", slot="home"))
+    await rig.work()
+    assert (await sayings(rig, await memory_of(rig, "Ada lives in Oslo")))[0] > before
+
+
+async def test_exports_and_imports_carry_when_and_how_often_it_was_said(rig: Rig) -> None:
+    await say(rig, "a", *_hours(60))
+    await say(rig, "b", ("1", "I drink coffee", MONDAY))
+    await rig.rt[MemoryService].patch(SCOPE, (await memory_of(rig, "I drink coffee")).id, EditMemoryRecordRequest(text="I drink tea"))
+    await rig.work()
+    here = {memory.text: await sayings(rig, memory) for memory in await rig.stored()}
+    _, pages = await rig.rt[ExportService].begin(SCOPE, None, "ada")
+    lines = b"".join([line async for line in pages])
+    there = scope_of_work("there")
+    for _ in range(2):
+        report = await rig.rt[ImportService].run(there, None, "ada", lines)
+        assert (report.problems, report.complete) == ([], True)
+        await rig.work()
+    ids = [memory.id for memory in await rig.stored()]
+    memories = [memory for memory in await rig.rt[MemoryStore].get(there, ids) if memory is not None]
+    assert {memory.text: await sayings(rig, memory, there) for memory in memories} == here
+    assert here[BOAT] == (MONDAY + timedelta(hours=59), 60)
+    await say(rig, "a", *_hours(60), scope=there)
+    (boat,) = [memory for memory in memories if memory.text == BOAT]
+    assert (await sayings(rig, boat, there))[1] == 60, "messages that were counted there are not counted again here"
+
+
+@pytest.mark.parametrize("action", ["NONE", "same words"])
+async def test_a_fact_that_a_later_message_repeats_is_of_that_day(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, action: str
+) -> None:
+    """Decided by a model, or found by its words; once for each message that says it."""
+    scripted = lookalike.scripted
+    scripted.silent = True
+    later = "Ada eats no meat" if action == "NONE" else "Ada is vegetarian"
+    scripted.facts["I am a vegetarian"] = [{"text": "Ada is vegetarian", "type": "semantic"}]
+    scripted.facts["Meat is nothing for me"] = [{"text": later, "type": "semantic"}]
+    scripted.decisions["Ada eats no meat"] = ["NONE", "Ada is vegetarian"]
+    async with make_rig(chat, EXTRACTION_DEBOUNCE_SECONDS="0") as rig:
+        await say(rig, "mon", ("1", "I am a vegetarian", MONDAY))
+        for _ in range(2):
+            await say(rig, "sat", ("2", "Meat is nothing for me", SATURDAY))
+        fact = await memory_of(rig, "Ada is vegetarian")
+        assert await sayings(rig, fact) == (SATURDAY, 2)
+        assert fact.created_at == MONDAY
+        await erase(rig, "sat")
+        assert await sayings(rig, fact) == (MONDAY, 1)
+
+
+async def test_a_merge_counts_both_and_its_undo_counts_them_apart(rig: Rig) -> None:
+    for name, text, day in (("one", "The boat is in Bergen", MONDAY), ("two", "In Bergen is the boat", SATURDAY)):
+        record = ExtractedMemoryRecord(id=name, text=text, user_id="ada", memory_type="semantic", created_at=day)
+        await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+        await say(rig, name, (name, text, day))
+    one, two = await rig.rt[MemoryStore].find(SCOPE, ["one", "two"])
+    assert one is not None
+    assert two is not None
+    assert await rig.rt[MergeStore].merge_memories(SCOPE, one, merge_records(one.record, [two.record]), [two])
+    await rig.index()
+    assert await sayings(rig, one.record) == (SATURDAY, 4)
+    changes = await rig.rt[HistoryService].read_changes(SCOPE, {}, "one", 0, 10)
+    await rig.rt[HistoryService].undo_by_id(SCOPE, changes.changes[0].id)
+    await rig.index()
+    assert await sayings(rig, one.record) == (MONDAY, 2)
+    assert await sayings(rig, two.record) == (SATURDAY, 2)
+
+
+@pytest.mark.parametrize(
+    "request_fields",
+    [{}, {"limit": 1}, {"distinct": True}, {"recency_boost": True}, {"recency_boost": True, "search_mode": "semantic"}],
+    ids=["a page", "a short page", "without duplicates", "weighed", "weighed by meaning"],
+)
+async def test_what_was_said_again_ranks_as_recent_as_it_was_last_said(rig: Rig, request_fields: dict[str, Any]) -> None:
+    now = datetime.now(UTC)
+    days = [now - timedelta(days=days) for days in (90, 60, 1)]
+    for name, text, day in (("1", "The red boat lies here", days[0]), ("2", "The red boat lies there", days[1])):
+        record = ExtractedMemoryRecord(id=name, text=text, user_id="ada", memory_type="semantic", created_at=day, last_accessed=day)
+        await rig.rt[MemoryService].create(SCOPE, CreateMemoryRecordRequest(memories=[record]))
+        await rig.work()
+    request = SearchRequest(text="red boat", **{"search_mode": "keyword", **request_fields})
+    first = (await rig.rt[SearchService].search(SCOPE, request)).memories[0]
+    assert first.id == "2", "of what was said once the newer comes first"
+    await rig.rt.client.delete(rig.keys.usage)
+    await say(rig, "s", ("3", "The red boat lies here", days[2]))
+    first = (await rig.rt[SearchService].search(SCOPE, request)).memories[0]
+    assert (first.id, first.created_at) == ("1", days[0])
+
+
+async def test_nearly_the_same_words_say_it_again_and_keep_their_own_when_the_first_go(rig: Rig) -> None:
+    await say(rig, "a", ("1", "I am vegan", MONDAY))
+    await say(rig, "b", ("2", "I'm a vegan!", FRIDAY))
+    await say(rig, "c", ("3", "I am really vegan", SATURDAY))
+    (memory,) = await rig.stored()
+    assert (memory.text, await sayings(rig, memory)) == ("I am vegan", (SATURDAY, 3))
+    pieces = (await rig.rt[HistoryService].read_evidence(SCOPE, memory.id)).evidence
+    assert sorted(message.content for piece in pieces for message in piece.messages) == ["I am really vegan", "I am vegan", "I'm a vegan!"]
+    await erase(rig, "a")
+    (memory,) = await rig.stored()
+    assert (memory.text, await sayings(rig, memory)) == ("I'm a vegan!", (SATURDAY, 2))
+    await say(rig, "d", ("4", "I am vegan", SATURDAY + timedelta(days=1)))
+    assert await sayings(rig, memory) == (SATURDAY + timedelta(days=1), 3)
+    for session in "bcd":
+        await erase(rig, session)
+    assert {key.partition(":")[0] for key in await rig.raw_keys()}.isdisjoint({"m", "v", "h", "mh", "ev", "al", "by", "mo"})
+
+
+async def test_nearly_the_same_words_of_others_or_of_another_day_are_theirs(rig: Rig) -> None:
+    await say(rig, "a", ("1", "I am vegan", MONDAY), ("2", "I was in Bergen yesterday", MONDAY))
+    await say(rig, "b", ("3", "I'm a vegan", FRIDAY), role="assistant")
+    await say(rig, "c", ("4", "I'm a vegan", FRIDAY), user="bob")
+    await say(rig, "d", ("5", "I really was in Bergen yesterday", SATURDAY))
+    rows = [(memory.text, await sayings(rig, memory)) for memory in await rig.stored()]
+    assert sorted(rows) == [
+        ("I am vegan", (MONDAY, 1)),
+        ("I really was in Bergen yesterday", (SATURDAY, 1)),
+        ("I was in Bergen yesterday", (MONDAY, 1)),
+        ("I'm a vegan", (FRIDAY, 1)),
+        ("I'm a vegan", (FRIDAY, 1)),
+    ]
