@@ -38,6 +38,13 @@ class LongTermSettings(Group):
         meaning="what was forgotten can be brought back so long; then it is deleted for good, 0 keeps it for ever",
         ge=0,
     )
+    forget_undo_seconds: int = setting(
+        86400,
+        "FORGET_UNDO_SECONDS",
+        meaning="what somebody asked to forget can be brought back so long; 0 deletes it for good at once",
+        ge=0,
+        le=2592000,
+    )
     quarantine: bool = setting(
         True, "QUARANTINE", meaning="puts memories aside that read like instructions to a model, until somebody approves them"
     )
