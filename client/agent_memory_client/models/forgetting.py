@@ -74,7 +74,7 @@ class ForgetUndoResponse(BaseModel):
     """What came back."""
 
     receipt_id: str
-    """The receipt."""
+    """The receipt of what was forgotten."""
     restored: dict[str, int]
     """How much came back: `memories`, `messages` of sessions. `kept_newer` counts memories that stayed away, as something newer stands in
     their place."""

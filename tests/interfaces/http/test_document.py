@@ -125,6 +125,8 @@ class Reader:
             self._known["batch_id"] = answer.json()["batch_id"]
         elif operation_id == "create_summary_view_v1_summary_views_post":
             self._known["view_id"] = answer.json()["id"]
+        elif operation_id == "forget_memory":
+            self._known["receipt_id"] = answer.json()["receipt_id"]
         elif operation_id == "create_token":
             self._known["token_id"] = answer.json()["id"]
         if "x-operation-id" in answer.headers:
