@@ -45,6 +45,11 @@ class LongTermSettings(Group):
         ge=0,
         le=2592000,
     )
+    forget_in_conversation: Literal["propose", "auto", "off"] = setting(
+        "propose",
+        "FORGET_IN_CONVERSATION",
+        meaning='what "forget that …" does when the user of a session says it: `propose` it for approval, `auto` carry it out, or `off`',
+    )
     quarantine: bool = setting(
         True, "QUARANTINE", meaning="puts memories aside that read like instructions to a model, until somebody approves them"
     )

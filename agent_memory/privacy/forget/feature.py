@@ -5,9 +5,13 @@ from __future__ import annotations
 from agent_memory.access.embedding_budget import EmbeddingBudget
 from agent_memory.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation import Foundation
+from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.forget.candidates import CandidateFinder
+from agent_memory.privacy.forget.requests import FORGET as APPROVED
+from agent_memory.privacy.forget.requests import ForgetRequests
 from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.privacy.forget.sessions import SessionReader
 from agent_memory.privacy.forget.store import ForgetStore
@@ -26,19 +30,20 @@ def open_forget(foundation: Foundation, services: Services) -> None:
         neighbours_ms=round(settings.longterm.neighbours_after_seconds * 1000),
         fsync=foundation.fsync,
     )
-    services.add(
+    changes = services[ChangeStore]
+    forget = ForgetService(
         store,
-        ForgetService(
-            store,
-            CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget]),
-            lineage,
-            SessionReader(client, keys, sessions),
-            sessions,
-            services[ChangeStore],
-            foundation.counter,
-            services.purgers,
-        ),
+        CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget]),
+        lineage,
+        SessionReader(client, keys, sessions),
+        sessions,
+        changes,
+        foundation.counter,
+        services.purgers,
     )
+    requests = ForgetRequests(keys, services[MemoryScripts], changes, forget, settings.longterm.forget_in_conversation)
+    services[HistoryService].register_approval(APPROVED, requests.approve)
+    services.add(store, forget, requests)
 
 
 FORGET = Feature(

@@ -114,6 +114,47 @@ class ForgetService:
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
         raise Conflict("what is to be forgotten is being changed all the time: try again")
 
+    async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
+        """Forgets what a user asked for in a session, and the request with it, in one step: so a second time finds nothing.
+
+        None when nothing of it is remembered, or it is not clear what is meant.
+        """
+        for _ in range(_ATTEMPTS):
+            meant = await self._said(scope, ref, message_id, subject)
+            if meant is None:
+                return None
+            meant.whole.append((ref, message_id))
+            planner = await self._planner(scope, meant)
+            plan = planner.make(self._counter.count)
+            if not (plan.gone or plan.dropped or plan.rewritten) and plan.counts["session_messages"] <= 1:
+                return None
+            name, owner = str(ULID()), (ref.namespace, ref.user_id)
+            await self._purge(scope, plan)
+            until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, meant))
+            if until is not False:
+                await self._purge(scope, plan)
+                return ForgetMemoryResponse(matches=plan.matches, forgotten=dict(plan.counts), receipt_id=name)
+        raise Conflict("what is to be forgotten is being changed all the time")
+
+    async def named(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> list[StoredMemory]:
+        """The memories that a request in a session means; none when it is not clear."""
+        meant = await self._said(scope, ref, message_id, subject)
+        memories = [] if meant is None else [*(chosen.memory for chosen in meant.facts), *meant.turns]
+        return [memory.now for memory in memories if memory.now is not None]
+
+    async def _said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> Meant | None:
+        if ref.user_id is None:
+            return None
+        whose = Whose(ref.namespace, ref.user_id, None)
+        sessions = await self._reader.of_user(scope, ref.namespace, ref.user_id, None)
+        if subject.deictic:
+            last = _said_before(sessions, ref, message_id)
+            if last is None:
+                return None
+            subject = last
+        meant = await self._mean(scope, whose, subject, sessions)
+        return None if meant.ambiguous else meant
+
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
         """Brings back what went, where nothing newer stands in its place. Raises NotFound when there is no receipt, or its time is over."""
         writing(scope)
@@ -137,6 +178,10 @@ class ForgetService:
         sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         if subject.deictic:
             subject = _said_last(sessions, whose.session_id)
+        return await self._mean(scope, whose, subject, sessions)
+
+    async def _mean(self, scope: Scope, whose: Whose, subject: Subject, sessions: list[SessionCopy]) -> Meant:
+        """What a subject means among the memories and sessions of a user."""
         meant = Meant(whose, [subject], sessions=sessions)
         memories, near = await self._finder.find(scope, whose.selection, subject.text)
         for memory in memories:
@@ -282,6 +327,19 @@ def _fit(subject: Subject, record: MemoryRecord, owner: str | None) -> Fit:
         return single
     pairs = max(fit(subject, one + " " + other, owner=owner) for one, other in itertools.pairwise(parts))
     return max(single, min(pairs, Fit.MEANT))
+
+
+def _said_before(sessions: Sequence[SessionCopy], ref: SessionRef, message_id: str) -> Subject | None:
+    """What "that" means in a request: the user's last statement before it."""
+    last: Subject | None = None
+    for entry in next((copy.entries for copy in sessions if copy.ref == ref), ()):
+        message = entry.stored.message
+        if message.id == message_id:
+            return last
+        parts = [part for part in statements(message.content) if content(part)]
+        if message.role == "user" and parts and memory_request(message.content) is None:
+            last = subject_of(parts[-1], statement=True)
+    return None
 
 
 def _is_bare_name(subject: Subject) -> bool:

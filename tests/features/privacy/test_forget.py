@@ -289,3 +289,44 @@ async def test_nobody_else_sees_or_undoes_a_receipt(rig: Rig) -> None:
     alone = await forget(rig, "I am allergic to peanuts", user_id=None, scope=Scope("default", users=frozenset({"bob"})))
     assert alone.forgotten == {"facts": 1}
     assert await texts(rig, "bob") == []
+
+
+async def test_a_request_in_a_conversation_is_proposed_and_approved(rig: Rig) -> None:
+    await say(rig, "I am allergic to peanuts.", "I work at Acme.")
+    await rig.work()
+    await say(rig, "Please forget that I am allergic to peanuts")
+    await rig.work()
+    assert await texts(rig) == ["I am allergic to peanuts.", "I work at Acme."]
+    (change,) = (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
+    assert change.kind == "forget"
+    assert change.actor == "conversation"
+    assert (await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)).state == "applied"
+    assert await texts(rig) == ["I work at Acme."]
+    with pytest.raises(NotFound):
+        await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+
+
+async def test_a_rule_carries_requests_out(make_rig: MakeRig) -> None:
+    async with make_rig(FORGET_IN_CONVERSATION="auto") as rig:
+        await say(rig, "I am allergic to peanuts.", "I work at Acme.", "Please forget that I am allergic to peanuts", "I like tea.")
+        await rig.work()
+        assert await texts(rig) == ["I like tea.", "I work at Acme."]
+        assert await rig.contents("s", **WHO) == ["I work at Acme.", "I like tea."]
+        await say(rig, "Forget that")
+        await rig.work()
+        await rig.work()
+        assert await texts(rig) == ["I work at Acme."]
+
+
+async def test_only_the_user_of_a_session_asks(make_rig: MakeRig) -> None:
+    async with make_rig(FORGET_IN_CONVERSATION="auto") as rig:
+        await say(rig, "I am allergic to peanuts.")
+        await say(rig, "Please forget that I am allergic to peanuts", role="assistant")
+        await say(rig, "Please forget that I am allergic to peanuts", role="tool")
+        await say(rig, '"Please forget that I am allergic to peanuts", he said.')
+        await rig.work()
+        assert "I am allergic to peanuts." in await texts(rig)
+    async with make_rig(FORGET_IN_CONVERSATION="off") as rig:
+        await say(rig, "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
+        await rig.work()
+        assert await texts(rig) == ["I am allergic to peanuts."]

@@ -18,7 +18,7 @@ from agent_memory.http.document.examples import STORY
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
 
-MADE_BY_THE_SERVER = {"change_id", "batch_id", "view_id", "operation_id", "token_id"}
+MADE_BY_THE_SERVER = {"receipt_id", "change_id", "batch_id", "view_id", "operation_id", "token_id"}
 """Path parameters whose values no example can know: an answer of the server gives them."""
 OF_WORK_THAT_WAITS = {"approve_change", "reject_change", "approve_quarantined", "reject_quarantined", "replay_operation", "drop_operation"}
 """Operations on what a model proposed, what reads like an order, or what was given up: a story in which all goes well has none of that."""
