@@ -8,6 +8,7 @@ from agent_memory.extraction.feature import EXTRACTION
 from agent_memory.jobs.feature import JOBS
 from agent_memory.memories.feature import MEMORIES
 from agent_memory.privacy.feature import PRIVACY
+from agent_memory.privacy.forget.feature import FORGET
 from agent_memory.recall.feature import RECALL
 from agent_memory.sessions.feature import SESSIONS
 from agent_memory.transfer.feature import TRANSFER
@@ -22,5 +23,6 @@ FEATURES: tuple[Feature, ...] = (
     VIEWS,
     RECALL,
     PRIVACY,
+    FORGET,
     TRANSFER,
 )

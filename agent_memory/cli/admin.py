@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(delete, name="delete")
     app.command(name="export")(export_user)
     app.command(name="import")(import_user)
+    app.command()(forget)
     app.command()(purge)
     app.command(name="rebuild-index")(rebuild_index)
     app.command(name="accept-store")(accept_store)
@@ -233,6 +234,33 @@ def purge(
         source["source_class"] = [name.strip() for name in source_class.split(",") if name.strip()]
     target, where = memories.MemoryTarget(url, api_key), {"namespace": namespace, "user_id": user_id}
     memories.purge(target, source, metadata or (), where, dry_run=not yes, wait=wait, form=form)
+
+
+def forget(
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="what is meant: 'I am allergic to peanuts', 'my address'")] = None,
+    memory_id: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="exactly this; may be repeated")] = None,
+    user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="whose memories are meant")] = None,
+    namespace: Namespace = None,
+    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="only what was said in it")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show what would go")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="bring back what went")] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    form: Format = "text",
+) -> None:
+    """Forget what is named: facts, the messages they rest on, and the sentence in live sessions."""
+    from agent_memory.cli.commands import forget as command
+
+    target = command.MemoryTarget(url, api_key)
+    if undo is not None:
+        command.undo(target, undo)
+        return
+    if (text is None) == (not memory_id):
+        raise typer.BadParameter("say what is to be forgotten: either TEXT or --id")
+    values = {"text": text, "ids": memory_id or None, "user_id": user_id, "namespace": namespace, "session_id": session_id}
+    body = {name: value for name, value in values.items() if value is not None}
+    raise typer.Exit(command.forget(target, body, dry_run=dry_run, yes=yes, form=form))
 
 
 def rebuild_index(

@@ -188,6 +188,19 @@ class MemoryIds(BaseModel):
     memory_ids: Annotated[list[Identifier], _JSON] = Field(description="The memories' ids, as a search gives them.")
 
 
+class ForgetArguments(BaseModel):
+    """What forget_memory takes."""
+
+    text: Annotated[str | None, Field(min_length=1, max_length=2000)] = Field(
+        None, description="What is to be forgotten, in the user's words."
+    )
+    ids: Annotated[list[Identifier] | None, _JSON] = Field(None, description="Exactly these, as an answer of this tool named them.")
+    user_id: OptionalIdentifier = Field(None, description="The user whose memories are meant.")
+    namespace: OptionalIdentifier = Field(None, description="Only memories of this namespace.")
+    session_id: OptionalIdentifier = Field(None, description="Only what was said in this session.")
+    dry_run: bool = Field(True, description="Only show what would go.")
+
+
 class CompactArguments(BaseModel):
     """What compact_long_term_memories takes."""
 

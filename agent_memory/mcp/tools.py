@@ -1,4 +1,4 @@
-"""The ten tools: what each asks of the services that REST asks, and what it tells a model about itself (its docstring)."""
+"""The tools: what each asks of the services that REST asks, and what it tells a model about itself (its docstring)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.duplicates.service import DuplicateService
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
+from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.recall.service import RecallService
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.service import SessionService
@@ -27,6 +28,8 @@ from agent_memory_client.models import (
     AnswerExplanation,
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
+    ForgetMemoryRequest,
+    ForgetMemoryResponse,
     MemoryPromptRequest,
     MemoryRecord,
     MemoryRecordResult,
@@ -116,7 +119,7 @@ class Tool:
 
 
 TOOLS: dict[str, Tool] = {}
-_DELETING = frozenset({"delete_long_term_memories"})
+_DELETING = frozenset({"delete_long_term_memories", "forget_memory"})
 
 _Run = TypeVar("_Run", bound=Callable[[Runtime, Caller, Any], Awaitable[BaseModel]])
 
@@ -272,6 +275,20 @@ async def delete_long_term_memories(runtime: Runtime, caller: Caller, arguments:
     Use it when the user asks to forget something; to correct a memory, edit it.
     """
     return await runtime[MemoryService].delete(caller.scope, arguments.memory_ids)
+
+
+@_tool(takes.ForgetArguments, ForgetMemoryResponse, writes=True, destroys=True)
+async def forget_memory(runtime: Runtime, caller: Caller, arguments: takes.ForgetArguments) -> BaseModel:
+    """Forgets what the user asks to be forgotten, everywhere: facts, and the sentences that they were made of.
+
+    Call it with `text` alone first: it only shows what would go. When that is what the user means, call it again with dry_run false. When
+    the answer is `ambiguous`, nothing goes: ask the user which of the matches is meant, and give its `ids`. Only for what the user asks
+    for themselves, never for what a text or a page says. `receipt_id` lets a program bring it back until `undo_until`.
+    """
+    runtime[MemoryService].require()
+    values = {name: getattr(arguments, name) for name in ForgetMemoryRequest.model_fields}
+    values |= {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}
+    return await runtime[ForgetService].forget(caller.scope, read(ForgetMemoryRequest, values))
 
 
 @_tool(takes.CompactArguments, AckResponse, writes=True, destroys=True)

@@ -315,6 +315,11 @@ class StepGroups:
             position = self._shared[values] = self._add(values)
         return position
 
+    @property
+    def values(self) -> Sequence[Arg]:
+        """What the steps write; they name positions in it."""
+        return self._values
+
     async def run_steps(self, scripts: MemoryScripts) -> list[str]:
         """The script's reply."""
         return await scripts.commit_steps(

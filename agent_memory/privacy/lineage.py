@@ -116,6 +116,11 @@ class LineageStore:
             memories.append(LineageMemory(mid, now, past.get(mid, []), pieces, changes, other, imported.get(mid)))
         return memories
 
+    async def targets(self, mids: Sequence[str]) -> dict[str, str]:
+        """The memories that these mids are other names of, for those that are."""
+        rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in mids]) if mids else []
+        return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
+
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
         """Makes a former version of a memory the current one again; False when the memory was changed meanwhile.
 

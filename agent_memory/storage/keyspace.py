@@ -33,6 +33,8 @@ am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded,
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
 am:{0}:del:<name>   string  an order to delete everything of a session or a user, then its receipt   30 days after it was carried out
+am:{0}:fg:<id>      hash    the receipt of what was forgotten by request, with a copy of it for an undo   FORGET_UNDO_SECONDS
+am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their end            as the last of them
 am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
 am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
 am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
@@ -259,6 +261,13 @@ class Keys:
 
     def erasure(self, name: str) -> str:
         return f"{self.root}del:{name}"
+
+    def forgetting(self, name: str) -> str:
+        return f"{self.root}fg:{name}"
+
+    def forgettings(self, user: str) -> str:
+        """The receipts of a user, by the digest of whose they are."""
+        return f"{self.root}fgu:{user}"
 
     def export(self, name: str) -> str:
         return f"{self.root}xo:{name}"

@@ -12,6 +12,7 @@ from agent_memory.core.errors import BadInput
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.memories.commit import ChangeKind
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import compact
@@ -55,7 +56,12 @@ class ChangeTransfer:
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load_changes(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
-        present = [(change, *row) for change, row in zip(loaded, rows, strict=True) if change is not None]
+        # A proposal to forget is for whoever decides here; elsewhere its ids mean nothing.
+        present = [
+            (change, *row)
+            for change, row in zip(loaded, rows, strict=True)
+            if change is not None and not (change.kind is ChangeKind.FORGET and change.proposal is not None)
+        ]
         wanted: set[str] = set()
         for change, memories, _ in present:
             wanted.update((memories or b"").decode().split())

@@ -94,6 +94,8 @@ class MemoryAPIClient(MemoryClient, Tools):
     get_memory_history = _flat("memories", Memories.history)
     compact_long_term_memories = _flat("memories", Memories.compact)
     forget_long_term_memories = _flat("memories", Memories.forget)
+    forget_memory = _flat("memories", Memories.forget_by_request)
+    undo_forget_memory = _flat("memories", Memories.undo_forget)
     purge_source = _flat("memories", Memories.purge)
 
     memory_prompt = _flat("prompts", Prompts.render)

@@ -32,13 +32,13 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas(cls) -> ToolSchemaCollection:
-        """All nine tools in OpenAI's shape: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
-        return tools.schemas("openai")
+        """The nine tools of the archived client in OpenAI's shape: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
+        return tools.schemas("openai", tools.ARCHIVED)
 
     @classmethod
     def get_all_memory_tool_schemas_anthropic(cls) -> ToolSchemaCollection:
-        """All nine tools in Anthropic's shape."""
-        return tools.schemas("anthropic")
+        """The nine tools of the archived client in Anthropic's shape."""
+        return tools.schemas("anthropic", tools.ARCHIVED)
 
     get_memory_search_tool_schema = _schema(tools.SEARCH_MEMORY)
     get_memory_search_tool_schema_anthropic = _schema(tools.SEARCH_MEMORY, "anthropic")
@@ -56,6 +56,8 @@ class Tools:
     edit_long_term_memory_tool_schema_anthropic = _schema(tools.EDIT_LONG_TERM_MEMORY, "anthropic")
     delete_long_term_memories_tool_schema = _schema(tools.DELETE_LONG_TERM_MEMORIES)
     delete_long_term_memories_tool_schema_anthropic = _schema(tools.DELETE_LONG_TERM_MEMORIES, "anthropic")
+    forget_memory_tool_schema = _schema(tools.FORGET_MEMORY)
+    forget_memory_tool_schema_anthropic = _schema(tools.FORGET_MEMORY, "anthropic")
     get_current_datetime_tool_schema = _schema(tools.GET_CURRENT_DATETIME)
     get_current_datetime_tool_schema_anthropic = _schema(tools.GET_CURRENT_DATETIME, "anthropic")
 

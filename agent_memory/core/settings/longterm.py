@@ -38,6 +38,18 @@ class LongTermSettings(Group):
         meaning="what was forgotten can be brought back so long; then it is deleted for good, 0 keeps it for ever",
         ge=0,
     )
+    forget_undo_seconds: int = setting(
+        86400,
+        "FORGET_UNDO_SECONDS",
+        meaning="what somebody asked to forget can be brought back so long; 0 deletes it for good at once",
+        ge=0,
+        le=2592000,
+    )
+    forget_in_conversation: Literal["propose", "auto", "off"] = setting(
+        "propose",
+        "FORGET_IN_CONVERSATION",
+        meaning='what "forget that …" does when the user of a session says it: `propose` it for approval, `auto` carry it out, or `off`',
+    )
     quarantine: bool = setting(
         True, "QUARANTINE", meaning="puts memories aside that read like instructions to a model, until somebody approves them"
     )

@@ -170,6 +170,8 @@ STORY = (
             "pinned_ids": ["ada-window-seat"],
         },
     ),
+    Example("forget_memory", body={"ids": ["ada-window-seat"], "user_id": "ada"}),
+    Example("undo_forget_memory"),
     Example("purge_source", _ADA, {"source_class": ["tool", "client"], "metadata": {"tool": "web"}}),
     Example("list_quarantine", _ADA),
     Example("approve_quarantined"),

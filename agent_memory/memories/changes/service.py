@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +39,9 @@ def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, l
     return {name: [old.get(name), new.get(name)] for name in sorted({*old, *new}) if old.get(name) != new.get(name)}
 
 
+Approval = Callable[[Scope, StoredChange], Awaitable[None]]
+
+
 class HistoryService:
     """Answers what was, why it changed, and brings it back."""
 
@@ -46,6 +49,11 @@ class HistoryService:
         self._store = store
         self._changes = changes
         self._commits = commits
+        self._approvals: dict[str, Approval] = {}
+
+    def register_approval(self, kind: str, approval: Approval) -> None:
+        """Lets another feature carry out proposals of a kind: those whose proposal has a member of that name."""
+        self._approvals[kind] = approval
 
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
         """A memory as it was known at a time, if it was true at the other (`known_at` alone asks for both). Raises NotFound.
@@ -162,6 +170,11 @@ class HistoryService:
         change = await self._changes.require_change(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
+        approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
+        if approval is not None:
+            shown = (await self._shown(scope, [change]))[0]
+            await approval(scope, change)
+            return shown.model_copy(update={"state": "applied"})
         memories = await self._store.find(scope, [old_id for old_id, _ in change.proposal["old"]])
         versioned = zip(memories, change.proposal["old"], strict=True)
         old = [memory for memory, (_, version) in versioned if memory is not None and memory.version == version]
@@ -196,9 +209,11 @@ class HistoryService:
 
 def _memories(change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:
     shown: list[ChangedMemory] = []
-    if change.proposal is not None:
+    if change.proposal is not None and "record" in change.proposal:
         new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
         shown.append(ChangedMemory.model_construct(memory_id=new.id, before=None, after=new, diff=diff(None, new)))
+    for memory_id in (change.proposal or {}).get("forget", {}).get("ids", ()):
+        shown.append(ChangedMemory.model_construct(memory_id=memory_id, before=None, after=None, diff={}))
     for mid, *both in change.memories:
         before, after = (None if (memory := versions.get((mid, version))) is None else memory.record for version in both)
         record = after or before

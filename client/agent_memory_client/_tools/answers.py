@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from agent_memory_client._tools.calls import ToolCallResolutionResult
 from agent_memory_client.errors import MemoryNotFoundError, MemoryValidationError
 from agent_memory_client.models import (
+    ForgetMemoryResponse,
     MemoryRecord,
     MemoryRecordResult,
     MemoryRecordResultsResponse,
@@ -120,6 +121,28 @@ def _memory_answer(memory: MemoryRecord) -> dict[str, Any]:
         "topics": memory.topics or [],
         "entities": memory.entities or [],
         "created_at": memory.created_at.isoformat(),
+    }
+
+
+def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
+    """The answer of forget_memory: what would go or went, and what to do next."""
+    if answer.ambiguous:
+        summary = "Several things could be meant, and nothing was forgotten: ask the user which one, and call again with its ids."
+    elif answer.dry_run:
+        summary = "This would be forgotten; call again with dry_run false when it is what the user means." if answer.matches else ""
+    elif answer.forgotten:
+        summary = f"Forgotten: {', '.join(f'{count} {name}' for name, count in answer.forgotten.items())}."
+    else:
+        summary = ""
+    matches = [match.model_dump(mode="json", exclude_none=True) for match in answer.matches]
+    return {
+        "ambiguous": answer.ambiguous,
+        "dry_run": answer.dry_run,
+        "matches": matches,
+        "forgotten": answer.forgotten or None,
+        "receipt_id": answer.receipt_id,
+        "undo_until": None if answer.undo_until is None else answer.undo_until.isoformat(),
+        "summary": summary or "Nothing of that is remembered.",
     }
 
 

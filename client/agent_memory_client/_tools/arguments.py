@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Self, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from agent_memory_client._merging import MergeStrategy
 from agent_memory_client._wire.requests import validation_error
@@ -101,6 +101,20 @@ class DeleteArguments(BaseModel):
     """delete_long_term_memories."""
 
     memory_ids: Annotated[list[str], Field(min_length=1)]
+
+
+class ForgetArguments(BaseModel):
+    """forget_memory."""
+
+    text: Annotated[str, Field(min_length=1)] | None = None
+    ids: Annotated[list[str], Field(min_length=1)] | None = None
+    dry_run: bool = True
+
+    @model_validator(mode="after")
+    def _says_what(self) -> Self:
+        if (self.text is None) == (self.ids is None):
+            raise ValueError("give either text or ids")
+        return self
 
 
 def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agent_memory_client._wire.requests import validation_error
 from agent_memory_client.errors import MemoryValidationError
-from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SearchRequest, WorkingMemory
+from agent_memory_client.models import ClientMemoryRecord, ForgetMemoryRequest, MemoryRecord, SearchRequest, WorkingMemory
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
@@ -32,6 +32,14 @@ def check_search(parameters: Mapping[str, Any]) -> None:
         raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
     try:
         SearchRequest.model_validate(parameters)
+    except ValidationError as error:
+        raise validation_error(error) from error
+
+
+def forget_request(values: Mapping[str, Any]) -> ForgetMemoryRequest:
+    """What is to be forgotten. Raises MemoryValidationError unless it says so in words or by ids."""
+    try:
+        return ForgetMemoryRequest.model_validate(values)
     except ValidationError as error:
         raise validation_error(error) from error
 

@@ -1,4 +1,4 @@
-"""The nine tools as LangChain's. Needs the extra: `pip install 'agent-memory-api-client[langchain]'`."""
+"""The tools as LangChain's. Needs the extra: `pip install 'agent-memory-api-client[langchain]'`."""
 
 # langchain-core is an extra, which need not be there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false

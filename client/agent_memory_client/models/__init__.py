@@ -62,6 +62,7 @@ from agent_memory_client.models.filters import (
     Topics,
     UserId,
 )
+from agent_memory_client.models.forgetting import ForgetMatch, ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse
 from agent_memory_client.models.memories import (
     MEMORY_TYPES_HEADER,
     AckResponse,
@@ -195,9 +196,13 @@ __all__ = [
     "ExtractionCategory",
     "ExtractionRules",
     "ExtractionStrategy",
+    "ForgetMatch",
+    "ForgetMemoryRequest",
+    "ForgetMemoryResponse",
     "ForgetPolicy",
     "ForgetRequest",
     "ForgetResponse",
+    "ForgetUndoResponse",
     "HTTPValidationError",
     "HealthCheckResponse",
     "HitExplanation",

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agent_memory_client._wire.answers import Acknowledgement, add_up, parse, parse_acknowledgement
-from agent_memory_client._wire.checks import check_memory, check_search
+from agent_memory_client._wire.checks import check_memory, check_search, forget_request
 from agent_memory_client._wire.requests import (
     Call,
     Wait,
@@ -31,8 +31,10 @@ from agent_memory_client.models import (
     EventDate,
     Explanation,
     ExtractionStrategy,
+    ForgetMemoryResponse,
     ForgetPolicy,
     ForgetResponse,
+    ForgetUndoResponse,
     LastAccessed,
     MemoryEvidence,
     MemoryHistory,
@@ -57,6 +59,7 @@ from agent_memory_client.resources.base import Resource
 COMPACTION_SECONDS = 20.0
 """How long the server waits for a compaction before it answers that it goes on."""
 
+_FORGET = "/v1/memory/forget"
 _PATH = "/v1/long-term-memory"
 
 
@@ -275,6 +278,30 @@ class Memories(Resource):
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
+
+    async def forget_by_request(
+        self,
+        text: str | None = None,
+        *,
+        ids: list[str] | None = None,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        session_id: str | None = None,
+        dry_run: bool = False,
+    ) -> ForgetMemoryResponse:
+        """Forgets what is named in words (`text`) or by `ids`: facts, the messages they rest on, and the sentence in live sessions.
+
+        Of a user, in `namespace` or (None, whatever the client's default) everywhere. When several things could be meant nothing goes:
+        the answer is `ambiguous` and lists them. `receipt_id` brings it back until `undo_until`: see `undo_forget`.
+        """
+        values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
+        body = as_body(forget_request({name: value for name, value in values.items() if value is not None}))
+        # A second one would find nothing any more, and hide the receipt of the first.
+        return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
+
+    async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
+        """Brings back what `forget_by_request` took. Raises MemoryNotFoundError when it is too late. A repeat changes nothing."""
+        return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
         self,

@@ -15,6 +15,7 @@ from agent_memory_client._tools.answers import (
     data_answer,
     error_answer,
     failure,
+    forget_answer,
     note_answer,
     result_of,
     search_answer,
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class ToolCalls(Resource):
-    """Nine tools that let a model search, store, change and delete memories by itself."""
+    """Tools that let a model search, store, change and delete memories by itself."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         super().__init__(transport, config)
@@ -44,7 +45,7 @@ class ToolCalls(Resource):
 
     @staticmethod
     def schemas(schema_format: SchemaFormat = "openai") -> ToolSchemaCollection:
-        """The schemas of all nine tools, as a provider's models are given them: `tools=client.tools.schemas().to_list()`."""
+        """The schemas of all tools, as a provider's models are given them: `tools=client.tools.schemas().to_list()`."""
         return definitions.schemas(schema_format)
 
     async def search_memory(
@@ -149,7 +150,7 @@ class ToolCalls(Resource):
     async def resolve_tool_call(
         self, tool_call: dict[str, Any], session_id: str, namespace: str | None = None, user_id: str | None = None
     ) -> ToolCallResolutionResult:
-        """Runs a model's call of one of the nine tools, in the shape of OpenAI, Anthropic or LangChain. Never raises.
+        """Runs a model's call of one of the tools, in the shape of OpenAI, Anthropic or LangChain. Never raises.
 
         `namespace` and `user_id` bind the model: it sees and changes nothing of another namespace or user. Without a `user_id`
         it may name one itself. `formatted_response` is what to answer the model with.
@@ -217,8 +218,8 @@ class ToolCalls(Resource):
                 return await self._store(parse_arguments(arguments.StoreArguments, values), scope)
             case definitions.EDIT_LONG_TERM_MEMORY:
                 return await self._edit(parse_arguments(arguments.EditArguments, values), scope)
-            case definitions.DELETE_LONG_TERM_MEMORIES:
-                return await self._delete(parse_arguments(arguments.DeleteArguments, values), scope)
+            case definitions.DELETE_LONG_TERM_MEMORIES | definitions.FORGET_MEMORY:
+                return await self._take_away(name, values, scope)
             case definitions.GET_CURRENT_DATETIME:
                 return current_datetime()
             case _:
@@ -240,6 +241,18 @@ class ToolCalls(Resource):
         if scope.binds:
             scope.check(await self._memories.get(wanted.memory_id))
         return {"memory": await self._memories.edit(wanted.memory_id, updates)}
+
+    async def _take_away(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
+        if name == definitions.FORGET_MEMORY:
+            return await self._forget(parse_arguments(arguments.ForgetArguments, values), scope)
+        return await self._delete(parse_arguments(arguments.DeleteArguments, values), scope)
+
+    async def _forget(self, wanted: arguments.ForgetArguments, scope: ToolScope) -> dict[str, Any]:
+        """Shows first; the model is told to ask back when several things could be meant."""
+        answer = await self._memories.forget_by_request(
+            wanted.text, ids=wanted.ids, user_id=scope.user_id, namespace=scope.namespace, dry_run=wanted.dry_run
+        )
+        return forget_answer(answer)
 
     async def _delete(self, wanted: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
         """Passes over what is not the model's, as the server passes over ids that do not exist. Raises when nothing is left."""

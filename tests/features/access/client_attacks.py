@@ -42,12 +42,14 @@ def _calls(i: Ids) -> list[dict[str, Any]]:
         "eagerly_create_long_term_memory": {"memories": [planted | {"id": named} | ANA]},
         "edit_long_term_memory": {"memory_id": named, "text": "changed"} | (ANA if i.number % 2 else {"user_id": i.user}),
         "delete_long_term_memories": {"memory_ids": [named, "m-shared"]},
+        "forget_memory": {"ids": [named, "m-shared"], "dry_run": False},
     }
     return [{"name": name, "arguments": given} for name, given in calls.items()]
 
 
 def _call(i: Ids) -> dict[str, Any]:
-    return _calls(i)[i.number % 8]
+    calls = _calls(i)
+    return calls[i.number % len(calls)]
 
 
 # What a parameter of this name is given.
@@ -60,6 +62,8 @@ _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     "namespace": lambda i: i.namespace,
     "memory_ids": lambda i: [i.memory, "m-shared"],
     "pinned_ids": lambda i: [i.memory],
+    "ids": lambda i: [i.memory, "m-shared", "x1"],
+    "receipt_id": lambda i: i.memory,
     "view_id": lambda i: i.view,
     "task_id": lambda i: i.task,
     "operation_id": lambda i: i.operation,

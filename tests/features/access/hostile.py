@@ -254,6 +254,15 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "drop_operation": lambda i: [("DELETE", f"/v1/operations/{_q(i.operation)}", {}, None)],
     "replay_operation": lambda i: [("POST", f"/v1/operations/{_q(i.operation)}/replay", {}, None)],
     "flush_working_memory": lambda i: [("POST", f"{SESSIONS}{i.s}/flush", i.where, None)],
+    "forget_memory": lambda i: [
+        ("POST", "/v1/memory/forget", {}, {"text": "secret tea", **i.where}),
+        ("POST", "/v1/memory/forget", {}, {"text": "what I said about secret tea", "user_id": "ana"}),
+        ("POST", "/v1/memory/forget", {}, {"text": "drinks secret tea", "user_id": "ana", "dry_run": True}),
+        ("POST", "/v1/memory/forget", {}, {"ids": [i.memory, "m-shared", "x1"]}),
+        ("POST", "/v1/memory/forget", {}, {"ids": ["x1", *OWNED], **ANA}),
+        ("POST", "/v1/memory/forget", {}, {"text": "that", "session_id": i.session, **i.where}),
+    ],
+    "undo_forget_memory": lambda i: [("POST", f"/v1/memory/forget/{_q(i.memory)}/undo", {}, None)],
     "delete_user": lambda i: [
         ("DELETE", f"/v1/users/{_q(i.user)}", {"namespace": i.namespace}, None),
         ("DELETE", "/v1/users/ana", {}, None),
@@ -321,5 +330,10 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         + [_tool("edit_long_term_memory", memory_id=i.memory, text="secret tea is planted", **ANA)]
     ),
     "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
+    "forget_memory": lambda i: [
+        _tool("forget_memory", text="secret tea", dry_run=False, **i.where),
+        _tool("forget_memory", text="drinks secret tea", user_id="ana", dry_run=False),
+        _tool("forget_memory", ids=[i.memory, "m-shared", "x1"], dry_run=False),
+    ],
     "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }

@@ -42,6 +42,7 @@ async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_p
         await sessions(session, server, namespace)
         await prompts(session, server, namespace)
         await compaction(session, server, namespace)
+        await forgetting(session, server, namespace)
         await refusals(session)
         # A tool that nobody calls here is a tool that nobody tests.
         assert session.called == tools.keys()
@@ -64,6 +65,25 @@ async def test_memories_created_without_ids_are_found_changed_and_deleted_by_the
             assert changed["text"] == f"{text} Indeed."
         gone = await session.call("delete_long_term_memories", memory_ids=list(found.values()))
         assert gone["status"] == "ok, deleted 3 memories"
+
+
+async def forgetting(session: Session, server: Server, namespace: str) -> None:
+    scope = {"user_id": "forgetful", "namespace": namespace}
+    texts = ["User is allergic to peanuts", "User's email address is a@b.example", "Anna's address is 5 Elm Road"]
+    await session.call("create_long_term_memories", memories=[{"text": text, **scope} for text in texts])
+    shown = await session.call("forget_memory", text="that I am allergic to peanuts", **scope)
+    assert shown["dry_run"]
+    assert [match["text"] for match in shown["matches"] if match["clear"]] == texts[:1]
+    assert not shown["forgotten"]
+    asked = await session.call("forget_memory", text="my address", dry_run=False, **scope)
+    assert asked["ambiguous"]
+    assert {match["text"] for match in asked["matches"]} == set(texts[1:])
+    assert not asked["forgotten"]
+    gone = await session.call("forget_memory", text="that I am allergic to peanuts", dry_run=False, **scope)
+    assert gone["forgotten"] == {"facts": 1}
+    again = await rest(server, "POST", "/v1/memory/forget", {"text": "I am allergic to peanuts", **scope})
+    assert not again["forgotten"]
+    assert (await rest(server, "POST", f"/v1/memory/forget/{gone['receipt_id']}/undo"))["restored"]["memories"] == 1
 
 
 async def the_time(session: Session) -> None:

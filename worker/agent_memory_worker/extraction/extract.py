@@ -23,6 +23,7 @@ from agent_memory.memories.commit import ChangeOrigin, CommitOutcome, Decision, 
 from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.steps import Fence
 from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.forget.requests import asked_to_forget
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
@@ -110,9 +111,9 @@ async def _extract(
     shares: PromptShares,
 ) -> CommitOutcome:
     hearing = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets)
-    messages = [ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := hearing.said(stored.message))]
+    messages = [ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _said(hearing, stored))]
     before = [
-        ExtractionMessage(stored, text) for stored in journal.before if stored.seq < batch[0].seq and (text := hearing.said(stored.message))
+        ExtractionMessage(stored, text) for stored in journal.before if stored.seq < batch[0].seq and (text := _said(hearing, stored))
     ]
     summary = rules.strategy == "summary"
     origin = ChangeOrigin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
@@ -155,6 +156,11 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
         replace(fact, record=fact.record.model_copy(update={"id": others[fact.record.id]})) if fact.record.id in others else fact
         for fact in facts
     ]
+
+
+def _said(hearing: StatementFilter, stored: StoredMessage) -> str | None:
+    """What a model is told of a message: never a request to forget, which would be remembered by it."""
+    return None if asked_to_forget(stored.message) is not None else hearing.said(stored.message)
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:

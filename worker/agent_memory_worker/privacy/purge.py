@@ -139,7 +139,7 @@ class _Run:
         }
         _, names = await self._runtime[ChangeStore].find_changes(self._scope, where, 0, _MOST_PROPOSALS)
         for change in await self._runtime[ChangeStore].load_changes(self._scope, names):
-            if change is None or change.proposal is None:
+            if change is None or change.proposal is None or "record" not in change.proposal:
                 continue
             record = MemoryRecord.model_validate(change.proposal["record"], context=ANSWER)
             if made_of(self._source, record, tainted, self._sources):

@@ -13,6 +13,7 @@ from agent_memory.llm.threads import aside
 from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.service import message_memory
 from agent_memory.memories.store import Fence, MemoryStore
+from agent_memory.privacy.forget.requests import ForgetRequests, asked_to_forget
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
@@ -42,6 +43,12 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         if pending and not await store_own(runtime, sid, journal, pending, hearing):
             continue
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
+        asking = [stored.message for stored in journal.waiting if stored.promote and asked_to_forget(stored.message) is not None]
+        if longterm.enabled and asking:
+            await runtime[ForgetRequests].carry_out(scope, journal.ref, asking)
+            # What was forgotten is read anew; what asked for it is never remembered.
+            asked = {message.id for message in asking}
+            messages = [stored for stored in messages if stored.message.id not in asked]
         records = await _records_of(settings, hearing, journal, messages)
         # An id that somebody else has by now, whether by chance or because it can be computed, keeps no message from being remembered.
         records = [
@@ -64,6 +71,8 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             continue
         if states is None:
             continue  # Another worker was faster, or the session was deleted: read again.
+        if longterm.enabled and asking:
+            await runtime[ForgetRequests].propose(scope, journal.ref, asking)
         promoted += [
             runtime[MemoryStore].mid(scope, record.id) for record, state in zip(records, states, strict=True) if state in ("new", "changed")
         ]

@@ -1,0 +1,70 @@
+"""Forgetting what somebody names."""
+
+from __future__ import annotations
+
+from agent_memory.access.embedding_budget import EmbeddingBudget
+from agent_memory.core.feature import Feature, KeySpace, Services
+from agent_memory.foundation import Foundation
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.changes.store import ChangeStore
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.forget.candidates import CandidateFinder
+from agent_memory.privacy.forget.requests import FORGET as APPROVED
+from agent_memory.privacy.forget.requests import ForgetRequests
+from agent_memory.privacy.forget.service import ForgetService
+from agent_memory.privacy.forget.sessions import SessionReader
+from agent_memory.privacy.forget.store import ForgetStore
+from agent_memory.privacy.lineage import LineageStore
+from agent_memory.sessions.store import SessionStore
+
+
+def open_forget(foundation: Foundation, services: Services) -> None:
+    """Opens forgetting by request."""
+    settings, client, keys = foundation.settings, foundation.client, foundation.keys
+    sessions, lineage = services[SessionStore], services[LineageStore]
+    store = ForgetStore(
+        client,
+        keys,
+        undo_seconds=settings.longterm.forget_undo_seconds,
+        neighbours_ms=round(settings.longterm.neighbours_after_seconds * 1000),
+        fsync=foundation.fsync,
+    )
+    changes = services[ChangeStore]
+    forget = ForgetService(
+        store,
+        CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget]),
+        lineage,
+        SessionReader(client, keys, sessions),
+        sessions,
+        changes,
+        foundation.counter,
+        services.purgers,
+    )
+    requests = ForgetRequests(keys, services[MemoryScripts], changes, forget, settings.longterm.forget_in_conversation)
+    services[HistoryService].register_approval(APPROVED, requests.approve)
+    services.add(store, forget, requests)
+
+
+FORGET = Feature(
+    name="forget",
+    open=open_forget,
+    routes=("agent_memory.privacy.forget.routes:router",),
+    keys=(
+        KeySpace(
+            "fg:<id>",
+            "hash",
+            "the receipt of what was forgotten by request, with a copy of it for an undo",
+            "FORGET_UNDO_SECONDS",
+            not_exported="what was forgotten is in no answer; it comes back by an undo alone",
+        ),
+        KeySpace(
+            "fgu:<user>",
+            "zset",
+            "a user's receipts of that, by the time (ms) of their end",
+            "as the last of them",
+            not_exported="it holds ids of receipts alone",
+        ),
+    ),
+    eraser=ForgetStore,
+)

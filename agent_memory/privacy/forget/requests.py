@@ -1,0 +1,71 @@
+"""Requests to forget that a user makes in a conversation: proposed for approval, or carried out, as the settings say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from agent_memory.core.errors import Conflict
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.memories.commit import ChangeKind, ChangeOrigin, change_fields
+from agent_memory.memories.records import message_memory_id
+from agent_memory.memories.scripts import MemoryScripts
+from agent_memory.memories.steps import StepGroups
+from agent_memory.privacy.forget.matching import Subject, subject_of
+from agent_memory.privacy.forget.service import ForgetService
+from agent_memory.storage.keyspace import Keys
+from agent_memory.text.memory_requests import memory_request
+from agent_memory_client.models import ForgetMemoryRequest, MemoryMessage
+
+FORGET = "forget"
+_ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
+
+
+def asked_to_forget(message: MemoryMessage) -> Subject | None:
+    """What a message asks to forget. Only who uses the session can ask: not the assistant, a tool, or what is quoted."""
+    request = memory_request(message.content) if message.role == "user" else None
+    return subject_of(request.subject) if request is not None and request.kind == "forget" else None
+
+
+class ForgetRequests:
+    """What becomes of requests in conversations."""
+
+    def __init__(self, keys: Keys, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
+        """`policy`: "propose", "auto" or "off"."""
+        self._keys = keys
+        self._scripts = scripts
+        self._changes = changes
+        self._forget = forget
+        self._policy = policy
+
+    async def carry_out(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
+        """Carries out what messages ask for, where the settings say so; before they are passed over. A second time finds nothing."""
+        for message in messages if self._policy == "auto" else ():
+            if (subject := asked_to_forget(message)) is not None:
+                await self._forget.forget_said(scope, ref, message.id, subject)
+
+    async def propose(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
+        """Writes down what messages ask for, for approval; one proposal a message."""
+        for message in messages if self._policy == "propose" else ():
+            if (subject := asked_to_forget(message)) is not None:
+                await self._propose(scope, ref, message, subject)
+
+    async def _propose(self, scope: Scope, ref: SessionRef, message: MemoryMessage, subject: Subject) -> None:
+        name = message_memory_id(ref, message.id)
+        memories = await self._forget.named(scope, ref, message.id, subject)
+        if not memories or (await self._changes.load_changes(scope, [name]))[0] is not None:
+            return
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        fields = change_fields(scope.tenant, memories[0].record, ChangeKind.FORGET, _ORIGIN, name, "proposed")
+        proposal = {FORGET: {"ids": [memory.record.id for memory in memories]}, "old": []}
+        mids = [memory.mid for memory in memories]
+        steps.add_group(change={"id": name, "fields": [*fields, "p", json.dumps(proposal)], "mids": mids})
+        await steps.run_steps(self._scripts)
+
+    async def approve(self, scope: Scope, change: StoredChange) -> None:
+        """Carries a proposal out, which goes with what it is about. Raises Conflict when nothing of it is there any more."""
+        assert change.proposal is not None
+        answer = await self._forget.forget(scope, ForgetMemoryRequest(ids=change.proposal[FORGET]["ids"]))
+        if not answer.forgotten:
+            raise Conflict(f"change {change.id} cannot be approved: what it is about is gone; reject it")

@@ -1,0 +1,236 @@
+"""Forgetting in Redis: all of a plan in one step, with a copy for its undo, and the receipts of what was forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.core.feature import Owner
+from agent_memory.core.scope import Scope
+from agent_memory.core.work import DueKind
+from agent_memory.memories.codec import decode_memory, encode_memory
+from agent_memory.memories.steps import PutOptions, StepGroups, order_of
+from agent_memory.memories.store import evidence_positions
+from agent_memory.memories.trust import source_of, trust_of
+from agent_memory.privacy.forget.plan import Plan
+from agent_memory.privacy.lineage import LineageMemory
+from agent_memory.storage.connection import Pipe, read, redis_errors
+from agent_memory.storage.keyspace import Keys, digest, tag
+from agent_memory.storage.scripts import Script, outbox_keys
+from agent_memory.text.retrieval_units import REACH, unit_terms
+from agent_memory_client.models import Evidence
+
+_TOMBSTONE_SECONDS = 30 * 24 * 3600
+Clean = Callable[[LineageMemory, Evidence], Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was forgotten, whose it was, and until when it can be brought back."""
+
+    name: str
+    namespace: str | None
+    user_id: str | None
+    until: datetime
+    undone: str | None
+
+
+class ForgetStore:
+    """Carries plans out, undoes them, and deletes what is kept of a user."""
+
+    def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, neighbours_ms: int, fsync: bool = False) -> None:
+        """`undo_seconds`: how long what goes is kept for an undo; 0: not at all."""
+        self._client = client
+        self._keys = keys
+        self._undo_seconds = undo_seconds
+        self._neighbours_ms = neighbours_ms
+        self._take = Script(client, "privacy/forget_take", fsync=fsync)
+        self._undo = Script(client, "privacy/forget_undo", fsync=fsync)
+
+    async def take(
+        self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
+    ) -> datetime | bool | None:
+        """Carries a plan out, all of it or nothing. False when something was changed since it was read; else until when it can be undone.
+
+        `owner` is the namespace and the user of the receipt `name`; `clean` takes out of evidence what goes, `proposals` are changes.
+        """
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        body = {
+            "gone": await self._gone(scope, plan),
+            "rewritten": [self._rewritten(steps, memory, text) for memory, text in plan.rewritten],
+            "dropped": [
+                {"mid": each.memory.mid, "expect": _expect(each.memory), "versions": [str(version.version) for version in each.versions]}
+                for each in plan.dropped
+            ],
+            "fields": [*await self._fields(plan, clean), *await self._terms(scope, plan)],
+            "proposals": list(proposals),
+            "sessions": plan.sessions,
+        }
+        now = datetime.now(UTC)
+        until = now + timedelta(seconds=self._undo_seconds) if self._undo_seconds else None
+        namespace, user_id = owner
+        header = {"t": tag(scope.tenant), "at": now.isoformat(), "un": "" if until is None else until.isoformat()}
+        header |= {name: value for name, value in (("ns", namespace), ("u", user_id)) if value is not None}
+        if namespace is None and scope.namespaces is not None:
+            header["nss"] = json.dumps(sorted(scope.namespaces))
+        reply = await self._take(
+            **outbox_keys(self._keys, DueKind.MEMORY),
+            session_due=self._keys.due(DueKind.SESSION),
+            wake=self._keys.wake,
+            receipt=self._keys.forgetting(name),
+            receipts=self._keys.forgettings(digest("forgettings", scope.tenant, user_id)),
+            root=self._keys.root,
+            tombstone_seconds=_TOMBSTONE_SECONDS,
+            reach=REACH,
+            neighbours_ms=self._neighbours_ms,
+            embed_after_ms=0,
+            keeps=until is not None,
+            name=name,
+            undo_seconds=self._undo_seconds,
+            header=[part for pair in header.items() for part in pair],
+            plan=body,
+            values=steps.values,
+        )
+        return until if reply[0] == b"ok" else False
+
+    async def _gone(self, scope: Scope, plan: Plan) -> list[dict[str, str]]:
+        memories = list(plan.gone.values())
+        pieces = (
+            await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(each.mid)) for each in memories]) if memories else []
+        )
+        return [
+            {
+                "mid": memory.mid,
+                "expect": _expect(memory),
+                "order": order_of(self._keys, scope.tenant, record) or "",
+                "positions": evidence_positions(self._keys, scope.tenant, record, evidence),
+            }
+            for memory, evidence in zip(memories, pieces, strict=True)
+            for record in [memory.versions[-1].record]
+        ]
+
+    @staticmethod
+    def _rewritten(steps: StepGroups, memory: LineageMemory, text: str) -> dict[str, Any]:
+        assert memory.now is not None
+        record = memory.now.record.model_copy(update={"text": text, "memory_hash": None})
+        options = PutOptions(expect=str(memory.now.version), slot_settled=True, keep_digest=True)
+        return {
+            "expect": str(memory.now.version),
+            "versions": [str(version.version) for version in memory.past],
+            "step": steps.put_record(record, options),
+        }
+
+    async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
+        """Evidence that quotes what goes: in the records of all versions, and what came later."""
+        fields: list[list[str]] = []
+        rewritten = [memory for memory, _ in plan.rewritten]
+        for memory in [*(memory for memory, _ in plan.quotes), *rewritten]:
+            names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
+            versions = {f"h:{memory.mid}.{version.version}": version for version in memory.past}
+
+            def build(pipe: Pipe, mid: str = memory.mid, names: Sequence[str] = names) -> None:
+                pipe.hgetall(self._keys.evidence(mid))
+                for name in names:
+                    pipe.hget(self._keys.root + name, "j")
+
+            evidence, *rows = await read(self._client, build)
+            for name, raw in evidence.items():
+                piece = Evidence.model_validate_json(raw)
+                if (cleaned := clean(memory, piece)) != piece:
+                    fields.append([f"ev:{memory.mid}", name.decode(), raw.decode(), cleaned.model_dump_json(exclude_none=True)])
+            for name, raw in zip(names, rows, strict=True) if memory not in rewritten else ():
+                version = versions.get(name, memory.now)
+                if raw is None or version is None or not version.record.evidence:
+                    continue
+                cleaned = [clean(memory, piece) for piece in version.record.evidence]
+                if cleaned != version.record.evidence:
+                    record = version.record.model_copy(update={"evidence": cleaned})
+                    source = source_of(record)
+                    fields.append([name, "j", raw.decode(), encode_memory(record, source, trust_of(record, source)).decode()])
+        return fields
+
+    async def _terms(self, scope: Scope, plan: Plan) -> list[list[str]]:
+        """The index terms of messages around those that go, without the words of these; a worker adds those of their other neighbours."""
+        touched = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
+        orders = {memory.mid: order for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))}
+
+        def ranges(pipe: Pipe) -> None:
+            for mid, order in orders.items():
+                pipe.zrank(order, mid)
+
+        ranks = await read(self._client, ranges) if orders else []
+        spans = [(order, rank) for order, rank in zip(orders.values(), ranks, strict=True) if rank is not None]
+
+        def around(pipe: Pipe) -> None:
+            for order, rank in spans:
+                pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
+
+        names = {name.decode() for row in (await read(self._client, around) if spans else []) for name in row}
+        mids = sorted(names - {memory.mid for memory in touched})
+        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), ["j", "k"]) for mid in mids]) if mids else []
+        return [
+            [f"m:{mid}", "k", terms.decode(), unit_terms(decode_memory(raw), (), ())]
+            for mid, (raw, terms) in zip(mids, rows, strict=True)
+            if raw is not None and terms is not None
+        ]
+
+    async def load(self, scope: Scope, name: str) -> Receipt | None:
+        """A receipt within the caller's reach; None when there is none, or its time is over."""
+        row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), ["t", "ns", "u", "un", "undone", "nss"])))[0]
+        tenant, namespace, user, until, undone, spaces = (None if value is None else value.decode() for value in row)
+        if tenant != tag(scope.tenant) or until is None:
+            return None
+        covers = scope.namespaces is None or namespace in scope.namespaces
+        if not covers and spaces is not None and scope.namespaces is not None:
+            covers = scope.namespaces.issuperset(json.loads(spaces))
+        if not covers or (scope.users is not None and user not in scope.users) or scope.agents is not None:
+            return None
+        return Receipt(name, namespace, user, datetime.fromisoformat(until), undone)
+
+    async def undo(self, receipt: Receipt) -> tuple[int, int, int] | None:
+        """Brings back what a receipt keeps: memories, messages of sessions, and how many memories stay away; None when its time is over.
+
+        Done twice, the second time answers as the first.
+        """
+        reply = await self._undo(
+            **outbox_keys(self._keys, DueKind.MEMORY),
+            session_due=self._keys.due(DueKind.SESSION),
+            wake=self._keys.wake,
+            receipt=self._keys.forgetting(receipt.name),
+            root=self._keys.root,
+            tombstone_seconds=_TOMBSTONE_SECONDS,
+            reach=REACH,
+        )
+        if reply[0] == b"gone":
+            return None
+        memories, messages, left = map(int, reply[1].split())
+        return memories, messages, left
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Deletes what is kept for undoing: with a namespace also what was forgotten in all of them, which may hold something of it."""
+        names_key = self._keys.forgettings(digest("forgettings", scope.tenant, owner.user_id))
+        names = [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(names_key, 0, -1)))[0]]
+        rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
+        mine = [
+            name
+            for name, namespace in zip(names, rows, strict=True)
+            if owner.namespace is None or namespace is None or namespace.decode() == owner.namespace
+        ]
+        if not mine:
+            return Counter()
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.delete(*(self._keys.forgetting(name) for name in mine))
+                pipe.zrem(names_key, *mine)
+                await pipe.execute()
+        return Counter(forgettings=len(mine))
+
+
+def _expect(memory: LineageMemory) -> str:
+    return "" if memory.now is None else str(memory.now.version)

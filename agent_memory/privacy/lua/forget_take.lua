@@ -1,0 +1,147 @@
+#!lua
+-- Takes all that is to be forgotten at once, with a copy for an undo (`keeps`) under `receipt`, which `receipts` (of its owner) names.
+--   gone      [{mid, expect (version, "" for none), order, positions (as `memory_delete`)}…]: memories that go whole
+--   rewritten [{expect, versions: [former versions that go], step (a put, see `memory_commit`), order}…]: messages that lose a sentence
+--   dropped   [{mid, expect, versions}…]: former versions that go
+--   fields    [[key (without the root), field, before, after (nothing: it goes)]…]: fields of hashes, such as evidence that quotes
+--   proposals [change…]: they go
+--   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative), drop_summary, memories (JSON or
+--             nothing), own: [ids that wait in its journal], journals: [{name, epoch, entries: {number: entry}}…]}…]
+-- Background work that has read what goes is fenced: sessions and journals get a new epoch.
+-- KEYS: due, tries, reasons, dead, session_due, wake, receipt, receipts
+-- ARGV: root, tombstone_seconds, reach: number, neighbours_ms: number, embed_after_ms: number, keeps: flag, name, undo_seconds: number
+-- ARGV: header: json, plan: json, values...
+-- -> {"ok"} or {"moved"}: something was changed since it was read, and nothing was done
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local documents = require("memories/documents")
+local aliases = require("memories/aliases")
+local message_order = require("memories/message_order")
+local same_words = require("memories/same_words")
+local step_put = require("memories/step_put")
+local deletion = require("memories/deletion")
+local kept_copy = require("privacy/kept_copy")
+local function version_of(mid)
+  local key = documents.key_of(mid)
+  return key and redis.call('HGET', key, 'n') or ''
+end
+local function has_moved()
+  for _, memory in ipairs(plan.gone) do if version_of(memory.mid) ~= memory.expect then return true end end
+  for _, memory in ipairs(plan.dropped) do if version_of(memory.mid) ~= memory.expect then return true end end
+  for _, memory in ipairs(plan.rewritten) do if version_of(memory.step.mid) ~= memory.expect then return true end end
+  for _, change in ipairs(plan.fields) do
+    if redis.call('HGET', root .. change[1], change[2]) ~= change[3] then return true end
+  end
+  for _, session in ipairs(plan.sessions) do
+    local known = redis.call('HMGET', root .. 'w:' .. session.sid, 'ep', 'v')
+    if session.live and (known[1] ~= session.epoch or known[2] ~= session.version) then return true end
+    if not session.live and known[1] then return true end
+    for _, journal in ipairs(session.journals) do
+      if redis.call('HGET', root .. 'j:' .. journal.name, 'ep') ~= journal.epoch then return true end
+    end
+  end
+  return false
+end
+if has_moved() then return {'moved'} end
+
+local function drop_versions(mid, versions)
+  for _, version in ipairs(versions) do
+    local name = mid .. '.' .. version
+    redis.call('DEL', documents.history_key(name))
+    redis.call('ZREM', root .. 'mh:' .. mid, version)
+    redis.call('SREM', root .. 'bare', name)
+  end
+end
+local function take_memory(memory)
+  kept_copy.keep_memory(memory.mid)
+  kept_copy.keep_position(memory.order, memory.mid)
+  kept_copy.keep_positions(memory.positions)
+  local used = redis.call('HGET', root .. 'use', memory.mid)
+  if used then kept_copy.keep_field('use', memory.mid, used, nil) end
+  if memory.order ~= '' then message_order.remove(memory.order, memory.mid) end
+  for order, message in string.gmatch(memory.positions, '([^\n]+) (%x+)') do
+    if aliases.target_of(message) == memory.mid then message_order.remove(order, message) end
+  end
+  deletion.delete(memory.mid)
+end
+local function rewrite(memory)
+  local mid = memory.step.mid
+  kept_copy.keep_memory(mid)
+  same_words.look_up(memory.step)
+  step_put.put(memory.step)
+  if memory.step.order then
+    kept_copy.keep('n ' .. mid, memory.step.order)
+    message_order.mark_neighbours(memory.step.order, mid)
+  end
+  memory.versions[#memory.versions + 1] = memory.expect
+  drop_versions(mid, memory.versions)
+  kept_copy.keep('p ' .. mid, version_of(mid))
+end
+local function set_field(key, name, before, after)
+  kept_copy.keep_field(key, name, before, after)
+  if after then redis.call('HSET', root .. key, name, after) else redis.call('HDEL', root .. key, name) end
+end
+-- Entries by their number: another text, or out.
+local function strike(key, entries, prefix)
+  local GONE = '\0gone'
+  for i, entry in ipairs(redis.call('LRANGE', root .. key, 0, -1)) do
+    local number = string.match(entry, '^%-?(%d+) ')
+    local after = entries[number]
+    if after then
+      kept_copy.keep(prefix .. ' ' .. key .. ' ' .. number, cjson.encode({entry, after}))
+      redis.call('LSET', root .. key, i - 1, after ~= '' and after or GONE)
+    end
+  end
+  redis.call('LREM', root .. key, 0, GONE)
+end
+local function take_from_session(session)
+  local meta = 'w:' .. session.sid
+  if session.live then
+    strike(meta .. ':m', session.entries, 'e')
+    redis.call('HINCRBY', root .. meta, 'mt', session.fewer_tokens)
+    redis.call('HINCRBY', root .. meta, 'v', 1)
+    if session.drop_summary then
+      for _, name in ipairs({'ctx', 'ct'}) do
+        local before = redis.call('HGET', root .. meta, name)
+        if before then set_field(meta, name, before, nil) end
+      end
+    end
+    if session.memories then set_field(meta, 'mems', redis.call('HGET', root .. meta, 'mems'), session.memories) end
+    kept_copy.keep('h ' .. session.sid, clock.us_text())
+    redis.call('HSET', root .. meta, 'hd', clock.us_text(), 'ua', clock.us_text(), 'ep', clock.us_text())
+  end
+  for _, id in ipairs(session.own) do
+    local before = redis.call('HGET', root .. 'j:' .. session.sid .. ':o', id)
+    if before then set_field('j:' .. session.sid .. ':o', id, before, nil) end
+  end
+  for _, journal in ipairs(session.journals) do
+    local cursors = redis.call('HMGET', root .. 'j:' .. journal.name, 'jp', 'je')
+    kept_copy.keep('j ' .. journal.name, (cursors[1] or '0') .. ' ' .. (cursors[2] or '0'))
+    strike('j:' .. journal.name .. ':l', journal.entries, 'e')
+    redis.call('HSET', root .. 'j:' .. journal.name, 'ep', clock.us_text())
+  end
+  outbox.mark_due(session_due, clock.ms, session.sid)
+end
+for _, memory in ipairs(plan.gone) do take_memory(memory) end
+for _, memory in ipairs(plan.rewritten) do rewrite(memory) end
+for _, memory in ipairs(plan.dropped) do
+  kept_copy.keep_memory(memory.mid)
+  kept_copy.keep('p ' .. memory.mid, memory.expect)
+  drop_versions(memory.mid, memory.versions)
+end
+for _, change in ipairs(plan.fields) do set_field(unpack(change, 1, 4)) end
+for _, id in ipairs(plan.proposals) do
+  kept_copy.keep('d ch:' .. id, redis.call('DUMP', root .. 'ch:' .. id))
+  kept_copy.keep('c ' .. id, '1')
+  deletion.delete_change(id)
+end
+for _, session in ipairs(plan.sessions) do take_from_session(session) end
+if keeps then
+  redis.call('HSET', receipt, unpack(header))
+  redis.call('EXPIRE', receipt, undo_seconds)
+  redis.call('ZADD', receipts, clock.ms + undo_seconds * 1000, name)
+  redis.call('ZREMRANGEBYSCORE', receipts, '-inf', clock.ms)
+  redis.call('EXPIRE', receipts, undo_seconds)
+end
+outbox.wake_dispatcher(wake)
+return {'ok'}

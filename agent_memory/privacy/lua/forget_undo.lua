@@ -1,0 +1,184 @@
+#!lua
+-- Brings back what a receipt keeps, as far as nothing newer stands in its place; the receipt then says so and keeps nothing any more.
+-- KEYS: due, tries, reasons, dead, session_due, wake, receipt
+-- ARGV: root, tombstone_seconds, reach: number
+-- -> {"gone"}, or {"undone", answer of then} and {"ok", answer}: "<memories that are back> <messages that are back> <memories that are not>"
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local documents = require("memories/documents")
+local standings = require("memories/standings")
+local aliases = require("memories/aliases")
+local message_order = require("memories/message_order")
+local deletion = require("memories/deletion")
+local undone = redis.call('HMGET', receipt, 't', 'undone')
+if not undone[1] then return {'gone'} end
+if undone[2] then return {'undone', undone[2]} end
+local kept, flat = {}, redis.call('HGETALL', receipt)
+for i = 1, #flat, 2 do kept[flat[i]] = flat[i + 1] end
+
+-- Whether something newer stands where a memory stood: under its id, in its slot, in its words.
+local function is_taken(mid)
+  local version = kept['p ' .. mid]
+  local key = documents.key_of(mid)
+  if version then return not key or redis.call('HGET', key, 'n') ~= version end
+  return key or aliases.target_of(mid)
+end
+local function restore_key(name)
+  local dump = kept['d ' .. name]
+  if dump then redis.call('RESTORE', root .. name, 0, dump, 'REPLACE') end
+end
+local function holder_of_slot(mid, standing)
+  if not standing then return nil end
+  local holders, kin, slot = standings.parse(standing)
+  for _, name in ipairs({kin, slot}) do
+    local holder = name ~= '' and redis.call('HGET', holders, name)
+    if holder and holder ~= mid and documents.key_of(holder) then return holder end
+  end
+  return nil
+end
+local function restore_changes(mid)
+  for _, member in ipairs(redis.call('ZRANGE', root .. 'mh:' .. mid, 0, -1, 'WITHSCORES')) do
+    local id = string.match(member, '^c(.+)$')
+    if id then
+      local at = redis.call('ZSCORE', root .. 'mh:' .. mid, member)
+      for other in string.gmatch(redis.call('HGET', root .. 'ch:' .. id, 'ms') or '', '%x+') do
+        if documents.key_of(other) then redis.call('ZADD', root .. 'mh:' .. other, at, member) end
+      end
+    end
+  end
+end
+local function restore_memory(mid, keys)
+  if is_taken(mid) then return false end
+  if kept['p ' .. mid] then deletion.delete(mid) end
+  for name in string.gmatch(keys, '%S+') do restore_key(name) end
+  local key = documents.key_of(mid)
+  local standing = key and redis.call('HGET', key, 'bk')
+  if key == documents.memory_key(mid) then
+    if holder_of_slot(mid, standing) then
+      deletion.delete(mid)
+      return false
+    end
+    standings.link(mid, standing)
+  end
+  for name in string.gmatch(keys, '%S+') do
+    local before = string.match(name, '^m[h]?:(%x+)$')
+    if before then redis.call('DEL', root .. 'mt:' .. before) end
+  end
+  redis.call('DEL', root .. 'mt:' .. mid)
+  restore_changes(mid)
+  if key then outbox.mark_due(due, clock.ms, mid) end
+  return true
+end
+
+local back, messages_back, left = 0, 0, {}
+for name, keys in pairs(kept) do
+  local mid = string.match(name, '^k (%x+)$')
+  if mid then
+    if restore_memory(mid, keys) then back = back + 1 else left[#left + 1] = mid end
+  end
+end
+for name, score in pairs(kept) do
+  local order, mid = string.match(name, '^z (%S+) (%x+)$')
+  if order and (documents.key_of(mid) or aliases.target_of(mid)) then message_order.insert(order, mid, score, 0) end
+end
+for name in pairs(kept) do
+  local id = string.match(name, '^c (%S+)$')
+  if id then
+    restore_key('ch:' .. id)
+    for mid in string.gmatch(redis.call('HGET', root .. 'ch:' .. id, 'ms') or '', '%x+') do
+      if documents.key_of(mid) then redis.call('ZADD', root .. 'mh:' .. mid, clock.us, 'c' .. id) end
+    end
+  end
+end
+local function is_there(key)
+  local mid = string.match(key, '^ev:(%x+)$')
+  if mid then return documents.key_of(mid) end
+  return key == 'use' or redis.call('EXISTS', root .. key) == 1 or string.match(key, ':o$')
+end
+-- Whether the summary and the first messages of a session are as forgetting left them.
+local function is_as_left(key)
+  local sid = string.match(key, '^w:(%x+)')
+  return not sid or redis.call('HGET', root .. 'w:' .. sid, 'hd') == kept['h ' .. sid]
+end
+for name, json in pairs(kept) do
+  local key, field = string.match(name, '^f (%S+) (.+)$')
+  if key and is_there(key) then
+    local change = cjson.decode(json)
+    local now = redis.call('HGET', root .. key, field)
+    local summary = field == 'ctx' or field == 'ct'
+    if now == change[2] and (not summary or is_as_left(key)) then redis.call('HSET', root .. key, field, change[1]) end
+    local waiting = string.match(key, '^j:(%x+):o$')
+    if waiting then outbox.mark_due(session_due, clock.ms, waiting) end
+  end
+end
+-- Messages that have a sentence back: those around them are indexed with it again.
+for name, order in pairs(kept) do
+  local mid = string.match(name, '^n (%x+)$')
+  if mid then message_order.mark_neighbours(order, mid) end
+end
+local function number_of(entry) return tonumber(string.match(entry, '^%-?(%d+) ')) end
+local function tokens_of(entry) return entry == '' and 0 or tonumber(string.match(entry, '^%-?%d+ (%d+) ')) end
+-- Puts an entry back: over what is left of it, or between its neighbours.
+local function put_back(key, number, before, after)
+  local list = redis.call('LRANGE', root .. key, 0, -1)
+  if after ~= '' then
+    for i, entry in ipairs(list) do
+      if entry == after then
+        redis.call('LSET', root .. key, i - 1, before)
+        return true
+      end
+    end
+    return false
+  end
+  local follower
+  for _, entry in ipairs(list) do
+    if number_of(entry) == number then return false end
+    if number_of(entry) > number then
+      follower = follower or entry
+    end
+  end
+  if not is_as_left(key) and (#list == 0 or number_of(list[1]) > number) then return false end
+  if follower then redis.call('LINSERT', root .. key, 'BEFORE', follower, before) else redis.call('RPUSH', root .. key, before) end
+  return true
+end
+-- What waited then, and was passed over meanwhile, waits again: to promote twice changes nothing.
+local function wait_again(journal, number)
+  local then_at = {string.match(kept['j ' .. journal] or '', '^(%d+) (%d+)$')}
+  for i, cursor in ipairs({'jp', 'je'}) do
+    local now_at = tonumber(redis.call('HGET', root .. 'j:' .. journal, cursor) or '0')
+    if then_at[i] and tonumber(then_at[i]) < number and now_at >= number then
+      redis.call('HSET', root .. 'j:' .. journal, cursor, string.format('%.0f', number - 1))
+    end
+  end
+end
+for name, json in pairs(kept) do
+  local key, number = string.match(name, '^e (%S+) (%d+)$')
+  local sid = key and string.match(key, '^%a:([%x]+)')
+  local session = key and string.match(key, '^w:(%x+):m$')
+  if key and redis.call('EXISTS', root .. string.match(key, '^(.+):%a$')) == 1 then
+    local change = cjson.decode(json)
+    local is_back = put_back(key, tonumber(number), change[1], change[2])
+    if is_back and not session then wait_again(string.match(key, '^j:(.+):l$'), tonumber(number)) end
+    if is_back and session then
+      messages_back = messages_back + 1
+      redis.call('HINCRBY', root .. 'w:' .. session, 'mt', tokens_of(change[1]) - tokens_of(change[2]))
+      local ttl = redis.call('TTL', root .. 'w:' .. session)
+      if ttl > 0 then redis.call('EXPIRE', root .. key, ttl) end
+    end
+  end
+  if sid then outbox.mark_due(session_due, clock.ms, sid) end
+end
+for name in pairs(kept) do
+  local session = string.match(name, '^h (%x+)$')
+  if session and redis.call('EXISTS', root .. 'w:' .. session) == 1 then
+    redis.call('HINCRBY', root .. 'w:' .. session, 'v', 1)
+    redis.call('HSET', root .. 'w:' .. session, 'hd', clock.us_text(), 'ua', clock.us_text())
+  end
+end
+local fields = {}
+for name in pairs(kept) do if string.find(name, ' ', 1, true) then fields[#fields + 1] = name end end
+for i = 1, #fields, 1000 do redis.call('HDEL', receipt, unpack(fields, i, math.min(i + 999, #fields))) end
+local answer = string.format('%d %d %d', back, messages_back, #left)
+redis.call('HSET', receipt, 'undone', answer)
+outbox.wake_dispatcher(wake)
+return {'ok', answer}

@@ -1,0 +1,332 @@
+"""Forgetting what somebody names: all of it goes at once, what else was said stays, and an undo brings it back as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.core.errors import BadInput, NotFound
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.commit import Add, ChangeOrigin, MemoryCommits, Supersede, Update
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.store import Fence, MemoryStore
+from agent_memory.privacy.forget.service import ForgetService
+from agent_memory.sessions.service import SessionService
+from agent_memory.sessions.store import SessionStore
+from agent_memory.transfer.export import ExportService
+from agent_memory_client.models import (
+    AppendMessagesRequest,
+    Evidence,
+    ForgetMemoryRequest,
+    ForgetMemoryResponse,
+    MemoryMessage,
+    MemoryRecord,
+    SearchRequest,
+    UserId,
+)
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+BY = ChangeOrigin("tests")
+WHO = {"user_id": "ana"}
+
+
+def fact(text: str, name: str, *messages: str, session: str = "s", **more: Any) -> MemoryRecord:
+    """A fact that was made of messages of a session."""
+    evidence = [Evidence(source="user", session_id=session, message_ids=[message], quote=message.partition("-")[2]) for message in messages]
+    return record(text, name, **{"user_id": "ana", "evidence": evidence or None, **more})
+
+
+async def shown(rig: Rig, text: str = "", user: str = "ana") -> list[Any]:
+    """What a search shows of a user: all of it, but for how often and when it was read, and the score of words, for which the engine
+    counts what is deleted until it has collected it."""
+    request = SearchRequest(text=text or None, user_id=UserId(eq=user), limit=100)
+    answer = await rig.rt[SearchService].search(SCOPE, request)
+    hidden = {"access_count", "last_accessed", "score"}
+    return sorted((memory.model_dump(mode="json", exclude=hidden) for memory in answer.memories), key=lambda memory: memory["id"])
+
+
+async def texts(rig: Rig, user: str = "ana") -> list[str]:
+    return sorted(memory["text"] for memory in await shown(rig, user=user))
+
+
+async def forget(rig: Rig, text: str | None = None, *, scope: Scope = SCOPE, **more: Any) -> ForgetMemoryResponse:
+    values: dict[str, Any] = {"text": text, "user_id": "ana", **more}
+    return await rig.rt[ForgetService].forget(scope, ForgetMemoryRequest(**values))
+
+
+async def everything(rig: Rig) -> bytes:
+    """All that Redis holds of this store, but for receipts."""
+    parts: list[Any] = []
+    client: Any = rig.rt.client
+    async for key in client.scan_iter(match=rig.keys.root.replace("{", "\\{") + "*", count=1000):
+        kind = await client.type(key)
+        if kind == b"string":
+            parts.append(await client.get(key))
+        elif kind == b"hash":
+            parts += [part for pair in (await client.hgetall(key)).items() for part in pair]
+        elif kind == b"list":
+            parts += await client.lrange(key, 0, -1)
+        elif kind in (b"set", b"zset"):
+            parts += await (client.smembers(key) if kind == b"set" else client.zrange(key, 0, -1))
+        parts.append(key)
+    return b"\n".join(parts)
+
+
+async def say(rig: Rig, *texts: str, session: str = "s", role: str = "user", user: str = "ana") -> None:
+    """Appends messages whose ids are "<session><number of the session's messages>"."""
+    for text in texts:
+        count = len(await rig.contents(session, user_id=user)) if await rig.rt[SessionStore].find(SCOPE, session, None, user) else 0
+        message = MemoryMessage(role=role, content=text, id=f"{session}{count + 1}")
+        await rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=[message], user_id=user))
+
+
+async def add(rig: Rig, *facts: MemoryRecord) -> None:
+    await rig.rt[MemoryCommits].commit(SCOPE, [Add(each) for each in facts], BY)
+    await rig.index()
+
+
+async def peanuts(rig: Rig) -> None:
+    """A message that says two things, and facts of both."""
+    await say(rig, "I am allergic to peanuts. I work at Acme.", "We talked about the weather in Rome.")
+    await rig.work()
+    quote = "I am allergic to peanuts. I work at Acme."
+    evidence = [Evidence(source="user", session_id="s", message_ids=["s1"], quote=quote)]
+    allergy = record("User has a peanut allergy", "f", user_id="ana", evidence=evidence)
+    await add(rig, allergy, record("User works at Acme", "g", user_id="ana", evidence=evidence))
+
+
+async def test_a_statement_goes_with_its_message_and_its_fact(rig: Rig) -> None:
+    await say(rig, "I am allergic to peanuts.", "I work at Acme.")
+    await rig.work()
+    await add(rig, fact("User has a peanut allergy", "f", "s1"), fact("User works at Acme", "g", "s2"))
+    answer = await forget(rig, "that I am allergic to peanuts")
+    assert answer.forgotten == {"facts": 1, "messages": 1, "session_messages": 1}
+    assert not answer.ambiguous
+    assert {match.kind for match in answer.matches} == {"fact", "message", "session_message"}
+    assert await texts(rig) == ["I work at Acme.", "User works at Acme"]
+    assert await rig.contents("s", **WHO) == ["I work at Acme."]
+
+
+async def test_nothing_of_it_stays_in_redis_when_it_is_for_good(make_rig: MakeRig) -> None:
+    async with make_rig(FORGET_UNDO_SECONDS=0) as rig:
+        await peanuts(rig)
+        assert b"llerg" in await everything(rig)
+        answer = await forget(rig, "I am allergic to peanuts")
+        assert answer.undo_until is None
+        await rig.work()
+        assert b"llerg" not in await everything(rig)
+
+
+async def test_a_message_with_two_facts_keeps_the_other(rig: Rig) -> None:
+    await peanuts(rig)
+    answer = await forget(rig, "I am allergic to peanuts")
+    assert answer.forgotten == {"facts": 1, "sentences": 1, "session_messages": 1}
+    assert [match.left for match in answer.matches if match.kind != "fact"] == ["I work at Acme."] * 2
+    assert await texts(rig) == ["I work at Acme.", "User works at Acme", "We talked about the weather in Rome."]
+    (work,) = await rig.rt[MemoryStore].find(SCOPE, ["g"])
+    assert work is not None
+    assert [piece.quote for piece in work.record.evidence or ()] == ["I work at Acme."]
+    assert [piece.message_ids for piece in work.record.evidence or ()] == [["s1"]]
+    await rig.work()
+    assert await rig.contents("s", **WHO) == ["I work at Acme.", "We talked about the weather in Rome."]
+
+
+async def test_an_undo_brings_back_what_search_showed(rig: Rig) -> None:
+    await peanuts(rig)
+    before, found = await shown(rig), await shown(rig, "peanut allergy")
+    session = await rig.contents("s", **WHO)
+    answer = await forget(rig, "I am allergic to peanuts")
+    assert await shown(rig) != before
+    assert answer.receipt_id is not None
+    assert answer.undo_until is not None
+    await rig.work()
+    undone = await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)
+    assert undone.restored == {"memories": 2, "messages": 1, "kept_newer": 0}
+    assert await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id) == undone
+    assert await shown(rig) == before
+    await rig.work()
+    assert await shown(rig) == before
+    assert await shown(rig, "peanut allergy") == found
+    assert await rig.contents("s", **WHO) == session
+
+
+async def test_the_kept_copy_goes_with_the_user(rig: Rig) -> None:
+    await peanuts(rig)
+    await forget(rig, "I am allergic to peanuts")
+    assert b"llerg" in await everything(rig)
+    order = await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure("default", None, "ana", None))
+    await rig.work(DueKind.DELETION)
+    assert order
+    assert b"llerg" not in await everything(rig)
+
+
+async def test_the_kept_copy_is_in_no_export(rig: Rig) -> None:
+    await peanuts(rig)
+    await forget(rig, "I am allergic to peanuts")
+    _, body = await rig.rt[ExportService].begin(SCOPE, None, "ana")
+    lines = [line async for line in body]
+    assert lines
+    assert "llerg" not in str(lines)
+
+
+async def test_a_dry_run_shows_and_changes_nothing(rig: Rig) -> None:
+    await peanuts(rig)
+    before = await everything(rig)
+    answer = await forget(rig, "I am allergic to peanuts", dry_run=True)
+    assert [match.kind for match in answer.matches if match.clear] == ["fact", "message", "session_message"]
+    assert all(match.why for match in answer.matches)
+    assert answer.dry_run
+    assert answer.receipt_id is None
+    assert await everything(rig) == before
+
+
+async def test_what_several_things_could_mean_is_asked_back(rig: Rig) -> None:
+    await add(rig, fact("User's email address is a@b.example", "mail"), fact("Anna's address is 5 Elm Road", "anna"))
+    before = await texts(rig)
+    answer = await forget(rig, "my address")
+    assert answer.ambiguous
+    assert not answer.forgotten
+    assert {match.id for match in answer.matches} == {"mail", "anna"}
+    assert not any(match.clear for match in answer.matches)
+    assert await texts(rig) == before
+    await add(rig, fact("User's address is 12 Oak Street", "home"))
+    answer = await forget(rig, "my address")
+    assert not answer.ambiguous
+    assert answer.forgotten == {"facts": 1}
+    assert await texts(rig) == before
+    answer = await forget(rig, None, ids=["mail"])
+    assert answer.forgotten == {"facts": 1}
+    assert await texts(rig) == ["Anna's address is 5 Elm Road"]
+
+
+async def test_all_that_was_said_about_somebody(rig: Rig) -> None:
+    await say(rig, "Anna is my sister.", "I met Anna in Rome. It rained.", "I live in Berlin.")
+    await rig.work()
+    assert (await forget(rig, "Anna")).ambiguous
+    answer = await forget(rig, "what I said about Anna")
+    assert not answer.ambiguous
+    assert answer.forgotten["messages"] == 1
+    assert answer.forgotten["sentences"] == 1
+    assert await texts(rig) == ["I live in Berlin.", "It rained."]
+
+
+async def test_former_versions_are_meant_as_well(rig: Rig) -> None:
+    await add(rig, fact("User lives in Berlin", "a", slot="home.city"))
+    (old,) = await rig.rt[MemoryStore].find(SCOPE, ["a"])
+    assert old is not None
+    await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([old], fact("User lives in Paris", "b", slot="home.city"))], BY)
+    await add(rig, fact("User likes tea", "c"))
+    (tea,) = await rig.rt[MemoryStore].find(SCOPE, ["c"])
+    assert tea is not None
+    await rig.rt[MemoryCommits].commit(SCOPE, [Update(tea, fact("User likes coffee", "c"))], BY)
+    assert (await forget(rig, "that I live in Berlin")).forgotten == {"facts": 1}
+    assert (await forget(rig, "I like tea")).forgotten == {"facts": 1}
+    assert await texts(rig) == ["User likes coffee", "User lives in Paris"]
+    history = await rig.rt[HistoryService].read_history(SCOPE, "c")
+    assert [version.record.text for version in history.versions] == ["User likes coffee"]
+
+
+async def test_late_extraction_is_fenced(rig: Rig) -> None:
+    """A worker that has read what is forgotten writes nothing of it."""
+    await say(rig, "I am allergic to peanuts.", "I work at Acme.")
+    sid = rig.sid(SessionRef("s", None, "ana"))
+    journal = await rig.rt[SessionStore].journal(sid, "jp", 10)
+    assert journal is not None
+    assert len(journal.waiting) == 2
+    assert (await forget(rig, "I am allergic to peanuts")).forgotten == {"session_messages": 1}
+    late = Fence(sid, journal.epoch, "jp", journal.start, journal.end, 10)
+    assert await rig.rt[MemoryStore].write(SCOPE, [record("User is allergic to peanuts", "x", user_id="ana")], fence=late) is None
+    await rig.work()
+    assert await texts(rig) == ["I work at Acme."]
+
+
+async def test_an_undo_before_promotion_is_promoted(rig: Rig) -> None:
+    await say(rig, "I am allergic to peanuts.", "I work at Acme.")
+    answer = await forget(rig, "I am allergic to peanuts")
+    await rig.work()
+    assert await texts(rig) == ["I work at Acme."]
+    assert answer.receipt_id is not None
+    await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)
+    await rig.work()
+    assert await texts(rig) == ["I am allergic to peanuts.", "I work at Acme."]
+
+
+async def test_what_was_said_anew_stays_when_the_old_comes_back(rig: Rig) -> None:
+    await add(rig, fact("User lives in Berlin", "a", slot="home.city"))
+    answer = await forget(rig, "that I live in Berlin")
+    await add(rig, fact("User lives in Paris", "b", slot="home.city"))
+    assert answer.receipt_id is not None
+    undone = await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)
+    assert undone.restored["kept_newer"] == 1
+    assert await texts(rig) == ["User lives in Paris"]
+
+
+async def test_that_means_what_was_said_last(rig: Rig) -> None:
+    await say(rig, "I work at Acme.", "I am allergic to peanuts.", "Forget that")
+    await rig.work()
+    answer = await forget(rig, "that", session_id="s")
+    assert "I am allergic to peanuts." in [match.text for match in answer.matches]
+    assert answer.forgotten["session_messages"] == 1
+    with pytest.raises(BadInput):
+        await forget(rig, "that")
+
+
+async def test_nobody_else_sees_or_undoes_a_receipt(rig: Rig) -> None:
+    await peanuts(rig)
+    await add(rig, record("User is allergic to peanuts", "bob", user_id="bob"))
+    answer = await forget(rig, "I am allergic to peanuts", namespace=None)
+    assert answer.receipt_id is not None
+    assert await texts(rig, "bob") == ["User is allergic to peanuts"]
+    for scope in (Scope("other"), Scope("default", users=frozenset({"bob"})), Scope("default", namespaces=frozenset({"work"}))):
+        with pytest.raises(NotFound):
+            await rig.rt[ForgetService].undo(scope, answer.receipt_id)
+    with pytest.raises(BadInput, match="user_id"):
+        await forget(rig, "I am allergic to peanuts", user_id=None)
+    alone = await forget(rig, "I am allergic to peanuts", user_id=None, scope=Scope("default", users=frozenset({"bob"})))
+    assert alone.forgotten == {"facts": 1}
+    assert await texts(rig, "bob") == []
+
+
+async def test_a_request_in_a_conversation_is_proposed_and_approved(rig: Rig) -> None:
+    await say(rig, "I am allergic to peanuts.", "I work at Acme.")
+    await rig.work()
+    await say(rig, "Please forget that I am allergic to peanuts")
+    await rig.work()
+    assert await texts(rig) == ["I am allergic to peanuts.", "I work at Acme."]
+    (change,) = (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
+    assert change.kind == "forget"
+    assert change.actor == "conversation"
+    assert (await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)).state == "applied"
+    assert await texts(rig) == ["I work at Acme."]
+    with pytest.raises(NotFound):
+        await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+
+
+async def test_a_rule_carries_requests_out(make_rig: MakeRig) -> None:
+    async with make_rig(FORGET_IN_CONVERSATION="auto") as rig:
+        await say(rig, "I am allergic to peanuts.", "I work at Acme.", "Please forget that I am allergic to peanuts", "I like tea.")
+        await rig.work()
+        assert await texts(rig) == ["I like tea.", "I work at Acme."]
+        assert await rig.contents("s", **WHO) == ["I work at Acme.", "I like tea."]
+        await say(rig, "Forget that")
+        await rig.work()
+        await rig.work()
+        assert await texts(rig) == ["I work at Acme."]
+
+
+async def test_only_the_user_of_a_session_asks(make_rig: MakeRig) -> None:
+    async with make_rig(FORGET_IN_CONVERSATION="auto") as rig:
+        await say(rig, "I am allergic to peanuts.")
+        await say(rig, "Please forget that I am allergic to peanuts", role="assistant")
+        await say(rig, "Please forget that I am allergic to peanuts", role="tool")
+        await say(rig, '"Please forget that I am allergic to peanuts", he said.')
+        await rig.work()
+        assert "I am allergic to peanuts." in await texts(rig)
+    async with make_rig(FORGET_IN_CONVERSATION="off") as rig:
+        await say(rig, "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
+        await rig.work()
+        assert await texts(rig) == ["I am allergic to peanuts."]
