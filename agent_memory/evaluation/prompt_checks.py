@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
 from agent_memory.evaluation.prompt_text import PromptText, folded
@@ -91,10 +91,19 @@ def _not_marked(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
     lines = evidence.prompt.lines_with(str(value["text"]))
-    forms = _date_forms(date.fromisoformat(str(value["date"])))
+    days = _days(str(value["date"]))
+    forms = [form for day in days for form in _date_forms(day)]
     if not lines:
         return "no line holds the text"
     return None if any(_holds(line, form) for line in lines for form in forms) else f"its line has another date: {lines[0]}"
+
+
+def _days(written: str) -> list[date]:
+    """The day that is meant; for "today" the one before, too: a day may end between the write and the question."""
+    if written != "today":
+        return [date.fromisoformat(written)]
+    now = datetime.now(UTC)
+    return [(now - timedelta(days=back)).date() for back in (0, 1)]
 
 
 def _date_forms(day: date) -> list[str]:
@@ -129,15 +138,23 @@ def _system_message(_: Any, evidence: Evidence) -> str | None:
     return "a system message stands in the middle" if middle else None
 
 
-def _messages_alternate(_: Any, evidence: Evidence) -> str | None:
-    """No system role among the messages, the first is the user's, and no two of one role follow each other."""
+def _chat_roles(_: Any, evidence: Evidence) -> str | None:
+    """Nobody speaks but the user and the assistant, and the first and the last message are the user's."""
     roles = list(evidence.prompt.roles)
-    wanted = ["user" if place % 2 == 0 else "assistant" for place in range(len(roles))]
-    return None if roles and roles == wanted else f"the roles are {roles}"
+    plain = set(roles) <= {"user", "assistant"} and roles[:1] == roles[-1:] == ["user"]
+    return None if plain else f"the roles are {roles}"
 
 
 def _summary(value: Any, evidence: Evidence) -> str | None:
     return None if _holds(evidence.prompt.summary, str(value)) else "the summary does not hold it"
+
+
+def _summary_any(value: Sequence[str], evidence: Evidence) -> str | None:
+    return None if any(_holds(evidence.prompt.summary, text) for text in value) else "the summary holds none of them"
+
+
+def _summary_lacks(value: Any, evidence: Evidence) -> str | None:
+    return "the summary holds it" if _holds(evidence.prompt.summary, str(value)) else None
 
 
 def _window(value: Any, evidence: Evidence) -> str | None:
@@ -176,8 +193,10 @@ _CHECKS: Mapping[str, Callable[[Any, Evidence], str | None]] = {
     "nothing": _nothing,
     "no_system_message": _no_system_message,
     "system_message": _system_message,
-    "messages_alternate": _messages_alternate,
+    "chat_roles": _chat_roles,
     "summary": _summary,
+    "summary_any": _summary_any,
+    "summary_lacks": _summary_lacks,
     "window": _window,
     "within_tokens": _within_tokens,
     "forgotten": _forgotten,

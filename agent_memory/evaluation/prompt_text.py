@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 from agent_memory.text.prompt_marks import DATA_NOTE, NO_MEMORIES, SUMMARY_HEAD
 
 _SUMMARY = SUMMARY_HEAD.strip()
+_ID = re.compile(r"\(ID: [^()\n]*\)")
 _EMPTY = frozenset({"", NO_MEMORIES, DATA_NOTE.strip()})
 
 
@@ -57,8 +59,11 @@ def content_text(content: object) -> str:
     return ""
 
 
-def read_prompt(answer: Mapping[str, Any]) -> PromptText:
-    """The parts of an answer of `POST /v1/memory/prompt`, in any of its formats."""
+def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
+    """The parts of an answer of `POST /v1/memory/prompt` to a question, in any of its formats.
+
+    The question ends the last message, which may begin with what the user said before it.
+    """
     messages = cast("Sequence[Mapping[str, Any]]", answer.get("messages") or ())
     pairs = [(str(message["role"]), content_text(message.get("content"))) for message in messages]
     told = [text for role, text in pairs if role in ("system", "developer")]
@@ -67,7 +72,10 @@ def read_prompt(answer: Mapping[str, Any]) -> PromptText:
     plain = isinstance(text, str) and not pairs
     told += [beside, str(text) if plain else ""]
     summary, memories = _parted("\n".join(filter(None, told)))
-    window = "\n".join(text for role, text in pairs[:-1] if role not in ("system", "developer"))
+    said = [text for role, text in pairs if role not in ("system", "developer")]
+    if said:
+        said[-1] = said[-1].strip().removesuffix(question.strip())
+    window = "\n".join(said)
     return PromptText(memories, summary, window, [role for role, _ in pairs], any(filter(None, told)), plain)
 
 
@@ -79,4 +87,5 @@ def _parted(system: str) -> tuple[str, str]:
         if line.lstrip().startswith("## "):
             inside = line.strip() == _SUMMARY
         parts[inside].append(line)
-    return "\n".join(parts[True]), "\n".join(parts[False])
+    # Letters of an id are nobody's words.
+    return "\n".join(parts[True]), _ID.sub("", "\n".join(parts[False]))

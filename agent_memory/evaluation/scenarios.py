@@ -28,8 +28,10 @@ CheckKind = Literal[
     "nothing",
     "no_system_message",
     "system_message",
-    "messages_alternate",
+    "chat_roles",
     "summary",
+    "summary_any",
+    "summary_lacks",
     "window",
     "within_tokens",
     "forgotten",
@@ -37,7 +39,7 @@ CheckKind = Literal[
     "answer_lacks",
 ]
 KINDS: frozenset[str] = frozenset(get_args(CheckKind))
-_SPREAD = frozenset({"contains", "not_contains", "forgotten", "summary", "window", "answer", "answer_lacks"})
+_SPREAD = frozenset({"contains", "not_contains", "forgotten", "summary", "summary_lacks", "window", "answer", "answer_lacks"})
 _STEP_KEYS = frozenset({"at", "session", "context_window", "say", "memories", "calls", "questions"})
 _QUESTION_KEYS = frozenset({"ask", "at", "session", "max_tokens", "format", "include_ids", "with", "point", "checks"})
 _SCENARIO_KEYS = frozenset({"name", "point", "language", "timezone", "days", "questions"})
@@ -87,7 +89,7 @@ class Call:
     method: str
     path: str
     body: Any
-    status: int
+    statuses: Sequence[int]
     checks: Sequence[Check]
 
 
@@ -130,12 +132,12 @@ class Scenario:
         return [(message.content, fact) for day in self.days for message in day.messages for fact in message.facts]
 
     def concerns(self, extractor: Extractor) -> bool:
-        """Whether it is run with an extractor: those with facts are, and one that names the extractor in a check."""
-        return extractor == "none" or bool(self.facts)
+        """Whether it is run with an extractor: with a model only what has facts."""
+        return bool(self.checks(extractor))
 
     def checks(self, extractor: Extractor) -> list[Check]:
         """What is looked at in a run, calls' answers included."""
-        if not self.concerns(extractor):
+        if extractor != "none" and not self.facts:
             return []
         groups = [group.checks for day in self.days for group in (*day.calls, *day.questions)]
         return [check for group in groups for check in group if extractor in check.extractors]
@@ -196,7 +198,9 @@ def _day(raw: Mapping[str, Any], session: str, previous: str, point: str) -> Day
     )
 
 
-def _message(raw: Mapping[str, Any], at: datetime) -> ScenarioMessage:
+def _message(raw: Mapping[str, Any] | str, at: datetime) -> ScenarioMessage:
+    if isinstance(raw, str):
+        return ScenarioMessage("user", raw, at)
     role = next((role for role in _ROLES if role in raw), None)
     _known_keys(raw, _MESSAGE_KEYS | ({role} if role else set()), "a message")
     content = raw[role] if role else raw["content"]
@@ -217,7 +221,9 @@ def _fact(raw: Mapping[str, Any]) -> ScenarioFact:
 def _call(raw: Mapping[str, Any], point: str) -> Call:
     _known_keys(raw, {"method", "path", "body", "status", "checks", "point"}, "a call")
     checks = _checks(raw.get("checks", ()), EXTRACTORS, str(raw.get("point", point)))
-    return Call(raw.get("method", "POST"), raw["path"], raw.get("body"), int(raw.get("status", 200)), checks)
+    status = raw.get("status", 200)
+    statuses = cast("list[int]", status) if isinstance(status, list) else [int(status)]
+    return Call(raw.get("method", "POST"), raw["path"], raw.get("body"), statuses, checks)
 
 
 def _question(raw: Mapping[str, Any], last: datetime, session: str, point: str) -> PromptQuestion:
@@ -252,7 +258,9 @@ def _known_keys(raw: Mapping[str, Any], known: frozenset[str] | set[str], what: 
 
 
 def _moment(value: object) -> datetime:
-    """A time as YAML or text has it; UTC where it names no zone."""
+    """A time as YAML or text has it, or "now"; UTC where it names no zone."""
+    if value == "now":
+        return datetime.now(UTC)
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
