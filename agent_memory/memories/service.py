@@ -25,7 +25,8 @@ from agent_memory.memories.records import StoredMemory, message_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.memories.writing import decide_edit, store_settled
-from agent_memory.text.normalization import normal_text
+from agent_memory.text.normalization import QUESTION, normal_text
+from agent_memory.text.questions import is_bare_question
 from agent_memory.text.redaction import redact, redact_all
 from agent_memory_client.models import (
     ANSWER,
@@ -58,8 +59,9 @@ def _around_text(*names: str | None) -> tuple[str, str]:
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
     """The memory of what is kept (`text`) of one message, however long it is and whatever its id.
 
-    Rules for memories are rules for those who write memories.
+    Rules for memories are rules for those who write memories. What is nothing but a question of the user says so in its metadata.
     """
+    asked = message.role == "user" and is_bare_question(text)
     record = MemoryRecord.model_validate(
         {
             "id": message_memory_id(ref, message.id),
@@ -74,7 +76,7 @@ def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> Memory
             "extracted_from": [message.id],
             "extraction_strategy": "message",
             "discrete_memory_extracted": "t",
-            "metadata": {"role": message.role},
+            "metadata": {"role": message.role, QUESTION: True} if asked else {"role": message.role},
         },
         context=ANSWER,
     )

@@ -19,7 +19,7 @@ from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
 from agent_memory.text import terms
 from agent_memory.text.injection import suspicion
-from agent_memory.text.prompt_marks import own_words
+from agent_memory.text.statements import memorable
 from agent_memory_client.models import MemoryRecord, SearchRequest
 
 # A message must hold this share of the query's words to be an answer; nothing ranks it against the memories yet.
@@ -87,12 +87,13 @@ class RecentMessages:
         for ref, stored in _parse_recent(query, reply):
             if ref == here or (namespace is not None and ref.namespace != namespace):
                 continue
-            text = own_words(stored.message.content, stored.message.role)
+            text = memorable(stored.message.content, stored.message.role)
+            if text is None:
+                continue
             share = len(wanted.intersection(terms.terms(text))) / len(wanted)
             if share < _SHARE or (self._longterm.quarantine and suspicion(text, of_user=stored.message.role == "user")):
                 continue
-            if terms.carries_information(text):
-                hits.append((share, ref, stored, text))
+            hits.append((share, ref, stored, text))
         hits.sort(key=lambda hit: -hit[0])
         return [
             _card(message_memory(ref, stored.message, text), share) for share, ref, stored, text in hits[: min(_MOST, query.request.limit)]

@@ -11,6 +11,9 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _EDGES = " .!…\"'“”‘’"
 
+QUESTION = "question"
+"""The key in the metadata of a message's memory (true) when the message is nothing but questions of the user."""
+
 Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
@@ -47,7 +50,7 @@ def is_turn(record: MemoryRecord) -> bool:
 def is_plain(turn: MemoryRecord) -> bool:
     """Whether a message says its words and no more: nobody gave it a pin, tags, dates or metadata that another memory would lack."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
-    return not any(more) and turn.metadata.keys() <= {"role"}
+    return not any(more) and turn.metadata.keys() <= {"role", QUESTION}
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:

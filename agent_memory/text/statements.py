@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 
 from agent_memory.text.blocked_phrases import Blocklist
-from agent_memory.text.prompt_marks import PROGRAM_ROLES, own_words
+from agent_memory.text.filler import is_filler
+from agent_memory.text.memory_requests import memory_request
+from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory.text.redaction import redact
 from agent_memory.text.terms import carries_information, fold, words
 from agent_memory_client.models import MemoryMessage
@@ -31,21 +33,38 @@ class StatementFilter:
 
     def text(self, message: MemoryMessage) -> str | None:
         """What is to be remembered of a message word for word; None for nothing."""
-        own = own_words(message.content, message.role)
-        if not carries_information(own) or self.blocklist.holds(own):
-            return None
-        return self.clean(own)
+        own = memorable(message.content, message.role)
+        return None if own is None or self.blocklist.holds(own) else self.clean(own)
 
     def said(self, message: MemoryMessage) -> str | None:
         """What a model is told of a message; None for nothing. Small talk is told, too: a "yes" is the answer to what was asked."""
         own = own_words(message.content, message.role)
-        if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own):
+        if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own) or _asks_to_forget(own, message.role):
             return None
         return self.clean(own)
 
     def clean(self, text: str) -> str:
         """A text without secrets."""
         return redact(text) if self.redacts else text
+
+
+def memorable(content: str, role: str) -> str | None:
+    """What of a message's text becomes a memory: nothing of what programs, tools and memory prompts say, no noise, no request to forget;
+    of a request to remember what is to be remembered."""
+    if role in PROGRAM_ROLES or role in TOOL_ROLES:
+        return None
+    own = own_words(content, role)
+    if is_filler(own):
+        return None
+    request = memory_request(own) if role == "user" else None
+    if request is None:
+        return own
+    return request.subject if request.kind == "remember" and not is_filler(request.subject) else None
+
+
+def _asks_to_forget(text: str, role: str) -> bool:
+    request = memory_request(text) if role == "user" else None
+    return request is not None and request.kind == "forget"
 
 
 def worth_asking(text: str) -> bool:

@@ -70,7 +70,7 @@ async def test_small_talk_is_no_memory_but_is_done(rig: Rig) -> None:
     "message",
     [
         {"content": "very long " * 20_000},
-        {"content": "x", "id": "an,id with, commas"},
+        {"content": "figs", "id": "an,id with, commas"},
         {"content": "tabs\tand\nnew lines \u2028 and 😀"},
         {"content": "role", "role": "a role, with comma"},
         {"content": "id", "id": "x" * 512},

@@ -1,0 +1,214 @@
+"""What says nothing: greetings, thanks, laughter, farewells, acknowledgements, tests and keyboard noise, in fifteen languages (pure).
+
+The words stand in data files (`agent_memory/text/languages/phrases.py` says how); the shapes of noise, such as runs of keys, stand here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agent_memory.text.languages.phrases import Language, languages, tokens
+
+# What is longer says something; so far a text is looked at.
+_MOST_CHARS = 20_000
+_RUN = re.compile(r"(.)\1+", re.DOTALL)
+_LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
+_LAST_RUN = re.compile(r"(.)\1+$", re.DOTALL)
+_DIGITS_BEHIND = re.compile(r"\d+$")
+_VOWELS = frozenset("aeiouy")
+_LATIN = re.compile(r"[a-z]+")
+_LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
+# Shortest runs of neighbouring keys, from the left end of a row and elsewhere, and of each part of several.
+_FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
+_CONSONANTS = 6  # letters of a Latin word without a vowel
+_HOME = 7  # letters of a word from the middle row alone
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexicon:
+    """A language's filler: phrases (as tuples of words) that are it, words that are it beside such, and the longest phrase's length."""
+
+    filler: Mapping[tuple[str, ...], bool]
+    squeezed: frozenset[str]
+    longest: int
+
+    def covers(self, said: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
+        """Whether words are phrases of filler one behind the other, and not only words beside such; `shapes` are noise in any language."""
+        # For each place: None when no phrases end there, else whether one of them is filler by itself.
+        reached: list[bool | None] = [False]
+        for end in range(1, len(said) + 1):
+            best: bool | None = None
+            for start in range(max(0, end - self.longest), end):
+                before = reached[start]
+                if before is None:
+                    continue
+                alone = self._kind(said, shapes, start, end, numbers=numbers)
+                if alone is not None:
+                    best = bool(best) or before or alone
+            reached.append(best)
+            if not any(at is not None for at in reached[-self.longest :]):
+                return False
+        return reached[-1] is True
+
+    def _kind(self, said: Sequence[str], shapes: Sequence[bool], start: int, end: int, *, numbers: bool) -> bool | None:
+        if end - start > 1:
+            return self.filler.get(tuple(said[start:end]))
+        if shapes[start]:
+            return True
+        word = said[start]
+        kind = self.filler.get((word,))
+        if kind is not None:
+            return kind
+        if numbers and word.isdigit():
+            return False
+        return True if _spoken_out(word, self.squeezed) else None
+
+
+def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
+    """Whether a word is one of these with letters held: "hiiii", "soooo", "heyy"."""
+    if _LONG_RUN.search(word) is not None:
+        return _RUN.sub(r"\1", word) in squeezed
+    return _LAST_RUN.search(word) is not None and len(word) > 2 and word not in _beside() and _LAST_RUN.sub(r"\1", word) in squeezed
+
+
+def is_filler(text: str) -> bool:
+    """Whether a text says nothing that could be remembered: filler words alone, noise, punctuation, emoji, or nothing at all.
+
+    An answer ("No.", "Yes.") and a number say something.
+    """
+    if len(text) > _MOST_CHARS:
+        return False
+    said = _words(text)
+    if not said:
+        return True
+    known = _vocabulary()
+    shapes = [_is_shape(word) for word in said]
+    if not all(
+        shape or word in known or _RUN.search(word) is not None or _DIGITS_BEHIND.search(word) is not None
+        for word, shape in zip(said, shapes, strict=True)
+    ):
+        return False
+    if all(shapes) and (len(said) == 1 or any(len(word) > 1 for word in said)):
+        return True
+    lexicons, tests = _lexicons(), _tests()
+    numbers = any(_DIGITS_BEHIND.sub("", word) in tests for word in said)
+    said = [_DIGITS_BEHIND.sub("", word) or word if numbers else word for word in said]
+    return any(lexicon.covers(said, shapes, numbers) for lexicon in lexicons)
+
+
+def has_content(query: str) -> bool:
+    """Whether a query has a word of content: not "thanks!", "ok", "x", "👍"."""
+    said = _words(query)
+    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
+
+
+def _words(text: str) -> list[str]:
+    kept = [chunk for chunk in text.split() if chunk.lower() not in _emoticons()]
+    return [token.word for token in tokens(" ".join(kept))]
+
+
+@lru_cache(maxsize=4096)
+def _is_shape(word: str) -> bool:
+    """Whether a word is noise by its letters: laughter, one letter, neighbouring keys, consonants."""
+    if len(word) == 1:
+        return _LETTERS.match(word) is not None
+    letters = frozenset(word)
+    if any(len(word) >= least and letters <= syllable for syllable, least in _laughter()):
+        return True
+    return (len(letters) == 1 and len(word) > 2 and not word.isdigit() and _LETTERS.match(word) is not None) or _is_keys(word)
+
+
+def _is_keys(word: str) -> bool:
+    """Whether a word is neighbouring keys ("asdf", "qweqwe"), a long row of consonants, or a long word of the middle row."""
+    bare = _DIGITS_BEHIND.sub("", word)
+    if len(bare) < _FROM_THE_END:
+        return False
+    if _LATIN.fullmatch(bare):
+        vowels = sum(letter in _VOWELS for letter in bare)
+        if len(bare) >= _CONSONANTS and not vowels and len(frozenset(bare)) > 2:
+            return True
+        if len(bare) >= _HOME and vowels * 5 <= len(bare) and frozenset("asdfghjkl").issuperset(bare):
+            return True
+    runs = _key_runs(bare)
+    if len(runs) == 1:
+        return len(bare) >= (_FROM_THE_END if any(row.startswith(bare) for row in _rows()) else _ELSEWHERE)
+    return bool(runs) and min(map(len, runs)) >= _PART
+
+
+def _key_runs(word: str) -> list[str]:
+    """A word as runs along the rows of a keyboard; none when a part of it is no run."""
+    runs: list[str] = []
+    at = 0
+    while at < len(word):
+        length = max((_along(row, word, at) for row in _rows()), default=0)
+        if length < 2:
+            return []
+        runs.append(word[at : at + length])
+        at += length
+    return runs
+
+
+def _along(row: str, word: str, start: int) -> int:
+    length = 1
+    for step in (1, -1):
+        at, size = row.find(word[start]), 1
+        if at < 0:
+            return 0
+        while start + size < len(word) and 0 <= at + step < len(row) and row[at + step] == word[start + size]:
+            at += step
+            size += 1
+        length = max(length, size)
+    return length
+
+
+@lru_cache(maxsize=1)
+def _lexicons() -> Sequence[_Lexicon]:
+    known = languages()
+    international = dict.fromkeys(known["en"].phrases("filler"), True)
+    return [_lexicon(language, {} if code == "en" else international) for code, language in known.items()]
+
+
+def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexicon:
+    filler = dict.fromkeys(language.phrases("beside"), False) | dict(more) | dict.fromkeys(language.phrases("filler"), True)
+    filler |= dict.fromkeys(language.phrases("test"), True)
+    # Words that mean something else in a language are filler there only beside others.
+    filler |= dict.fromkeys(language.phrases("only beside"), False)
+    squeezed = frozenset(_RUN.sub(r"\1", said[0]) for said, alone in filler.items() if alone and len(said) == 1 and len(said[0]) > 1)
+    return _Lexicon(filler, squeezed, max(map(len, filler)))
+
+
+@lru_cache(maxsize=1)
+def _vocabulary() -> frozenset[str]:
+    """Every word of a phrase of filler, whatever the language: most texts have another one."""
+    return frozenset(word for lexicon in _lexicons() for said in lexicon.filler for word in said)
+
+
+@lru_cache(maxsize=1)
+def _beside() -> frozenset[str]:
+    return frozenset(said[0] for language in languages().values() for said in language.phrases("beside") if len(said) == 1)
+
+
+@lru_cache(maxsize=1)
+def _tests() -> frozenset[str]:
+    return frozenset().union(*(language.words("test") for language in languages().values()))
+
+
+@lru_cache(maxsize=1)
+def _laughter() -> Sequence[tuple[frozenset[str], int]]:
+    """The letters of each kind of laughter, and how many of them it takes at least."""
+    return [
+        (frozenset(said[0]), len(said[0])) for language in languages().values() for said in language.phrases("laughter") if len(said) == 1
+    ]
+
+
+@lru_cache(maxsize=1)
+def _rows() -> Sequence[str]:
+    return [said[0] for language in languages().values() for said in language.phrases("keyboard")]
+
+
+@lru_cache(maxsize=1)
+def _emoticons() -> frozenset[str]:
+    return frozenset(" ".join(languages()["en"].sections["emoticons"]).lower().split())

@@ -1,0 +1,165 @@
+"""What a text asks: bare questions, and questions about everything that is remembered; fifteen languages, by their data files (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agent_memory.text.filler import is_filler
+from agent_memory.text.languages.phrases import Joined, Language, Token, languages, tokens
+
+# Longer texts tell something.
+_MOST_CHARS = 600
+_MOST_QUERY_CHARS = 200
+_SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
+_MARK = re.compile("[?？؟]")
+_CLAUSE = re.compile(r"[,;:，、；：،–—¿]+|\s-\s")
+_QUOTES = "\"'“”«»„「『‘"
+# A question without a mark is short.
+_UNMARKED_TOKENS = 14
+_UNMARKED_CHARACTERS = 24
+_LEADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """How a language asks."""
+
+    language: Language
+    interrogatives: frozenset[str]
+    openers: frozenset[str]
+    endings: tuple[str, ...]
+    subjects: frozenset[str]
+    plain: re.Pattern[str] | None
+    no_question: frozenset[str]
+
+    def opens(self, said: Sequence[Token]) -> bool:
+        """Whether a clause begins as a question does."""
+        return self._begins(said, self.interrogatives) or self._begins(said, self.openers)
+
+    def states(self, said: Sequence[Token]) -> bool:
+        """Whether a clause begins as a statement does."""
+        return self._begins(said, self.subjects)
+
+    def asks(self, said: Sequence[Token]) -> bool:
+        """Whether a clause has a word that asks, wherever it stands."""
+        if self.language.blankless:
+            whole = self.language.join(said).text
+            return any(word in whole for word in self.interrogatives) or whole.endswith(self.endings)
+        return any(token.word in self.interrogatives for token in said) or self.ends(said)
+
+    def ends(self, said: Sequence[Token]) -> bool:
+        """Whether a clause ends as only a question does."""
+        if not self.endings or not said:
+            return False
+        whole = self.language.join(said).text.strip()
+        return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
+
+    def is_plain(self, said: Sequence[Token]) -> bool:
+        """Whether a sentence without a mark is a question all the same."""
+        whole = self.language.join(said).text
+        if self.language.blankless and self.asks(said) and not any(word in whole for word in self.no_question):
+            return True
+        return self.ends(said) or (self.plain is not None and self.plain.match(whole) is not None)
+
+    def _begins(self, said: Sequence[Token], words: frozenset[str]) -> bool:
+        if self.language.blankless:
+            return self.language.join(said[:6]).text.startswith(tuple(words))
+        return any(" ".join(token.word for token in said[:length]) in words for length in (1, 2, 3))
+
+
+@lru_cache(maxsize=1)
+def _forms() -> Sequence[_Forms]:
+    return [
+        _Forms(
+            language,
+            language.words("questions"),
+            language.words("openers"),
+            tuple(language.words("endings")),
+            language.words("subjects"),
+            language.pattern("plain questions"),
+            language.words("no question"),
+        )
+        for language in languages().values()
+    ]
+
+
+def is_bare_question(text: str) -> bool:
+    """Whether all that a text says is questions: "Where do I live?", "我住在哪里？", but not "I moved to Rome, did you know?"."""
+    if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
+        return False
+    sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
+    said = [sentence for sentence in sentences if not is_filler(sentence)]
+    return bool(said) and any(all(_is_question(form, sentence) for sentence in said) for form in _forms())
+
+
+def _is_question(form: _Forms, sentence: str) -> bool:
+    clauses = [said for part in _CLAUSE.split(sentence) if (said := tokens(part)) and not is_filler(part)]
+    if not clauses:
+        return True
+    if len(clauses) > 1 and len(clauses[0]) == 1 and not form.language.blankless and form.opens(clauses[1]):
+        clauses = clauses[1:]  # whoever is spoken to
+    first, rest = clauses[0], clauses[1:]
+    if _MARK.search(sentence) is None:
+        most = _UNMARKED_CHARACTERS if form.language.blankless else _UNMARKED_TOKENS
+        return not rest and len(first) <= most and form.is_plain(first)
+    if rest:
+        return (form.opens(first) or (form.language.blankless and form.asks(first))) and not any(map(form.states, rest))
+    return form.opens(first) or form.asks(first)
+
+
+def is_about_everything(query: str) -> bool:
+    """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
+    if len(query) > _MOST_QUERY_CHARS:
+        return False
+    said = tokens(query)
+    return bool(said) and any(_whole(form, said) for form in _everything())
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    language: Language
+    pattern: re.Pattern[str]
+    leads: re.Pattern[str] | None
+    trails: re.Pattern[str] | None
+
+
+@lru_cache(maxsize=1)
+def _everything() -> Sequence[_Everything]:
+    return [
+        _Everything(language, pattern, language.openings("lead"), language.closings("trail"))
+        for language in languages().values()
+        if (pattern := language.pattern("everything")) is not None
+    ]
+
+
+def _whole(form: _Everything, said: Sequence[Token]) -> bool:
+    """Whether joined tokens are such a question, politeness before and behind it aside."""
+    joined: Joined = form.language.join(said)
+    text = joined.text
+    for _ in range(_LEADS):
+        if form.pattern.match(text):
+            return True
+        shorter = _without(form.trails, text, at_end=True)
+        if shorter != text and form.pattern.match(shorter):
+            return True
+        text = _without(form.leads, text)
+        if not text:
+            return False
+    return False
+
+
+def _without(pattern: re.Pattern[str] | None, text: str, *, at_end: bool = False) -> str:
+    """A text without what a pattern finds at one end of it; "" when nothing changes at the beginning."""
+    if at_end:
+        changed = text
+        for _ in range(_LEADS):
+            m = None if pattern is None else pattern.search(changed)
+            if m is None:
+                break
+            changed = changed[: m.start()]
+        return changed
+    m = None if pattern is None else pattern.match(text)
+    return "" if m is None else text[m.end() :]
