@@ -59,6 +59,8 @@ by itself (an injury, a trip, a deadline), when it is surely over; else null.
 Answer with a JSON object: {{"memories": [{{"text": "...", "type": "semantic", "topics": ["..."], "entities": ["..."], "slot": null, \
 "category": null, "event_date": null, "valid_from": null, "valid_to": null, "expires": null, "speaker": "user", "messages": [1]}}]}}. \
 When nothing is worth remembering: {{"memories": []}}"""
+INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
+"""What models are told beside data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """What cites nothing is left out; the caller falls back on all messages of the call."""
+        """What is no number is left out; a fact that cites nothing is tied to the nearest message."""
         if not isinstance(value, list):
             return []
         items = cast("list[object]", value)

@@ -31,6 +31,8 @@ Rules:
 - {data_rule}
 
 Answer with a JSON object: {{"decisions": [{{"n": 1, "action": "SUPERSEDE", "of": [2]}}, {{"n": 2, "action": "ADD", "of": []}}]}}"""
+INSTRUCTIONS = (_TASK,)
+"""What models are told beside data."""
 
 
 @dataclass(frozen=True, slots=True)
