@@ -27,7 +27,7 @@ _SHARE = 0.5
 _OWN_SHARE = 1 / 3
 _MOST_TOGETHER = 3
 _MOST_TRIED = 8
-# So many words in a row are quoted, not reported.
+# So many words in a row are quoted, not reported; so is a whole message, however short.
 _QUOTED_WORDS = 4
 
 _NO = "no nope nah nein non nee nej nie нет не não nao hayır hayir"
@@ -180,8 +180,9 @@ class Grounds:
         """Whether a fact is no more than what the assistant said, word for word, and does not name it."""
         if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
             return False
-        quoted = normal_text(text)
-        return any(len(words(text)) >= _QUOTED_WORDS and quoted in normal_text(self._shown[index].text) for index in chosen)
+        quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
+        whole = [normal_text(self._shown[index].text) for index in chosen]
+        return any(quoted == said or (long and quoted in said) for said in whole)
 
     def _before(self, index: int) -> list[int]:
         said = [earlier for earlier in range(max(index - 2 * _REACH, 0), index) if self._says[earlier]]

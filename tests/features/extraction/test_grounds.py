@@ -85,6 +85,7 @@ def test_a_wrong_citation_is_put_right_and_a_right_one_stays() -> None:
         (["assistant: So you work in the mine.", "user: thanks"], "User works in the mine.", [0]),
         (["assistant: Are you allergic to nuts?", "user: no"], "User is allergic to nuts.", []),
         (["assistant: Are you allergic to nuts?", "user: no"], "User is not allergic to nuts.", [1]),
+        (["user: What is the capital of Peru?", "assistant: Lima."], "Lima.", []),
         (["user: I have two cats."], "User has three cats.", []),
         (["user: I have two cats."], "User has 2 cats.", [0]),
         (["user: The dentist is at half past three tomorrow."], "User's dentist appointment is on 6 March 2025 at 15:30.", [0]),
