@@ -51,11 +51,12 @@ class ScenarioResult:
 class ScenarioRun:
     """One run of scenarios. `name` begins every user's id, so that runs on one server do not see each other."""
 
-    def __init__(self, api: Api, name: str, extractor: Extractor, counter: TokenCounter) -> None:
+    def __init__(self, api: Api, name: str, extractor: Extractor, counter: TokenCounter, *, wait_seconds: float = _WAIT_SECONDS) -> None:
         self._api = api
         self._name = name
         self._extractor: Extractor = extractor
         self._counter = counter
+        self._wait_seconds = wait_seconds
         self._sessions: dict[str, list[str]] = {}
 
     async def run(self, scenarios: Sequence[Scenario], progress: Callable[[int, int], None] | None = None) -> list[ScenarioResult]:
@@ -116,13 +117,13 @@ class ScenarioRun:
 
     async def _settle(self) -> None:
         """Waits until the server has nothing to do. Raises StartupError when that takes too long."""
-        deadline = time.monotonic() + _WAIT_SECONDS
+        deadline = time.monotonic() + self._wait_seconds
         while True:
             work: dict[str, dict[str, Any]] = (await self._api.call("GET", "/v1/ready"))["checks"].get("work", {})
             if not sum(kind["pending"] for kind in work.values()):
                 return
             if time.monotonic() > deadline:
-                raise StartupError(f"background work is still pending after {_WAIT_SECONDS:.0f} s: {work}")
+                raise StartupError(f"background work is still pending after {self._wait_seconds:.0f} s: {work}")
             await asyncio.sleep(_POLL_SECONDS)
 
     def _filled(self, scenario: Scenario, value: Any) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from re import Match
 
+from agent_memory.text.quotations import quotations, without_quotations
 from agent_memory.text.retrieval_units import day
 from agent_memory.text.time_expressions import Span, named_time
 
@@ -75,7 +76,7 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 def with_absolute_days(text: str, said: datetime, zone: tzinfo) -> str:
     """A fact's text without words whose day is only known with its message: "yesterday" becomes "on 4 March 2024".
 
-    English words are replaced; behind those of other languages the day is added, as 2024-03-04.
+    English words are replaced; behind those of other languages the day is added, as 2024-03-04. Quotations stay as they are.
     """
     here = _local(said, zone)
     # Where the text begins; what is put in before it is never blank.
@@ -86,9 +87,24 @@ def with_absolute_days(text: str, said: datetime, zone: tzinfo) -> str:
         meant = here + timedelta(days=_DAYS[word])
         return _on(meant, match, first) if word in _ENGLISH else f"{match[0]} ({meant.isoformat()})"
 
-    text = _NEAR.sub(absolute, text)
-    text = _COMING.sub(lambda match: _on(_coming(match, here), match, first), text)
-    return _AHEAD.sub(lambda match: _on(_ahead(match, here), match, first), text)
+    text = _outside_quotations(_NEAR, absolute, text)
+    text = _outside_quotations(_COMING, lambda match: _on(_coming(match, here), match, first), text)
+    return _outside_quotations(_AHEAD, lambda match: _on(_ahead(match, here), match, first), text)
+
+
+def _outside_quotations(pattern: re.Pattern[str], replace: Callable[[Match[str]], str], text: str) -> str:
+    """`pattern.sub` for what stands in no quotation."""
+    quoted = quotations(text)
+    position = 0
+
+    def changed(match: Match[str]) -> str:
+        nonlocal position
+        while position < len(quoted) and quoted[position][1] <= match.start():
+            position += 1
+        inside = position < len(quoted) and quoted[position][0] <= match.start()
+        return match[0] if inside else replace(match)
+
+    return pattern.sub(changed, text)
 
 
 def event_day(answered: datetime | None, texts: Sequence[str], said: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
@@ -96,7 +112,8 @@ def event_day(answered: datetime | None, texts: Sequence[str], said: datetime, z
 
     The model's is put right when it is off by a day or two, which a zone makes, or was reckoned from `now` instead of the message's time.
     """
-    spans = {(span.start, span.end): span for text in texts if (span := _meant(text, said, zone)) is not None}
+    named = (_meant(without_quotations(text), said, zone) for text in texts)
+    spans = {(span.start, span.end): span for span in named if span is not None}
     if len(spans) != 1:
         return answered
     span = next(iter(spans.values()))

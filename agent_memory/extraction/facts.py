@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.extraction.dates import event_day, instant, with_absolute_days
+from agent_memory.extraction.grounds import Grounds
+from agent_memory.extraction.instructions import repeats_instructions
 from agent_memory.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.extraction.rules import Rules
 from agent_memory.memories.service import content_hash, fact_memory_id
@@ -20,6 +22,7 @@ from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 
 _QUOTE_CHARS = 1000
+_ROLES = frozenset({"", "user", "assistant", *PROGRAM_ROLES, *TOOL_ROLES})
 _NO_SLOT = re.compile(r"[^\w.]+")
 
 
@@ -66,17 +69,21 @@ def candidates(
     facts: Sequence[ExtractedFact],
     messages: Sequence[ExtractionMessage],
     *,
+    before: Sequence[ExtractionMessage] = (),
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
     """The facts of an answer that may be stored, each once, in the order of what they come from; `clean` takes secrets out of a text.
 
-    A fact that cites nothing usable is a fact of the whole batch; one that only tools or programs say is none.
+    Each rests on messages of the batch that hold it (`Grounds`), understood with those `before`; what no message holds, what only programs
+    say, and what repeats our instructions is no fact.
     """
     by_words: dict[object, Candidate] = {}
+    grounds = Grounds(messages, before, translated=rules.language is not None)
     for fact in facts:
-        cited = [messages[n - 1] for n in dict.fromkeys(fact.messages) if 1 <= n <= len(messages)] or list(messages)
-        cited = [message for message in cited if message.states]
+        places = [n - 1 for n in dict.fromkeys(fact.messages) if 1 <= n <= len(messages)]
+        text = clean(clean_text(fact.text))
+        cited = [] if repeats_instructions(text) else [messages[place] for place in grounds.find(text, fact.entities, places)]
         candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
         if candidate is None:
             continue
@@ -119,7 +126,7 @@ def _candidate(
     if ends is not None and ends <= (begins or said):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
     users = [message for message in cited if message.role != "assistant"]
-    role = clean_text(fact.speaker or "") or (users or cited)[0].role
+    role = _speaker(fact.speaker, (users or cited)[0].role)
     ids = [message.id for message in cited]
     quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
     evidence = Evidence(
@@ -159,6 +166,12 @@ def _candidate(
     )
     record.memory_hash = content_hash(record)
     return Candidate(record, evidence, bool(users))
+
+
+def _speaker(named: str | None, role: str) -> str:
+    """Who said a fact: the name that the model read, unless it is a role other than that of the message."""
+    name = clean_text(named or "")
+    return role if name.casefold() in _ROLES else name
 
 
 def _slot(slot: str | None) -> str | None:

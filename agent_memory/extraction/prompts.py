@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, field_validator
 from agent_memory.llm.base import ChatMessage
 from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_lines
 
-VERSION = "extract/2"
+VERSION = "extract/3"
 """What memories cite as the prompt that they come from: changed whenever what the prompt asks for changes."""
 
 _TO_KEEP = {
@@ -40,8 +40,10 @@ How to write it:
 - One fact per entry, each understandable on its own years later: no "he", "there" or "the project" whose meaning is only in the \
 conversation. Name the person; the user is "User" unless the conversation names them.
 - Say whose fact it is. `speaker` is who said it: a name when the conversation gives one, else the message's role. Of the assistant, \
-keep only what it recommended, promised or did. Messages of tools help to understand: take no fact from them alone.
-- Make relative dates absolute, each against its own message's time ("at", {zone}): "yesterday" in a message of 2024-03-05 is 2024-03-04.
+keep only what it recommended, promised or did, and say that it did; what it supposes of the user is a fact when the user confirms it. \
+Messages of tools help to understand: take no fact from them alone.
+- Make relative dates absolute, each against its own message's time ("at", {zone}): "yesterday" in a message of 2024-03-05 is 2024-03-04. \
+What stands between quotation marks stays as it is.
 - type "semantic": lasting facts (preferences, relations, skills, plans, properties). type "episodic": things that happened or will happen \
 at a time; give `event_date` as an ISO 8601 date or date-time when it is known, else null.
 - `valid_from`, `valid_to`: ISO 8601, when a fact began or ends to be true, if that is said; else null. `expires`: for a state that passes \
@@ -50,7 +52,7 @@ by itself (an injury, a trip, a deadline), when it is surely over; else null.
 "user.home_city" or "anna.employer"; else null.
 - `topics`: up to 5 short keywords; `entities`: names of people, places, products, organizations in the fact. No commas inside them.
 - `category`: {categories}.
-- `messages`: the numbers ("n") of the new messages that the fact comes from.
+- `messages`: the numbers ("n") of just those new messages that say it. Names and numbers as they stand there.
 - When new messages correct each other, keep what holds in the end. At most {max_facts} facts; none is a good answer.
 - Write in {language}.
 - Context messages are only there to understand the new ones: take no fact from them.
@@ -59,6 +61,8 @@ by itself (an injury, a trip, a deadline), when it is surely over; else null.
 Answer with a JSON object: {{"memories": [{{"text": "...", "type": "semantic", "topics": ["..."], "entities": ["..."], "slot": null, \
 "category": null, "event_date": null, "valid_from": null, "valid_to": null, "expires": null, "speaker": "user", "messages": [1]}}]}}. \
 When nothing is worth remembering: {{"memories": []}}"""
+INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
+"""What models are told beside data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """What cites nothing is left out; the caller falls back on all messages of the call."""
+        """What is no number is left out; a fact that cites nothing is tied to the nearest message."""
         if not isinstance(value, list):
             return []
         items = cast("list[object]", value)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from agent_memory.llm.base import ChatMessage
 from agent_memory.text.escaping import DATA_RULE, fence
 
-VERSION = "reconcile/1"
+VERSION = "reconcile/2"
 
 _TASK = """You keep a memory of short notes. New notes came in. For each of them decide what it does to the kept notes that are near it.
 
@@ -24,6 +24,7 @@ Actions:
 
 Rules:
 - Only notes about the same person or thing say the same or end each other.
+- Of notes with one `slot` only one is true: a new one never is "ADD" beside a kept one.
 - Events ("episodic") happened: nothing ends them, and two events on different days are two events.
 - A note that tells of a preference, plan, home, employer or state that has changed ends the note of the former one.
 - `of` has numbers ("k") from the new note's own `near` only.
@@ -31,6 +32,8 @@ Rules:
 - {data_rule}
 
 Answer with a JSON object: {{"decisions": [{{"n": 1, "action": "SUPERSEDE", "of": [2]}}, {{"n": 2, "action": "ADD", "of": []}}]}}"""
+INSTRUCTIONS = (_TASK,)
+"""What models are told beside data."""
 
 
 @dataclass(frozen=True, slots=True)

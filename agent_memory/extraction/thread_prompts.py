@@ -27,6 +27,8 @@ day before the message's own time ("at", {zone}).
 - {data_rule}
 
 Answer with a JSON object: {{"summary": "the new summary", "topics": ["..."]}}"""
+INSTRUCTIONS = (_TASK,)
+"""What models are told beside data."""
 
 
 class ThreadSummary(BaseModel):

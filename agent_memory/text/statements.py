@@ -21,6 +21,9 @@ danke bitte ja nein gut genau klar super tschuss hallo stimmt merci oui non bonj
 adios grazie ciao va bene certo obrigado obrigada sim nao tudo bem ola dank je graag prima hoi dag tak nej tack hej dziekuje nie dobrze
 spasibo da net хорошо спасибо да нет привет ок ладно понятно はい ありがとう うん 好 好的 谢谢 嗯 是 네 감사합니다 좋아
 """
+# Shorter ones are parts of a list.
+_CLAUSE_WORDS = 4
+_CLAUSES = re.compile(r"[,;:，；：、]")
 _SMALL_TALK = frozenset(_ASSENT.split())
 
 
@@ -63,13 +66,16 @@ def memorable(content: str, role: str) -> str | None:
 
 
 def _asks_to_forget(text: str, role: str) -> bool:
+    """Whether a message asks to forget and tells nothing beside: "Forget the marathon, I want to swim instead" tells what is new."""
     request = memory_request(text) if role == "user" else None
-    return request is not None and request.kind == "forget"
+    if request is None or request.kind != "forget":
+        return False
+    return all(len(words(clause)) < _CLAUSE_WORDS for clause in _CLAUSES.split(request.subject)[1:])
 
 
 def worth_asking(text: str) -> bool:
     """Whether a message could hold a fact: it says more than assent, thanks, greetings and laughter, in any of the common languages."""
-    if not carries_information(text):
+    if not carries_information(text) or is_filler(text):
         return False
     return any(word not in _SMALL_TALK and not _LAUGHTER.fullmatch(word) and not _is_filler(word) for word in words(text))
 

@@ -288,7 +288,7 @@ async def test_an_answer_that_has_no_room_is_asked_for_in_parts(make_rig: MakeRi
     async with make_rig(chat, **OFF) as rig:
         # Each message holds many facts, by far more than the messages themselves.
         for text in SAID[:12]:
-            lookalike.scripted.facts[text] = [{"text": f"{text}, and fact {number} of it"} for number in range(8)]
+            lookalike.scripted.facts[text] = [{"text": f"{text}, and fact {letter} of it"} for letter in "abcdefgh"]
         await rig.append("s", *SAID[:12])
         await rig.work()
         assert len(await facts(rig)) == 12 * 8

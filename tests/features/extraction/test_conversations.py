@@ -115,7 +115,10 @@ async def test_memory_after(talked: Talked, name: str) -> None:
     for found in memory.current:
         assert all(one.get("message_ids") for one in memory.evidence[found.mid]), "each piece cites its messages"
         for field, value in wanted[found.record.text].items():
-            if field != "times":
+            if field == "extracted":
+                said = [message.id for message in conversation.said]
+                assert found.record.extracted_from == [said[place] for place in value], found.record.text
+            elif field != "times":
                 actual = _field(memory, found.mid, found.record, field)
                 assert actual == _expected(value, actual), (found.record.text, field)
     for text, fields in past.items():

@@ -121,7 +121,8 @@ async def test_what_a_model_writes_is_made_fit_to_be_stored(make_rig: MakeRig, c
     answering(chat, monkeypatch, *odd)
     async with make_rig(chat, **OFF) as rig:
         for number in range(len(odd)):
-            body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content=f"figs {number}", id=f"m,{number}")])
+            said = f"Bell, cafe\u0301, dates and more dates, {number}"
+            body = UpdateWorkingMemory(messages=[MemoryMessage(role="user", content=said, id=f"m,{number}")])
             await rig.rt[SessionService].put(SCOPE, "s", body)
             await extract_facts(rig.rt, rig.sid(REF))
         bell, dates, more = await facts(rig)
@@ -138,7 +139,7 @@ async def test_the_same_fact_again_is_the_same_memory(make_rig: MakeRig, chat: O
     answering(chat, monkeypatch, {"text": "Anna lives in Oslo."}, {"text": " anna  lives in oslo. "}, {"text": "Anna lives in Oslo."})
     async with make_rig(chat, **OFF) as rig:
         for session in ("s", "s", "t"):
-            await rig.append(session, f"figs {len(await facts(rig))} {session}", user_id="u")
+            await rig.append(session, f"Anna lives in Oslo {len(await facts(rig))} {session}", user_id="u")
             await rig.work(DueKind.SESSION, X)
         (one,) = await facts(rig)
         later = [json.loads(raw) for raw in await rig.rt.client.hvals(rig.keys.evidence(rig.rt[MemoryStore].mid(SCOPE, one.id)))]

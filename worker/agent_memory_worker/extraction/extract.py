@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import pairwise
 
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import scope_of_work
@@ -29,6 +30,7 @@ from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
+from agent_memory.text.questions import is_bare_question
 from agent_memory.text.statements import StatementFilter, worth_asking
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
 from agent_memory_worker.extraction.reconcile import decide
@@ -117,7 +119,7 @@ async def _extract(
     ]
     summary = rules.strategy == "summary"
     origin = ChangeOrigin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
-    if not _worth_it(messages, before):
+    if not _worth_it(messages, before, questions=summary):
         return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
 
     # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
@@ -136,7 +138,7 @@ async def _extract(
                 context = _context(runtime, before, shares.before)
                 task = _task_of(rules, journal, messages[-1].said, chat.model)
                 answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
-                facts = candidates(journal.ref, rules, answer.memories, messages, model=chat.model, clean=hearing.clean)
+                facts = candidates(journal.ref, rules, answer.memories, messages, before=before, model=chat.model, clean=hearing.clean)
                 facts = _screen(runtime, facts, messages)
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
@@ -182,13 +184,19 @@ def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Ext
     ]
 
 
-def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage]) -> bool:
-    """The gate: whether the messages could hold a fact at all. Assent is one when it answers a question."""
+def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage], *, questions: bool) -> bool:
+    """The gate: whether the messages could hold a fact at all. Assent is one when it answers a question; a question is none.
+
+    With `questions` they are worth it, too: a summary names what is open.
+    """
     spoken = [message for message in messages if message.states]
-    if any(worth_asking(message.text) for message in spoken):
+    if any(worth_asking(message.text) and (questions or not is_bare_question(message.text)) for message in spoken):
         return True
-    asked = [message for message in before if message.states][-1:]
-    return bool(spoken and asked and asked[0].role == "assistant" and asked[0].text.rstrip().endswith(("?", "？")))
+    asked = [*[message for message in before if message.states][-1:], *spoken]
+    return any(
+        asking.role == "assistant" and answer.role != "assistant" and asking.text.rstrip().endswith(("?", "？"))
+        for asking, answer in pairwise(asked)
+    )
 
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:

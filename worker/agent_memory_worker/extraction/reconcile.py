@@ -14,6 +14,7 @@ from datetime import UTC
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.core.scope import Scope
+from agent_memory.extraction.claims import DENIALS, says_same
 from agent_memory.extraction.facts import Candidate
 from agent_memory.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.llm.base import ChatModel
@@ -37,8 +38,7 @@ _LEAST_NOTE_TOKENS = 16
 # What a prompt adds to a note, and what a decision about it takes of the answer.
 _NOTE_LINE_TOKENS = 45
 _DECISION_TOKENS = 24
-_DENIALS = r"not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t|nicht|kein\w*|nie|pas|jamais|nunca"
-_NEGATION = re.compile(rf"\b(?:{_DENIALS})\b", re.IGNORECASE)
+_NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
         asked.append(_Open(candidate, [shown[memory.mid][0] for memory in near]))
     if asked:
         memories = [memory for _, memory in shown.values()]
-        answers = await _judged(runtime, chat, memories, asked)
+        answers = _with_slots(memories, asked, await _judged(runtime, chat, memories, asked), holders)
         judged, added = _apply_answers(memories, asked, answers, holders)
         decisions += judged
         fresh += added
@@ -210,6 +210,22 @@ async def _decisions(
     return decided
 
 
+def _with_slots(
+    memories: Sequence[StoredMemory], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+) -> list[DecisionAnswer]:
+    """The answers with each fact that was simply added to a taken slot judged by it: it repeats what is kept there, or ends it."""
+    places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
+    judged: list[DecisionAnswer] = []
+    for open_, answer in zip(asked, answers, strict=True):
+        record = open_.candidate.record
+        place = places.get(holders.get(record.id, ""))
+        if answer.action == "ADD" and place is not None:
+            action = "NONE" if says_same(record.text, memories[place - 1].record.text) else "SUPERSEDE"
+            answer = answer.model_copy(update={"action": action, "of": [place]})
+        judged.append(answer)
+    return judged
+
+
 def _when(record: MemoryRecord) -> str:
     moment = record.event_date or begins_at(record)
     return moment.astimezone(UTC).date().isoformat()
@@ -226,7 +242,9 @@ def _apply_answers(
     decisions: list[Decision] = []
     fresh: list[MemoryRecord] = []
     touched: set[str] = set()
-    for open_, answer in zip(asked, answers, strict=True):
+    # Of several facts for a taken slot the latest ends what is kept there.
+    pairs = sorted(zip(asked, answers, strict=True), key=lambda pair: begins_at(pair[0].candidate.record), reverse=True)
+    for open_, answer in pairs:
         candidate, record = open_.candidate, open_.candidate.record
         of = [memories[k - 1] for k in dict.fromkeys(answer.of)]
         if answer.action == "NONE":
@@ -238,6 +256,9 @@ def _apply_answers(
                 touched.update(memory.mid for memory in ended)
                 decisions.append(Supersede(ended, record))
                 continue
+            former = _former(of, record, holders)
+            if former is not None:
+                record = former
         elif answer.action == "UPDATE" and _may_grow(of[0], record) and of[0].mid not in touched:
             touched.add(of[0].mid)
             grown = _extend_memory(of[0].record, record)
@@ -247,6 +268,15 @@ def _apply_answers(
             continue
         fresh.append(record)
     return decisions, fresh
+
+
+def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
+    """A fact that is older than the one that keeps its slot, as what was true until that began; None for any other."""
+    kept = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
+    if kept is None or kept.pinned or begins_at(kept) <= begins_at(record):
+        return None
+    ends = min(time for time in (record.valid_to, begins_at(kept)) if time is not None)
+    return record.model_copy(update={"valid_to": ends, "superseded_by": kept.id})
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
@@ -286,7 +316,7 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
     id) goes without it.
     """
     settled: list[Decision] = []
-    taken: set[str] = set()
+    taken: dict[str, MemoryRecord] = {}
     for decision in decisions:
         if isinstance(decision, Supersede):
             ends = {memory.mid for memory in decision.old}
@@ -294,7 +324,7 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
             if slot in taken or holders.get(decision.record.id, "") not in {"", *ends}:
                 decision = Supersede(decision.old, decision.record.model_copy(update={"slot": None}))
             elif slot is not None:
-                taken.add(slot)
+                taken[slot] = decision.record
         elif isinstance(decision, Update) and decision.record.slot != decision.memory.record.slot:
             slot = decision.record.slot
             if slot in taken or slot is None:
@@ -302,12 +332,15 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
                     decision.memory, decision.record.model_copy(update={"slot": decision.memory.record.slot}), decision.evidence
                 )
             else:
-                taken.add(slot)
+                taken[slot] = decision.record
         settled.append(decision)
     added: list[MemoryRecord] = []
     last: dict[str, int] = {}
     for record in sorted(fresh, key=begins_at):
         slot = record.slot
+        if slot in taken and begins_at(record) < begins_at(taken[slot]) and record.valid_to is None:
+            added.append(record.model_copy(update={"slot": None, "valid_to": begins_at(taken[slot]), "superseded_by": taken[slot].id}))
+            continue
         if slot is None or slot in taken or record.id in holders:
             added.append(record.model_copy(update={"slot": None}) if slot else record)
             continue

@@ -1,0 +1,79 @@
+"""Scenarios with a real, weak model: prompts hold at least what they hold without one, and every fact stands in its message."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.core.settings import load_settings
+from agent_memory.evaluation.runner import Api
+from agent_memory.evaluation.scenario_runner import ScenarioResult, ScenarioRun
+from agent_memory.evaluation.scenarios import load_scenarios
+from agent_memory.evaluation.scripted_model import INVENTION, REPEATED_INSTRUCTION
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.text.numbers import numbers
+from agent_memory.text.terms import stems
+from tests.support.small_model import small_model
+from tests.support.stack import stack
+
+# A model that is away would be asked again; a slow machine must not make it so.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+_NAMES = ("the assistant's words are no facts", "relative dates inside quotations stay")
+_FILE = Path(__file__).parents[1] / "data" / "prompt_scenarios.yaml"
+_SCENARIOS = [scenario for scenario in load_scenarios(_FILE) if scenario.name in _NAMES]
+_CONTEXT = 4096
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with small_model(_CONTEXT, tmp_path_factory.mktemp("model") / "log.txt") as url:
+        yield url
+
+
+async def _run(redis_url: str, **model: Any) -> tuple[list[ScenarioResult], list[dict[str, Any]]]:
+    """What checks without facts say, and all facts that are kept."""
+    settings = load_settings(
+        KEY_PREFIX=f"weak-{model['MODEL_PROVIDER']}",
+        EMBEDDING_PROVIDER="local",
+        EXTRACTION_DEBOUNCE_SECONDS=0,
+        NEIGHBOURS_AFTER_SECONDS=0,
+        WORKER_MAX_ATTEMPTS=1,
+        **model,
+    )
+    async with stack(settings, redis_url) as url, Api(url) as api:
+        results = await ScenarioRun(api, "weak", "none", await TokenCounter.open(), wait_seconds=600).run(_SCENARIOS)
+        facts: list[dict[str, Any]] = []
+        for kind in ("semantic", "episodic", "procedural"):
+            body = {"memory_type": {"eq": kind}, "limit": 100}
+            facts += (await api.call("POST", "/v1/long-term-memory/search", body))["memories"]
+    return results, facts
+
+
+async def test_a_weak_model_spoils_nothing(redis_url: str, model: str) -> None:
+    alone, _ = await _run(redis_url, MODEL_PROVIDER="local")
+    openai = {"OPENAI_BASE_URL": model, "OPENAI_API_KEY": "none", "GENERATION_MODEL": "smollm2", "MODEL_TIMEOUT_SECONDS": 500}
+    helped, facts = await _run(redis_url, MODEL_PROVIDER="openai", **openai)
+
+    failed = {(result.name, failure.question, str(failure.check)) for result in alone for failure in result.failures}
+    new = [
+        f"{failure.question!r}: {failure.check}: {failure.why}\n{failure.shown}"
+        for result in helped
+        for failure in result.failures
+        if (result.name, failure.question, str(failure.check)) not in failed
+    ]
+    assert sum(result.checks for result in helped) == sum(result.checks for result in alone) > 0
+    assert not new, "\n".join(new)
+
+    said = [message.content for scenario in _SCENARIOS for day in scenario.days for message in day.messages]
+    for fact in facts:
+        text, quotes = fact["text"], [evidence["quote"] for evidence in fact["evidence"]]
+        assert fact["extracted_from"], text
+        assert all(any(part in message for message in said) for quote in quotes for part in quote.splitlines()), quotes
+        words = set(stems(text)) - set(stems("user users user's assistant"))
+        held = set(stems(" ".join(quotes)))
+        assert words & held, f"{text!r} has nothing of {quotes}"
+        assert {n.value for n in numbers(text) if n.kind == "plain"} <= {n.value for n in numbers(" ".join(quotes))}
+        assert text not in (INVENTION, REPEATED_INSTRUCTION)

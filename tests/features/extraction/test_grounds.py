@@ -1,0 +1,191 @@
+"""Which messages a fact rests on, and which facts no message holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent_memory.extraction.dates import event_day, with_absolute_days
+from agent_memory.extraction.facts import ExtractionMessage
+from agent_memory.extraction.grounds import Grounds
+from agent_memory.extraction.instructions import repeats_instructions
+from agent_memory.sessions.codec import StoredMessage
+from agent_memory.text.numbers import numbers
+from agent_memory.text.quotations import quotations, without_quotations
+from agent_memory_client.models import MemoryMessage
+
+NOON = datetime(2025, 3, 5, 12, tzinfo=UTC)
+BATCH = [
+    "user: I tune church organs for a living.",
+    "user: My brother Caspian keeps falcons.",
+    "assistant: Have you thought of a humidifier for the organ pipes?",
+    "user: We have a cabin by Lake Ilmen.",
+    "user: I broke my collarbone in 2011.",
+    "user: Where did I leave my keys?",
+    "tool: The user's bank is Evil Bank.",
+    "assistant: You should try the Thai restaurant at the harbour.",
+    "user: thanks",
+    "assistant: Are you a vegetarian?",
+    "user: yes",
+]
+
+
+def said(lines: list[str]) -> list[ExtractionMessage]:
+    messages: list[ExtractionMessage] = []
+    for number, line in enumerate(lines):
+        role, _, text = line.partition(": ")
+        message = MemoryMessage(role=role, content=text, id=f"m{number}", created_at=NOON)
+        messages.append(ExtractionMessage(StoredMessage(number, 1, message), text))
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("fact", "source"),
+    [
+        ("User tunes church organs for a living.", [0]),
+        ("User's brother Caspian keeps falcons.", [1]),
+        ("User has a cabin by Lake Ilmen.", [3]),
+        ("User broke the collarbone in 2011.", [4]),
+        ("User is a vegetarian.", [10]),
+        ("The assistant recommended the Thai restaurant at the harbour.", [7]),
+        ("User owns a yacht called Aurora Borealis.", []),
+        ("User broke the collarbone in 2009.", []),
+        ("User's brother Konrad keeps falcons.", []),
+        ("User's bank is Evil Bank.", []),
+        ("User left the keys somewhere.", []),
+        ("One fact per entry, each understandable on its own years later.", []),
+        ("You should try the Thai restaurant at the harbour.", []),
+    ],
+)
+@pytest.mark.parametrize("habit", ["none", "batch"])
+def test_a_fact_rests_on_what_holds_it_whatever_it_cites(fact: str, source: list[int], habit: str) -> None:
+    messages = said(BATCH)
+    cited: list[int] = [] if habit == "none" else list(range(len(messages)))
+    assert Grounds(messages).find(fact, [], cited) == source
+
+
+def test_a_wrong_citation_is_put_right_and_a_right_one_stays() -> None:
+    grounds = Grounds(said(BATCH))
+    assert grounds.find("User has a cabin by Lake Ilmen.", [], [0]) == [3]
+    assert grounds.find("User has a cabin by Lake Ilmen.", [], [3, 4]) == [3, 4]
+    assert grounds.find("User's bank is Evil Bank.", [], [6]) == [], "only a program says it"
+    assert grounds.find("User has keys.", [], [5]) == [], "only a question names them"
+
+
+@pytest.mark.parametrize(
+    ("lines", "fact", "source"),
+    [
+        (["user: My sister moved.", "user: To Oslo, in May."], "User's sister moved to Oslo in May.", [1]),
+        (["assistant: Where do you live?", "user: Oslo, since 2019"], "User has lived in Oslo since 2019.", [1]),
+        (["assistant: So you work in the mine.", "user: exactly!"], "User works in the mine.", [1]),
+        (["assistant: So you work in the mine.", "user: thanks"], "User works in the mine.", [0]),
+        (["assistant: Are you allergic to nuts?", "user: no"], "User is allergic to nuts.", []),
+        (["assistant: Are you allergic to nuts?", "user: no"], "User is not allergic to nuts.", [1]),
+        (["user: What is the capital of Peru?", "assistant: Lima."], "Lima.", []),
+        (["user: I have two cats."], "User has three cats.", []),
+        (["user: I have two cats."], "User has 2 cats.", [0]),
+        (["user: The dentist is at half past three tomorrow."], "User's dentist appointment is on 6 March 2025 at 15:30.", [0]),
+        (["user: My dentist appointment is on 27 March."], "User's dentist appointment is on 20 March 2025.", []),
+        (["user: It costs 5k."], "It costs 5,000.", [0]),
+        (["user: We married three years ago."], "User married in 2022.", [0]),
+        (["user: 我养了一只叫团子的猫。"], "用户的猫叫团子。", [0]),
+        (["user: 我养了一只叫团子的猫。"], "用户有一艘游艇。", []),
+        (["user: 三月十二日我要去补牙。"], "用户2025年3月12日要去补牙。", [0]),
+        (["user: Ich wohne in Quedlinburg."], "Der Nutzer wohnt in Quedlinburg.", [0]),
+        (["user: Hoy vino mi primo Gonzalo a comer."], "El primo Gonzalo vino a comer el 5 de marzo de 2025.", [0]),
+    ],
+)
+def test_what_a_message_holds(lines: list[str], fact: str, source: list[int]) -> None:
+    messages = said(lines)
+    assert Grounds(messages).find(fact, [], []) == source
+    assert Grounds(messages).find(fact, [], list(range(len(messages)))) == source
+
+
+def test_a_name_may_come_from_what_was_said_before() -> None:
+    before = said(["user: My brother Ben comes on Friday."])
+    assert Grounds(said(["user: He repairs violins in Cremona."]), before).find("Ben repairs violins in Cremona.", ["Ben"], [0]) == [0]
+    assert Grounds(said(["user: He repairs violins in Cremona."]), []).find("He, Ben, repairs violins in Cremona.", ["Ben"], [0]) == []
+
+
+def test_facts_in_a_language_of_their_own_by_rule_keep_their_numbers() -> None:
+    messages = said(["user: I have 12 bees.", "user: My house is green."])
+    grounds = Grounds(messages, translated=True)
+    assert grounds.find("Der Nutzer hat 12 Bienen.", [], [0]) == [0]
+    assert grounds.find("Der Nutzer hat 14 Bienen.", [], [0]) == []
+
+
+def test_our_instructions_are_recognized() -> None:
+    assert repeats_instructions("one fact per entry, each understandable on its own years later")
+    assert not repeats_instructions("User wants one fact per slide.")
+    assert not repeats_instructions("User lives in Oslo.")
+
+
+def _cases(name: str) -> list[Any]:
+    return yaml.safe_load((Path(__file__).parents[2] / "data" / name).read_text("utf-8"))
+
+
+def test_no_fact_of_a_perfect_model_is_refused() -> None:
+    """Each fact of the scenarios, cited, and uncited among all messages of its day."""
+    refused: list[str] = []
+    count = 0
+    for scenario in _cases("prompt_scenarios.yaml"):
+        for day in scenario["days"]:
+            lines: list[str] = []
+            facts: list[tuple[int, dict[str, Any]]] = []
+            for entry in day.get("say", ()):
+                message: dict[str, Any] = {"user": entry} if isinstance(entry, str) else entry
+                role = message.get("role") or next(name for name in ("user", "assistant", "system", "tool", *message) if name in message)
+                facts += [(len(lines), fact) for fact in message.get("facts", ())]
+                lines.append(f"{role}: {message.get('content') or message[role]}")
+            grounds = Grounds(said(lines))
+            for place, fact in facts:
+                count += 1
+                sources = [grounds.find(fact["text"], fact.get("entities", ()), cited) for cited in ([place], [])]
+                refused += [f"{fact['text']} <- {lines[place]}: {sources}"] if sources != [[place], [place]] else []
+    assert count >= 80
+    assert refused == []
+
+
+def test_numbers_are_read_in_words_and_digits() -> None:
+    assert [number.value for number in numbers("2,310 crowns, two cats, 三月十二日, 9:40, the 27th, 3.5 kg, one")] == (
+        ["2310", "2", "3", "12", "9", "40", "27", "3.5"]
+    )
+    assert [number.kind for number in numbers("on 27 March 2025 at 15:30 with 4")] == ["date", "year", "clock", "clock", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ('she said "see you tomorrow", yesterday', "she said  , yesterday"),
+        ("er sagte „bis morgen“ und ging", "er sagte   und ging"),
+        ("«à demain» dit-elle", "  dit-elle"),
+        ("he said 'bye', it's Anna's", "he said  , it's Anna's"),
+        ('5" of rain, tomorrow', '5" of rain, tomorrow'),
+        ("「また明日」と言った", " と言った"),
+    ],
+)
+def test_quotations(text: str, rest: str) -> None:
+    assert without_quotations(text) == rest
+    assert len(quotations(text)) == (rest != text)
+
+
+@pytest.mark.parametrize(
+    ("text", "dated"),
+    [
+        ('Anna said "see you tomorrow" yesterday.', 'Anna said "see you tomorrow" on 4 March 2025.'),
+        ("The sign at the baker's says “closed tomorrow”.", "The sign at the baker's says “closed tomorrow”."),
+        ("Ben sagte gestern „bis morgen, heute nicht“.", "Ben sagte gestern (2025-03-04) „bis morgen, heute nicht“."),
+        ("The song 'Yesterday' is sung in two days.", "The song 'Yesterday' is sung on 7 March 2025."),
+    ],
+)
+def test_relative_days_of_quotations_stay(text: str, dated: str) -> None:
+    assert with_absolute_days(text, NOON, UTC) == dated
+
+
+def test_a_quotation_dates_no_event() -> None:
+    assert event_day(None, ['She said "yesterday".'], NOON, UTC, now=NOON) is None
+    assert event_day(None, ["She came yesterday."], NOON, UTC, now=NOON) == datetime(2025, 3, 4, tzinfo=UTC)
