@@ -78,7 +78,7 @@ class Subject:
 
 def subject_of(text: str, *, statement: bool | None = None) -> Subject:
     """The subject that a request names: "that I am allergic to peanuts", "my address", "what I said about Anna"."""
-    bare = text.strip().rstrip(".!。！ ")[:_MOST_TEXT]
+    bare = " ".join(text[:_MOST_TEXT].split()).rstrip(".!。！ ")
     about = False
     if match := _ABOUT.match(bare):
         # "Forget about my address" names a thing; "everything about my address", all that mentions it.
@@ -259,7 +259,7 @@ def _window(parts: Sequence[str], subjects: Sequence[Subject]) -> range | None:
 
 def _without_clauses(part: str, subjects: Sequence[Subject], others: Collection[str], owner: str | None) -> str:
     """What is left of a sentence that says a subject: clauses that stand by themselves, or that another fact was made of; "" for none."""
-    ending = part[len(part.rstrip()) :]
+    ending, part = part[len(part.rstrip()) :], " ".join(part.split())
     for pattern, needs_fact in ((_CLAUSE, False), (_ANY_CLAUSE, True)):
         clauses = [clause.strip() for clause in pattern.split(part) if clause.strip()]
         rest = [clause for clause in clauses if not _says(subjects, clause, owner)]

@@ -336,13 +336,13 @@ def _shares(made: Sequence[Subject], text: str) -> bool:
     return any(coverage(says.terms, text) > 0 for says in made)
 
 
-def distinct_things(texts: Sequence[str], subject: Subject) -> int:
+def distinct_things(texts: Sequence[str], named: Subject) -> int:
     """How many different things are said of something that is only named ("Anna"): what shares half of its words is one."""
     groups: list[set[str]] = []
     for text in texts:
-        if coverage(subject.terms, text) < 1.0:
+        if coverage(named.terms, text) < 1.0:
             continue
-        said = {word for word in content(text) if word not in subject.terms}
+        said = {word for word in content(text) if word not in named.terms}
         near = next((group for group in groups if not said or not group or len(said & group) * 2 >= min(len(said), len(group))), None)
         if near is None:
             groups.append(said)

@@ -25,6 +25,7 @@ from agent_memory.core.scope import SessionRef
 from agent_memory.llm.openai.structured import UnusableAnswer
 from agent_memory.llm.tokens import TokenCounter, load_encoding
 from agent_memory.memories.search.document_frequency import TermStatistics
+from agent_memory.privacy.forget.matching import subject_of
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.text.blocked_phrases import Blocklist
 from agent_memory.text.statements import StatementFilter
@@ -65,6 +66,8 @@ _GIVEN: dict[str, Any] = {
     "terms": (),
     "statistics": TermStatistics(),
     "subject": (),
+    "named": subject_of("Anna"),
+    "subjects": (subject_of("my address"),),
     "role": "user",
     "message": _MESSAGE,
     "messages": (),

@@ -1,0 +1,53 @@
+"""Forgetting while others write, and servers that die in the middle of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.core.scope import Scope
+from agent_memory.privacy.forget.plan import Plan
+from agent_memory.privacy.forget.service import ForgetService
+from agent_memory.privacy.forget.store import ForgetStore
+from agent_memory_client.models import ForgetMemoryRequest
+from tests.features.privacy.test_forget import forget, peanuts, texts
+from tests.support.rig import SCOPE, Rig
+
+
+async def test_what_is_changed_meanwhile_is_looked_at_anew(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await peanuts(rig)
+    take, tries = ForgetStore.take, list[int]()
+
+    async def slow(self: ForgetStore, scope: Scope, owner: Any, name: str, plan: Plan, *more: Any) -> Any:
+        tries.append(len(plan.matches))
+        if len(tries) == 1:
+            await rig.append("s", "By the way, peanuts are what I am allergic to.", user_id="ana")
+        return await take(self, scope, owner, name, plan, *more)
+
+    monkeypatch.setattr(ForgetStore, "take", slow)
+    await forget(rig, "I am allergic to peanuts")
+    assert tries == [3, 4]
+    assert not any("peanut" in text for text in await rig.contents("s", user_id="ana"))
+
+
+@pytest.mark.parametrize("dies_at", [1, 2])
+async def test_a_server_that_dies_leaves_all_or_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
+    """Before the one step nothing has gone, after it everything has; asked again, it ends where one call would."""
+    await peanuts(rig)
+    before = await texts(rig)
+    calls: list[Plan] = []
+
+    async def dying(self: ForgetService, scope: Scope, plan: Plan) -> None:
+        calls.append(plan)
+        if len(calls) == dies_at:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ForgetService, "_purge", dying)
+        with pytest.raises(KeyboardInterrupt):
+            await forget(rig, "I am allergic to peanuts")
+    left = await texts(rig)
+    assert left == (before if dies_at == 1 else ["I work at Acme.", "User works at Acme", "We talked about the weather in Rome."])
+    await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(text="I am allergic to peanuts", user_id="ana"))
+    assert await texts(rig) == ["I work at Acme.", "User works at Acme", "We talked about the weather in Rome."]
