@@ -177,8 +177,7 @@ class MemoryStore(MemoryQueries):
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         leave = before if before != after else None
         options = PutOptions(expect=str(version), slot_settled=settled, leave=leave, edited=new.text != old.text)
-        edit: Step = {"edited": True} if new.text != old.text else {}
-        steps.add_group(steps.put_record(new, options) | edit)
+        steps.add_group(steps.put_record(new, options))
         state = (await steps.run_steps(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
 
