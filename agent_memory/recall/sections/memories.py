@@ -49,12 +49,13 @@ class MemoriesSection:
         request = self._search_request(ask)
         if request is None:
             return None
-        if (text := request.text or "").strip() and not says_something(text):
-            # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
-            return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
+        text = request.text or ""
         if asks_for_everything(text):
             listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
+        if text.strip() and not says_something(text):
+            # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
+            return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
         return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
 
