@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Protocol
 
 from agent_memory.extraction.claims import Claim, Wording, joined
-from agent_memory.text.filler import is_filler
+from agent_memory.text.languages.filler import is_filler
+from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import normal_text
-from agent_memory.text.questions import is_bare_question
 from agent_memory.text.terms import fold, words
 
 # Messages before an answer that it is read with.

@@ -25,8 +25,8 @@ from agent_memory.memories.records import StoredMemory, message_memory_id
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.memories.writing import decide_edit, store_settled
+from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import QUESTION, normal_text
-from agent_memory.text.questions import is_bare_question
 from agent_memory.text.redaction import redact, redact_all
 from agent_memory_client.models import (
     ANSWER,

@@ -20,7 +20,7 @@ from agent_memory.memories.commit import STATED, ChangeKind, change_base
 from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
 from agent_memory.memories.scripts import MemoryScripts
-from agent_memory.memories.steps import Fence, PutOptions, Step, StepGroups, message_mids, order_of
+from agent_memory.memories.steps import Fence, PutOptions, StepGroups, message_mids, order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from agent_memory.text.filler import has_content
+from agent_memory.text.languages.filler import has_content
 from agent_memory.text.languages.phrases import languages
-from agent_memory.text.questions import is_about_everything
+from agent_memory.text.languages.questions import is_about_everything
 
 _WORDS = (
     "ask asks asked asking question questions frage fragte fragten gefragt fragen pregunta preguntas pregunte preguntado question demande"

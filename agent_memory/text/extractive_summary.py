@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from agent_memory.text.filler import is_filler
-from agent_memory.text.questions import is_bare_question
+from agent_memory.text.languages.filler import is_filler
+from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.retrieval_units import day
 from agent_memory.text.terms import STOP_WORDS, terms, words
 from agent_memory.text.time_expressions import Span, named_time, names_relative_time

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from agent_memory.text.blocked_phrases import Blocklist
-from agent_memory.text.filler import is_filler
-from agent_memory.text.memory_requests import memory_request
+from agent_memory.text.languages.filler import is_filler
+from agent_memory.text.languages.memory_requests import memory_request
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory.text.redaction import redact
 from agent_memory.text.terms import carries_information, fold, words

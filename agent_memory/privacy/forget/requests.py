@@ -15,7 +15,7 @@ from agent_memory.memories.steps import StepGroups
 from agent_memory.privacy.forget.matching import Subject, subject_of
 from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.storage.keyspace import Keys
-from agent_memory.text.memory_requests import memory_request
+from agent_memory.text.languages.memory_requests import memory_request
 from agent_memory_client.models import ForgetMemoryRequest, MemoryMessage
 
 FORGET = "forget"

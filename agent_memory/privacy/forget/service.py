@@ -24,7 +24,7 @@ from agent_memory.privacy.forget.store import ForgetStore
 from agent_memory.privacy.forget.word_lists import OWN_THINGS
 from agent_memory.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.sessions.store import SessionStore
-from agent_memory.text.memory_requests import memory_request
+from agent_memory.text.languages.memory_requests import memory_request
 from agent_memory.text.normalization import is_turn
 from agent_memory_client.models import ForgetMatch, ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse, MemoryRecord
 

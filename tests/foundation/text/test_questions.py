@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.memory_requests import memory_request
-from agent_memory.text.questions import is_about_everything, is_bare_question
+from agent_memory.text.languages.memory_requests import memory_request
+from agent_memory.text.languages.questions import is_about_everything, is_bare_question
 
 
 @pytest.mark.parametrize(

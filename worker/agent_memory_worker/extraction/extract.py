@@ -30,7 +30,7 @@ from agent_memory.sessions.codec import StoredMessage
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.text.escaping import PromptMessage
 from agent_memory.text.injection import suspicion
-from agent_memory.text.questions import is_bare_question
+from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.statements import StatementFilter, worth_asking
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
 from agent_memory_worker.extraction.reconcile import decide

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_memory.text.filler import is_filler
+from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.phrases import Joined, Language, Token, languages, tokens
 
 # Longer texts tell something.
