@@ -18,7 +18,7 @@ from agent_memory.evaluation.datasets import Conversation, ConversationTurn, loa
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.local.extractive import central_sentences, split_sentences
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.text.extractive_summary import Statement, content_words, summarize
+from agent_memory.text.extractive_summary import Said, Statement, content_words, layout, statements_of, summarize
 
 BUDGET = 300
 WINDOW = 2000
@@ -33,11 +33,6 @@ def leaving(conversation: Conversation, counter: TokenCounter, window: int = WIN
     return turns
 
 
-def statements_of(turns: Sequence[ConversationTurn]) -> list[Statement]:
-    """The sentences of turns."""
-    return [Statement(sentence, turn.role, turn.when) for turn in turns for sentence in split_sentences(turn.text)]
-
-
 def kept_share(conversation: Conversation, turns: Sequence[ConversationTurn], summary: str) -> list[float]:
     """The share of content words that a summary has, of each of these turns that is evidence."""
     evidence = {name for question in conversation.questions for name in question.turns}
@@ -47,14 +42,14 @@ def kept_share(conversation: Conversation, turns: Sequence[ConversationTurn], su
 
 
 def in_order(statements: Sequence[Statement], order: Sequence[int], count: Callable[[str], int], budget: int) -> str:
-    """Sentences in an order of preference as far as they fit."""
-    lines: list[str] = []
-    for index in order:
-        line = statements[index].head + statements[index].text
-        if (budget := budget - count(line) - 1) < 0:
+    """Sentences in an order of preference as far as they fit, as a summary shows them."""
+    text = ""
+    for size in range(1, len(order) + 1):
+        longer = layout([statements[index] for index in sorted(order[:size])])
+        if count(longer) > budget:
             break
-        lines.append(line)
-    return "\n".join(lines)
+        text = longer
+    return text
 
 
 async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
@@ -64,9 +59,9 @@ async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
     for conversation in load(path):
         turns = leaving(conversation, counter)
-        said = statements_of(turns)
+        said = statements_of([Said(turn.text, turn.role, turn.when) for turn in turns], split_sentences)
         vectors = await embedder.embed([statement.text for statement in said])
-        sizes = [counter.count(statement.head + statement.text) + 1 for statement in said]
+        sizes = [counter.count(statement.text) + 1 for statement in said]
         central = central_sentences(vectors, limit=len(said), lengths=sizes, budget=budget)
         summaries = {
             "statements": [summarize(said, budget, counter.count, UTC)],

@@ -1,8 +1,8 @@
-"""Summaries without a language model: the statements that hold most of what was said, each with its day and speaker (pure).
+"""Summaries without a language model: the statements that hold most of what was said, under their days and speakers (pure).
 
 Chosen by weighted maximum coverage under a budget, greedily by gain for each token (Lin and Bilmes, "A Class of Submodular Functions for
-Document Summarization", ACL 2011): a statement gains the weights of its words that no chosen one has. A word weighs by how many
-statements have it, and more when it is a name or a number.
+Document Summarization", ACL 2011), then each chosen one is left out once to see whether others do better in its room. A statement gains
+the weights of its words that no chosen one has. A word weighs by how many statements have it, and more when it is a name or a number.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
+from typing import NamedTuple
 
+from agent_memory.text.languages.english_times import MONTHS
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.retrieval_units import day
@@ -22,14 +24,28 @@ from agent_memory.text.time_expressions import Span, named_time, names_relative_
 
 # What names and numbers weigh beside other words, and a word that few statements have against one that many have.
 _NAMED = 1.5
-_FEWNESS = 0.85
+_FEWNESS = 0.9
 # Questions tell less than statements.
 _ASKING = 0.5
 _SHORTEST = 3  # words of a statement
+# Of more statements none is left out once: that takes as many rounds as there are chosen ones.
+_MOST_TRIED = 4000
 _NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][a-z]{2,40}|\b\d[\d.,:]{0,20}")
-_LINE = re.compile(r"\[(\d{4}-\d\d-\d\d) ([^\]\n]{1,100})\] ?(.*)")
+_FORMER_LINE = re.compile(r"\[(\d{4}-\d\d-\d\d) ([^\]\n]{1,100})\] ?(.*)")
+_DAY_LINE = re.compile(r"(\d{1,2}) ([A-Z][a-z]{2,8})(?: (\d{4}))?:")
+_SPEAKER_LINE = re.compile(r"([^:\n]{1,100}): (.*)")
 _LEAD = re.compile(r"^[^,.!?;:]{1,40}[,.!?;:]\s+")
 _MOST_LEADS = 3
+_SPOKEN_BY = re.compile(r"([A-Z][\w'’-]{1,30}): (?=\S)")
+# Main clauses side by side say the same apart, unless one of them is no statement of its own.
+_SUBJECT = r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Tt]hey|[Ii]t|[Yy]ou|[Tt]here|[Tt]his|[Mm]y|[Oo]ur|[Yy]our)\b"
+_BEGINS = re.compile(_SUBJECT)
+_BETWEEN_CLAUSES = re.compile(rf"(?:;|,? - |,? – |,? (?:and|so|but)|,) (?={_SUBJECT})")
+_DEPENDENT = re.compile(
+    r"\b(?:if|when|unless|because|although|though|until|while|since|not sure|sa(?:id|ys?)|t(?:old|ells?)|th(?:ink|ought)|hopes?|hoped|wish"
+    r"|guess|doubt|claims?|pretend|dream(?:ed|t)?|whether|either|neither|or|heard|supposed?|imagine|maybe|might|would|could)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +56,60 @@ class Statement:
     speaker: str
     at: datetime
 
-    @property
-    def head(self) -> str:
-        """What a line of a summary begins with."""
-        return f"[{self.at:%Y-%m-%d} {self.speaker}] " if self.speaker else ""
+
+class Said(NamedTuple):
+    """A message: its text, its role, and when it was said."""
+
+    text: str
+    role: str
+    at: datetime
 
 
-def statement_of_line(line: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
-    """What a line of a former summary says; `at` is the time of one that names none, which a model wrote."""
-    m = _LINE.match(line)
-    if m is None:
-        return [Statement(sentence, "", at) for sentence in split(line)]
+def statements_of(messages: Sequence[Said], split: Callable[[str], Sequence[str]]) -> list[Statement]:
+    """The sentences of messages. Where most messages of a role begin with a name ("Ana: …"), that is who speaks."""
+    named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
+    total = Counter(each.role for each in messages)
+    statements: list[Statement] = []
+    for each in messages:
+        m = _SPOKEN_BY.match(each.text) if 2 * named[each.role] > total[each.role] else None
+        text, speaker = (each.text, each.role) if m is None else (each.text[m.end() :], m[1])
+        statements += [Statement(sentence, speaker, each.at) for sentence in split(text)]
+    return statements
+
+
+def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
+    """What a former summary says; `at` is the time of lines that name none, which a model wrote."""
+    statements: list[Statement] = []
+    current: datetime | None = None
+    for line in summary.splitlines():
+        former, spoken = _FORMER_LINE.fullmatch(line), _SPEAKER_LINE.fullmatch(line)
+        if (m := _DAY_LINE.fullmatch(line)) is not None and (when := _day_of(m, current, at)) is not None:
+            current = when
+        elif former is not None and (when := _iso_day(former[1], at)) is not None:
+            statements += [Statement(sentence, former[2], when) for sentence in split(former[3])]
+        elif current is not None and spoken is not None:
+            statements += [Statement(sentence, spoken[1], current) for sentence in split(spoken[2])]
+        else:
+            statements += [Statement(sentence, "", at) for sentence in split(line)]
+    return statements
+
+
+def _day_of(m: re.Match[str], before: datetime | None, at: datetime) -> datetime | None:
+    year = m[3] or (None if before is None else before.year)
+    month = m[2].lower()
+    if year is None or month not in MONTHS:
+        return None
     try:
-        day_said = datetime.fromisoformat(m[1]).replace(tzinfo=at.tzinfo)
+        return datetime(int(year), MONTHS.index(month) + 1, int(m[1]), tzinfo=at.tzinfo)
     except ValueError:
-        day_said = at
-    return [Statement(sentence, m[2], day_said) for sentence in split(m[3])]
+        return None
+
+
+def _iso_day(text: str, at: datetime) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=at.tzinfo)
+    except ValueError:
+        return None
 
 
 def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
@@ -87,71 +141,106 @@ def _shown(span: Span, zone: tzinfo) -> str | None:
 
 
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
-    """The statements that hold most, in the order in which they were given, within `budget` tokens by `count`; "" when none fits.
-
-    Those of one speaker and day that follow each other share a line.
-    """
-    said = [Statement(standing_alone(each.text, each.at, zone), each.speaker, each.at) for each in statements]
-    kept = [each for each in said if len(words(each.text)) >= _SHORTEST and not is_filler(each.text)]
-    chosen = _chosen(kept, budget, count)
-    return "\n".join(_lines([kept[index] for index in chosen]))
-
-
-def _chosen(said: Sequence[Statement], budget: int, count: Callable[[str], int]) -> list[int]:
-    """The indices of the chosen statements, rising."""
-    of_each = [frozenset(term for term in terms(each.text) if not term.startswith("x")) for each in said]
-    common = Counter(term for terms_of_one in of_each for term in terms_of_one)
-    named = frozenset(term for each in said for name in _NAME.findall(each.text) for term in terms(name))
-    weights = {term: number**_FEWNESS * (_NAMED if term in named else 1.0) for term, number in common.items()}
-    factors = [_factor(each.text) for each in said]
-    heads = {each.head: count(each.head) for each in said}
-    sizes = [count(each.text) + 1 for each in said]
-    covered: set[str] = set()
-    opened: set[str] = set()
-
-    def value(index: int) -> float:
-        gain = sum(weights[term] for term in of_each[index] if term not in covered) * factors[index]
-        head = said[index].head
-        return gain / (sizes[index] + (0 if head in opened else heads[head]))
-
-    # A gain never grows but for a line that is opened, so that what was best and still is at least the next is the best.
-    heap = [(-value(index), index) for index in range(len(said))]
-    heapq.heapify(heap)
-    chosen: list[int] = []
-    left = budget
-    while heap and left > 0:
-        before, index = heapq.heappop(heap)
-        head = said[index].head
-        size = sizes[index] + (0 if head in opened else heads[head])
-        now = value(index)
-        if size > left or now <= 0:
-            continue
-        if heap and now < -heap[0][0] and now < -before:
-            heapq.heappush(heap, (-now, index))
-            continue
-        chosen.append(index)
-        left -= size
-        covered |= of_each[index]
-        opened.add(head)
-    return sorted(chosen)
+    """The statements that hold most within `budget` tokens by `count`, under their days and speakers; "" when none fits."""
+    apart = [replace(each, text=clause) for each in statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
+    kept = [each for each in apart if len(words(each.text)) >= _SHORTEST and not is_filler(each.text)]
+    chosen = _Choice(kept, budget, count).best()
+    while chosen and count(text := layout([kept[index] for index in sorted(chosen)])) > budget:
+        chosen.pop()
+    return text if chosen else ""
 
 
-def _factor(text: str) -> float:
-    if text.rstrip().endswith(("?", "？")) or is_bare_question(text):
-        return _ASKING
-    return 1.0
-
-
-def _lines(said: Sequence[Statement]) -> list[str]:
+def layout(statements: Iterable[Statement]) -> str:
+    """Statements in the order of time as text: each day once, and under it what each speaker said. A year is named when it changes."""
+    by_day: dict[str, dict[str, list[str]]] = {}
     lines: list[str] = []
-    before = ""
-    for each in said:
-        if lines and each.head and each.head == before:
-            lines[-1] += f" {each.text}"
+    year = None
+    for each in statements:
+        if each.speaker:
+            by_day.setdefault(day(each.at), {}).setdefault(each.speaker.replace(":", " "), []).append(each.text)
         else:
-            lines.append(each.head + each.text)
-        before = each.head
-    return lines
+            lines.append(each.text)
+    for when, spoken in by_day.items():
+        short, _, own_year = when.rpartition(" ")
+        lines.append(f"{short if own_year == year else when}:")
+        lines += [f"{speaker}: {' '.join(texts)}" for speaker, texts in spoken.items()]
+        year = own_year
+    return "\n".join(lines)
+
+
+def _clauses(sentence: str) -> list[str]:
+    """A sentence's main clauses, as far as each of them says the same alone."""
+    if _is_asking(sentence) or _BEGINS.match(sentence) is None or _DEPENDENT.search(sentence) is not None:
+        return [sentence]
+    return _BETWEEN_CLAUSES.split(sentence)
+
+
+def _is_asking(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？")) or is_bare_question(text)
+
+
+class _Choice:
+    """Which statements are taken."""
+
+    def __init__(self, said: Sequence[Statement], budget: int, count: Callable[[str], int]) -> None:
+        self._budget = budget
+        self._terms = [frozenset(term for term in terms(each.text) if not term.startswith("x")) for each in said]
+        common = Counter(term for of_one in self._terms for term in of_one)
+        named = frozenset(term for each in said for name in _NAME.findall(each.text) for term in terms(name))
+        self._weights = {term: number**_FEWNESS * (_NAMED if term in named else 1.0) for term, number in common.items()}
+        self._factors = [_ASKING if _is_asking(each.text) else 1.0 for each in said]
+        self._sizes = [count(f" {each.text}") for each in said]
+        # What a day and a speaker in it take once.
+        self._days = [day(each.at) if each.speaker else "" for each in said]
+        self._lines = [(when, each.speaker) for when, each in zip(self._days, said, strict=True)]
+        self._heads = {when: count(f"{when.rpartition(' ')[0]}:") + 1 if when else 0 for when in set(self._days)}
+        self._labels = {name: count(f"{name}:") + 1 if name else 1 for _, name in set(self._lines)}
+
+    def best(self) -> list[int]:
+        """The indices of the chosen statements, the best first."""
+        chosen, weight = self._filled(())
+        if len(self._sizes) > _MOST_TRIED:
+            return chosen
+        for index in tuple(chosen):
+            others, gained = self._filled([other for other in chosen if other != index], without=index)
+            if gained > weight:
+                chosen, weight = others, gained
+        return chosen
+
+    def _filled(self, kept: Collection[int], without: int = -1) -> tuple[list[int], float]:
+        """What is kept, and what is best beside it; and the weight of all words covered."""
+        covered: set[str] = set()
+        opened: set[str | tuple[str, str]] = set()
+        chosen: list[int] = []
+        left = self._budget
+
+        def size(index: int) -> int:
+            when, line = self._days[index], self._lines[index]
+            return self._sizes[index] + (0 if when in opened else self._heads[when]) + (0 if line in opened else self._labels[line[1]])
+
+        def take(index: int) -> int:
+            taken = size(index)
+            chosen.append(index)
+            covered.update(self._terms[index])
+            opened.update((self._days[index], self._lines[index]))
+            return taken
+
+        for index in kept:
+            left -= take(index)
+        heap = [(-float("inf"), index) for index in range(len(self._sizes)) if index != without and index not in kept]
+        while heap and left > 0:
+            _, index = heapq.heappop(heap)
+            needed = size(index)
+            gain = sum(self._weights[term] for term in self._terms[index] if term not in covered) * self._factors[index]
+            if needed > left or gain <= 0:
+                continue
+            value = -gain / needed
+            # A gain grows only when a line of the day is opened: what is still at least the next one is taken for the best.
+            if heap and value > heap[0][0]:
+                heapq.heappush(heap, (value, index))
+                continue
+            left -= take(index)
+        return chosen, sum(self._weights[term] for term in covered)
 
 
 def content_words(text: str) -> frozenset[str]:

@@ -44,7 +44,8 @@ def tokens(text: str) -> list[Token]:
     """The tokens of a text; apostrophes part no words."""
     bare = _APOSTROPHES.sub("", text)
     if len(bare) == len(text):
-        return [Token(folded(m[0]), m.start(), m.end()) for m in _TOKEN.finditer(text) if m[0] != _PROLONGED]
+        # What is marks alone is no word.
+        return [Token(word, m.start(), m.end()) for m in _TOKEN.finditer(text) if m[0] != _PROLONGED and (word := folded(m[0]))]
     shifts = [m.start() - index for index, m in enumerate(_APOSTROPHES.finditer(text))]
     spans: list[Token] = []
     passed = 0
@@ -54,7 +55,8 @@ def tokens(text: str) -> list[Token]:
         begin = m.start() + passed
         while passed < len(shifts) and shifts[passed] < m.end():
             passed += 1
-        spans.append(Token(folded(m[0]), begin, m.end() + passed))
+        if word := folded(m[0]):
+            spans.append(Token(word, begin, m.end() + passed))
     return spans
 
 

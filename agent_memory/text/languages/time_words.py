@@ -11,8 +11,11 @@ from typing import Literal
 
 Direction = Literal["past", "future", "either"]
 Days = tuple[date, date]
+Place = tuple[Days, int, int]
+"""Days, and where the words that name them begin and end."""
 
 _MOST_DAYS = 36_500
+_MOST_CHARS = 32_768  # some thirty patterns look through them
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ _DE = _Words(
     r"in (?P<n>N) (?P<u>U)(?:en|n|e)?",
     r"vor (?P<n>N) (?P<u>U)(?:en|n|e)?",
     r"(?:im|seit|bis) (?P<m>M)",
-    r"am (?P<day>\d{1,2})\.(?! ?\d)",
+    r"(?<!I )am (?P<day>\d{1,2})\.(?! ?\d)",
 )
 _ES = _Words(
     {"anteayer": -2, "ayer": -1, "hoy": 0, "pasado mañana": 2, "mañana": 1},
@@ -122,55 +125,74 @@ def _index(words: Sequence[str], said: str) -> int:
     return next(index for index, word in enumerate(words) if re.fullmatch(word, said, re.IGNORECASE))
 
 
-def _readers(words: _Words) -> list[tuple[re.Pattern[str], Reader]]:
-    blankless = words is _ZH
-    bound, end = ("", "") if blankless else (r"(?<!\w)", r"(?!\w)")
-    numbers = r"\d{1,3}|" + _either(list(words.numbers))
-    units = "|".join(words.units)
+class _Times:
+    """What reads the times of a language."""
 
-    def compiled(source: str) -> re.Pattern[str]:
-        source = source.replace("(?P<d>D)", f"(?P<d>{_either(words.weekdays)})").replace("(?P<m>M)", f"(?P<m>{_either(words.months)})")
-        source = source.replace("(?P<u>U)", f"(?P<u>{units})").replace("(?P<n>N)", f"(?P<n>{numbers})")
+    def __init__(self, words: _Words) -> None:
+        self._words = words
+        self._blankless = words is _ZH
+        self._forms = {
+            "d": _either(words.weekdays),
+            "m": _either(words.months),
+            "u": "|".join(words.units),
+            "n": r"\d{1,3}|" + _either(list(words.numbers)),
+        }
+
+    def readers(self) -> list[tuple[re.Pattern[str], Reader]]:
+        """The language's patterns, each with what makes days of its matches."""
+        words = self._words
+        sources: list[tuple[str, Reader]] = [
+            (_either(list(words.near)), self._near),
+            (words.weekday, self._weekday),
+            (words.unit, self._calendar),
+            (words.ahead, self._ahead),
+            (words.ago, self._ago),
+            (words.month, self._month),
+            (words.day, self._day_of_month),
+        ]
+        return [(self._compiled(source), read) for source, read in sources]
+
+    def _compiled(self, source: str) -> re.Pattern[str]:
+        for name, form in self._forms.items():
+            source = source.replace(f"(?P<{name}>{name.upper()})", f"(?P<{name}>{form})")
+        bound, end = ("", "") if self._blankless else (r"(?<!\w)", r"(?!\w)")
         return re.compile(f"{bound}(?:{source}){end}", re.IGNORECASE)
 
-    def count(m: Match[str]) -> int:
+    def _count(self, m: Match[str]) -> int:
         said = m["n"].lower()
-        return int(said) if said.isdigit() else words.numbers[said]
+        return int(said) if said.isdigit() else self._words.numbers[said]
 
-    def unit(m: Match[str]) -> str:
-        return next(name for form, name in words.units.items() if re.fullmatch(form, m["u"], re.IGNORECASE))
+    def _unit(self, m: Match[str]) -> str:
+        return next(name for form, name in self._words.units.items() if re.fullmatch(form, m["u"], re.IGNORECASE))
 
-    def near(m: Match[str], today: date, _: Direction) -> Days:
-        return _day(today + timedelta(days=words.near[m[0].lower()]))
+    def _near(self, m: Match[str], today: date, _: Direction) -> Days:
+        return _day(today + timedelta(days=self._words.near[m[0].lower()]))
 
-    def weekday(m: Match[str], today: date, way: Direction) -> Days:
-        index, marks = _index(words.weekdays, m["d"]), m.groupdict()
-        if blankless and not marks["last"] and not marks["next"]:
+    def _weekday(self, m: Match[str], today: date, way: Direction) -> Days:
+        index, marks = _index(self._words.weekdays, m["d"]), m.groupdict()
+        if not self._blankless:
+            return _weekday(today, index, "past" if marks["last"] else "future" if marks["next"] else way)
+        if not marks["last"] and not marks["next"]:
             return _weekday(today, index, way)
-        if blankless:
-            monday = today - timedelta(days=today.weekday()) + timedelta(days=7 if marks["next"] else -7)
-            return _day(monday + timedelta(days=index))
-        return _weekday(today, index, "past" if marks["last"] else "future" if marks["next"] else way)
+        monday = today - timedelta(days=today.weekday()) + timedelta(days=7 if marks["next"] else -7)
+        return _day(monday + timedelta(days=index))
 
-    def calendar(m: Match[str], today: date, _: Direction) -> Days | None:
+    def _calendar(self, m: Match[str], today: date, _: Direction) -> Days | None:
         marks = m.groupdict()
         step = -1 if marks.get("last") else 1 if marks.get("next") or marks.get("next2") else 0 if marks.get("this") else None
-        return None if step is None else calendar_unit(unit(m), step, today)
+        return None if step is None else calendar_unit(self._unit(m), step, today)
 
-    def ahead(m: Match[str], today: date, _: Direction) -> Days:
-        return shifted_unit(unit(m), count(m), today)
+    def _ahead(self, m: Match[str], today: date, _: Direction) -> Days:
+        return shifted_unit(self._unit(m), self._count(m), today)
 
-    def ago(m: Match[str], today: date, _: Direction) -> Days:
-        return shifted_unit(unit(m), -count(m), today)
+    def _ago(self, m: Match[str], today: date, _: Direction) -> Days:
+        return shifted_unit(self._unit(m), -self._count(m), today)
 
-    def month(m: Match[str], today: date, way: Direction) -> Days:
-        return named_month(_index(words.months, m["m"]) + 1, today, way)
+    def _month(self, m: Match[str], today: date, way: Direction) -> Days:
+        return named_month(_index(self._words.months, m["m"]) + 1, today, way)
 
-    def day(m: Match[str], today: date, way: Direction) -> Days | None:
+    def _day_of_month(self, m: Match[str], today: date, way: Direction) -> Days | None:
         return day_of_month(int(m["day"]), today, way)
-
-    sources = [(_either(list(words.near)), near), (words.weekday, weekday), (words.unit, calendar), (words.ahead, ahead), (words.ago, ago)]
-    return [(compiled(source), read) for source, read in [*sources, (words.month, month), (words.day, day)]]
 
 
 def _day(when: date) -> Days:
@@ -228,14 +250,14 @@ def day_of_month(day: int, today: date, way: Direction) -> Days | None:
     return None
 
 
-_READERS = [reader for words in _ALL for reader in _readers(words)]
+_READERS = [reader for words in _ALL for reader in _Times(words).readers()]
 
 
-def foreign_time(text: str, today: date, way: Direction) -> tuple[Days, int, int] | None:
-    """The first time that a text names in one of these languages, and where its words begin and end."""
-    best: tuple[Days, int, int] | None = None
+def foreign_time(text: str, today: date, way: Direction) -> Place | None:
+    """The first time that the first 32,768 characters of a text name in one of these languages, and where its words begin and end."""
+    best: Place | None = None
     for pattern, read in _READERS:
-        m = pattern.search(text)
+        m = pattern.search(text, 0, _MOST_CHARS)
         if m is None or (best is not None and (best[1], -best[2]) <= (m.start(), -m.end())):
             continue
         days = read(m, today, way)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agent_memory.text.extractive_summary import Statement, statement_of_line, summarize
+from agent_memory.text.extractive_summary import Said, Statement, statements_of, statements_of_summary, summarize
 
 AT = datetime(2026, 3, 11, 12, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ def test_it_holds_statements_with_speakers_and_dates_and_no_pleasantries() -> No
         Statement("The budget is 300 euros.", "assistant", AT),
     ]
     assert summarize(said, 100, _count, UTC) == (
-        "[2026-03-11 user] on 10 March 2026 I flew to Lisbon with Ana.\n[2026-03-11 assistant] The budget is 300 euros."
+        "11 March 2026:\nuser: on 10 March 2026 I flew to Lisbon with Ana.\nassistant: The budget is 300 euros."
     )
 
 
@@ -32,6 +32,38 @@ def test_it_keeps_to_its_budget_and_says_nothing_twice() -> None:
     assert summarize([said[0], said[0]], 100, _count, UTC).count("figs") == 1
 
 
-def test_lines_of_a_former_summary_keep_their_day() -> None:
-    (statement,) = statement_of_line("[2025-01-02 user] Ana likes figs.", lambda text: [text], AT)
-    assert (statement.text, statement.head) == ("Ana likes figs.", "[2025-01-02 user] ")
+def test_a_summary_is_read_again_as_it_was_written() -> None:
+    said = [
+        Statement("Ana likes figs.", "user", datetime(2025, 1, 2, tzinfo=UTC)),
+        Statement("Bo flew to Oslo.", "assistant", datetime(2025, 1, 3, tzinfo=UTC)),
+        Statement("Cleo bought 7 lamps.", "user", datetime(2026, 1, 3, tzinfo=UTC)),
+    ]
+    summary = summarize(said, 100, _count, UTC)
+    assert summary == (
+        "2 January 2025:\nuser: Ana likes figs.\n3 January:\nassistant: Bo flew to Oslo.\n3 January 2026:\nuser: Cleo bought 7 lamps."
+    )
+    assert statements_of_summary(summary, lambda text: [text], AT) == said
+
+
+def test_lines_of_other_summaries_are_statements() -> None:
+    assert statements_of_summary("[2025-01-02 user] Ana likes figs.\nBo is well.", lambda text: [text], AT) == [
+        Statement("Ana likes figs.", "user", datetime(2025, 1, 2, tzinfo=UTC)),
+        Statement("Bo is well.", "", AT),
+    ]
+
+
+def test_who_speaks_is_named_where_messages_begin_with_names() -> None:
+    said = [Said("Ana: I like figs.", "user", AT), Said("Ana: Me too.", "user", AT), Said("Note: 3 figs are left.", "assistant", AT)]
+    said += [Said("They are ripe.", "assistant", AT)]
+    speakers = [statement.speaker for statement in statements_of(said, lambda text: [text])]
+    assert speakers == ["Ana", "Ana", "assistant", "assistant"]
+
+
+def test_a_clause_that_says_something_else_alone_is_not_parted() -> None:
+    said = [
+        Statement("I would fly to Oslo, but I have no money for that.", "user", AT),
+        Statement("I fly if Bo comes, and I pay.", "user", AT),
+    ]
+    summary = summarize(said, 100, _count, UTC)
+    assert "I would fly to Oslo, but I have no money for that." in summary
+    assert "I fly if Bo comes, and I pay." in summary

@@ -19,7 +19,7 @@ from agent_memory.sessions.prompts import SummaryAnswer, summarize_messages
 from agent_memory.sessions.service import fitting
 from agent_memory.sessions.store import SessionStore
 from agent_memory.text.escaping import PromptMessage
-from agent_memory.text.extractive_summary import Statement, statement_of_line, summarize
+from agent_memory.text.extractive_summary import Said, statements_of, statements_of_summary, summarize
 from agent_memory.text.injection import suspicion
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size
@@ -160,14 +160,14 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
 
     With QUARANTINE, messages that would be put aside as memories are left out.
     """
-    statements: list[Statement] = []
     longest = max(budget // 4, 16)
-    for line in (state.context or "").splitlines():
-        statements += statement_of_line(line, split_sentences, leaving[0].message.created_at)
-    for stored in leaving:
-        message = stored.message
-        if message.role not in PROGRAM_ROLES and not _reads_like_an_order(runtime, stored):
-            statements += [Statement(sentence, message.role, message.created_at) for sentence in split_sentences(message.content)]
+    told = [
+        Said(stored.message.content, stored.message.role, stored.message.created_at)
+        for stored in leaving
+        if stored.message.role not in PROGRAM_ROLES and not _reads_like_an_order(runtime, stored)
+    ]
+    statements = statements_of_summary(state.context or "", split_sentences, leaving[0].message.created_at)
+    statements += statements_of(told, split_sentences)
     short = [replace(each, text=runtime.counter.truncate(" ".join(each.text.split()), longest)) for each in statements]
     text = await aside(lambda: summarize(short, budget, runtime.counter.count, UTC), sum(len(each.text) for each in short))
     return text or state.context or _NOTHING
