@@ -101,6 +101,7 @@ class Rig:
                     await task([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
                 for claim in claims if kind is not DueKind.MEMORY else ():
                     await task(claim.member, claim.lease, claim.attempt)
+                    await tasks.close(seconds=60)
             if not some:
                 return
         raise AssertionError("the work does not end")

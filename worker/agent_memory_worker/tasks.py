@@ -44,10 +44,10 @@ class Tasks:
         self._runtime = runtime
         self._embedding: set[asyncio.Task[None]] = set()
 
-    async def close(self) -> None:
-        """Waits a moment for what is being embedded."""
+    async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
+        """Waits so long for what is being embedded, and ends what is not done by then."""
         if self._embedding:
-            _, slow = await asyncio.wait(self._embedding, timeout=_CLOSE_SECONDS)
+            _, slow = await asyncio.wait(self._embedding, timeout=seconds)
             for task in slow:
                 task.cancel()
 
