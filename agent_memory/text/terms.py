@@ -11,21 +11,31 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 from string import ascii_letters, digits
 
 import Stemmer
 
+from agent_memory.text.languages.stems import MARKS, VOWEL_SIGNS, foreign_stems, language_of
+
+VERSION = 2
+"""Of the terms: stores whose texts were indexed by others are indexed anew as far as `changed_terms` says so."""
+
 # Underscores alone are no word: a query cannot ask for them. A run of them is looked at once, where it begins.
-_WORD = re.compile(r"\b_*+[^\W_]\w*", re.UNICODE)
+_WORD = re.compile(rf"\b_*+[^\W_][\w{MARKS}]*+", re.UNICODE)
 # A chunk such as bob@example.com, v1.2.3, user_id=7 or C++ is also one term of its own, so that exact strings are found.
-_INNER = re.compile(r"[^\w\s'’]")
+_INNER = re.compile(rf"[^\w\s'’{MARKS}]")
 # The same for ASCII.
 _WITHIN_WORDS = frozenset(f"_'{ascii_letters}{digits}")
 _APART = {code: " " for code in range(128) if chr(code) == "'" or chr(code) not in _WITHIN_WORDS}
 _QUOTED = re.compile(r'"([^"]*)"')
 _EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
-_COMBINING = re.compile("[\u0300-\u036f]")
-_BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f\U00020000-\U0002fa1f"
+# Accents, and the vowel signs of Arabic and Hebrew, which most leave out.
+_COMBINING = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670]")
+# Chinese, Japanese and Korean; Thai, Lao, Burmese and Khmer.
+_BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0002fa1f\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+# Vowel signs belong to the letter before them.
+_CHARACTER = re.compile(f"[^{VOWEL_SIGNS}][{VOWEL_SIGNS}]*+|[{VOWEL_SIGNS}]++")
 _CJK = re.compile(f"[{_BLANKLESS}]")
 _RUNS = re.compile(f"[{_BLANKLESS}]+|[^{_BLANKLESS}]+")
 _MAX_TERM = 48
@@ -84,14 +94,17 @@ def _term(word: str) -> str:
     return encoded if len(encoded) <= _MAX_TERM else "ul" + blake2b(word.encode(), digest_size=10).hexdigest()
 
 
-def _pieces(word: str) -> Iterable[str]:
+def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
     """A word as it is; of a run in a script that writes no blanks, its characters and their pairs."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
     for run in _RUNS.findall(word):
         if _CJK.match(run):
-            pieces += [*run, *(run[i : i + 2] for i in range(len(run) - 1))]
+            characters = _CHARACTER.findall(run)
+            pieces += characters
+            if pairs:
+                pieces += map("".join, pairwise(characters))
         else:
             pieces.append(run)
     return pieces
@@ -141,14 +154,26 @@ _terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
-    """The index terms of a text in order, with repetitions and without stop words, those of whole chunks last; at most 4,096."""
+    """The index terms of a text in order, with repetitions and without stop words; at most 4,096.
+
+    Those of whole chunks, and the stems of other languages than English that are not among them, come last.
+    """
     found: list[str] = []
     wholes: list[str] = []
     for some, whole in map(_terms_of_chunk, chunks(text)):
         found += some
         if whole is not None:
             wholes.append(whole)
-    return (found + wholes)[:_MAX_TERMS]
+    found += wholes
+    if stems := foreign_stems(text):
+        known = frozenset(found)
+        found += dict.fromkeys(term for stem in stems for term in map(_term, _WORD.findall(fold(stem))) if term not in known)
+    return found[:_MAX_TERMS]
+
+
+def changed_terms(text: str) -> bool:
+    """Whether a text may have other terms now than those of a former version."""
+    return not text.isascii() or language_of(text) is not None
 
 
 def query_terms(text: str, limit: int = 64) -> list[str]:
@@ -223,4 +248,4 @@ def carries_information(text: str) -> bool:
 def stems(text: str) -> list[str]:
     """The stems of a text's words in order, without stop words; scripts that write no blanks are told by single characters."""
     kept = (word for word in words(text) if word not in STOP_WORDS)
-    return [_term(piece) for word in kept for piece in _pieces(word) if not (len(piece) == 2 and _CJK.match(piece))]
+    return [_term(piece) for word in kept for piece in _pieces(word, pairs=False)]

@@ -14,9 +14,7 @@ from re import Match
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.text.languages.english_times import COUNT, DAYS, MONTHS, SEASONS, YEAR, counted, english_time
-from agent_memory.text.languages.time_words import CHARACTERS, HINTS, Days, Direction, Place, direction_of, foreign_time
-
-_MOST_CHARS = 32_768  # some twenty patterns look through them
+from agent_memory.text.languages.time_words import CHARACTERS, HINTS, MOST_CHARS, Days, Direction, Place, direction_of, foreign_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     "Before", "after", "until" and "since" open the interval, "between" and "from" with a second time stretch it. Of a longer text the first
     32,768 characters are read.
     """
-    text = text[:_MOST_CHARS]
+    text = text[:MOST_CHARS]
     if not _may_name_one(text):
         return None
     today = now.astimezone(zone).date()

@@ -77,6 +77,7 @@ async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -
     while not stop.is_set():
         try:
             await runtime[IdentityRepair].repair_until_clean()
+            await runtime[Reindexer].reindex_for_terms()
             await runtime[Reindexer].reindex_for_model()
         except RedisUnavailable as error:
             log.warning("the worker waits for Redis: %s", error)

@@ -1,14 +1,18 @@
-"""When the embedding model changes: every memory is marked as waiting for its vector, and searches use the new index at once."""
+"""When the embedding model or the index terms change: the memories concerned are marked as waiting for their vectors and terms.
+
+Searches use the index of a new model at once.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from redis.asyncio import Redis
 from redisvl.query import CountQuery
 
 from agent_memory.core.work import DueKind
-from agent_memory.storage.connection import redis_errors
+from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.search.queries import search
@@ -24,6 +28,8 @@ from agent_memory.storage.search.schemas import (
     vector_index_name,
     vector_schema,
 )
+from agent_memory.text.terms import VERSION as TERMS_VERSION
+from agent_memory.text.terms import changed_terms
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +60,40 @@ class Reindexer:
         if count:
             log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
         return count
+
+    async def reindex_for_terms(self) -> int:
+        """Marks the memories that may have other index terms than when they were written; returns how many. Cheap when nothing changed."""
+        with redis_errors():
+            before, vectors = await self._client.hmget(self._keys.config, ["terms", "vectors"])
+        if before == str(TERMS_VERSION).encode():
+            return 0
+        count = await self._mark_changed_terms() if vectors is not None else 0
+        with redis_errors():
+            await self._client.hset(self._keys.config, "terms", str(TERMS_VERSION))
+        if count:
+            log.info("the index terms of some languages changed: %d memories are indexed again", count)
+        return count
+
+    async def _mark_changed_terms(self) -> int:
+        count = 0
+        batch: list[str] = []
+        with redis_errors():
+            async for key in self._client.scan_iter(match=self._keys.memory_prefix + "*", count=_BATCH):
+                batch.append(key.decode())
+                if len(batch) >= _BATCH:
+                    count += await self._mark_changed(batch)
+                    batch = []
+            return count + await self._mark_changed(batch)
+
+    async def _mark_changed(self, names: Sequence[str]) -> int:
+        texts = await read(self._client, lambda pipe: [pipe.hget(name, "j") for name in names]) if names else []
+        changed = [
+            name.rsplit(":", 1)[-1]
+            for name, text in zip(names, texts, strict=True)
+            if text is not None and changed_terms(text.decode(errors="replace"))
+        ]
+        await self._outbox.mark_due(DueKind.MEMORY, changed)
+        return len(changed)
 
     async def drop_former_indexes(self) -> list[str]:
         """Drops the indexes of a former version or embedding model an hour after they were first seen to be such; returns their names.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from re import Match
 
-from agent_memory.text.languages.time_words import Days, Direction, Place, day_of_month, named_month, shifted_unit
+from agent_memory.text.languages.time_words import MOST_CHARS, Days, Direction, Place, day_of_month, named_month, shifted_unit
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -23,10 +23,13 @@ COUNT = r"(?P<count>\d{1,3}|" + "|".join(_NUMBERS) + r"|(?:a )?couple of|(?:a )?
 
 
 def english_time(text: str, today: date, way: Direction) -> Place | None:
-    """The first time that a text names, and where its words begin and end; `way` decides where a weekday or a month may lie ahead."""
+    """The first time that the first 32,768 characters of a text name, and where its words begin and end.
+
+    `way` decides where a weekday or a month may lie ahead.
+    """
     best: Place | None = None
     for pattern, read in _READERS:
-        found = pattern.search(text)
+        found = pattern.search(text, 0, MOST_CHARS)
         if found is None or (best is not None and best[1] <= found.start()):
             continue
         days = _AHEAD[read](found, today) if way == "future" and read in _AHEAD else read(found, today)

@@ -15,7 +15,8 @@ Place = tuple[Days, int, int]
 """Days, and where the words that name them begin and end."""
 
 _MOST_DAYS = 36_500
-_MOST_CHARS = 32_768  # some thirty patterns look through them
+MOST_CHARS = 32_768
+"""What of a text is read for times: some fifty patterns look through it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ _CUES: dict[Direction, re.Pattern[str]] = {
 
 def direction_of(text: str) -> Direction:
     """Which way a text looks, by its tense, verbs and words of time; "either" when nothing decides or both speak."""
-    ahead, back = (_CUES[way].search(text) is not None for way in ("future", "past"))
+    ahead, back = (_CUES[way].search(text, 0, MOST_CHARS) is not None for way in ("future", "past"))
     return "either" if ahead == back else "future" if ahead else "past"
 
 
@@ -257,7 +258,7 @@ def foreign_time(text: str, today: date, way: Direction) -> Place | None:
     """The first time that the first 32,768 characters of a text name in one of these languages, and where its words begin and end."""
     best: Place | None = None
     for pattern, read in _READERS:
-        m = pattern.search(text, 0, _MOST_CHARS)
+        m = pattern.search(text, 0, MOST_CHARS)
         if m is None or (best is not None and (best[1], -best[2]) <= (m.start(), -m.end())):
             continue
         days = read(m, today, way)

@@ -136,3 +136,39 @@ def test_what_says_something(text: str) -> None:
 def test_underscores_alone_are_no_word() -> None:
     assert query_terms("secret _ __ tea") == ["secret", "tea"]
     assert words("_ a_b _c d_ __") == ["a_b", "_c", "d_"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我住在柏林的一家酒店", "酒店"),
+        ("ฉันอาศัยอยู่ที่กรุงเทพ", "กรุงเทพ"),
+        ("ຂ້ອຍຢູ່ວຽງຈັນ", "ວຽງຈັນ"),
+        ("ខ្ញុំរស់នៅភ្នំពេញ", "ភ្នំពេញ"),
+        ("ကျွန်တော်ရန်ကုန်မှာနေတယ်", "ရန်ကုန်"),
+        ("서울에서 살아요", "서울"),
+        ("मैं दिल्ली में रहता हूँ", "दिल्ली"),
+        ("Я живу в большом городе", "город"),
+        ("Мне нравятся зелёные яблоки", "яблоко"),
+        ("Ich habe zwei Häuser und einen Garten", "Haus"),
+        ("Los niños viven en el campo con mi madre", "niño"),
+        ("أحب القَهْوَة", "القهوة"),
+    ],
+)
+def test_texts_of_other_languages_are_found(text: str, query: str) -> None:
+    assert set(query_terms(query)) & set(terms(text))
+
+
+def test_vowel_signs_part_no_words() -> None:
+    assert words("मैं दिल्ली में") == ["मैं", "दिल्ली", "में"]
+    assert len(words("กรุงเทพที่")) == 1
+    assert not set(query_terms("ที่")) & set(terms("ทำ"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I moved to Rio de la Plata in May", "The cafes of Los Angeles are on the list", "I like figs", "Das Boot is a film that I saw"],
+)
+def test_english_texts_have_the_terms_that_they_had(text: str) -> None:
+    english = [term for word in words(text) for term in terms(word)]
+    assert terms(text) == english

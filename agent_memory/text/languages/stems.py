@@ -1,0 +1,141 @@
+"""Stems of other languages than English, as further index terms: a script tells the language, or stop words do (pure).
+
+They come beside the terms that a text has anyway, so that a language that is not recognized, or wrongly, loses nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+import Stemmer
+
+# Vowel signs and the like are parts of words, which `\w` does not know; punctuation of these scripts is none.
+MARKS = (
+    "\u0300-\u036f\u0653-\u065f\u0670\u06d6-\u06ed\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0900-\u0963\u0966-\u096f\u0971-\u0df3"
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u105e-\u1060"
+    "\u1062-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17d3\u17dd"
+)
+_WORD = re.compile(rf"\b[^\W\d_][\w{MARKS}]*+")
+VOWEL_SIGNS = (
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1060\u1062-\u106d\u1071-\u1074\u1082-\u108d"
+    "\u17b4-\u17d3"
+)
+"""Those of scripts that write no blanks."""
+_SCRIPTS = (
+    (re.compile("[\u0400-\u052f]"), "russian"),
+    (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), "greek"),
+    (re.compile("[\u0620-\u06ff]"), "arabic"),
+    (re.compile("[\u0900-\u097f]"), "hindi"),
+    (re.compile("[\u0530-\u058f]"), "armenian"),
+    (re.compile("[\u0b80-\u0bff]"), "tamil"),
+)
+_LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
+# Frequent words that are no English ones.
+_FREQUENT = {
+    "german": "der das und ist nicht ich wir sie ein eine einen einem mit von zu auf für den dem im mein meine meinen habe sind wie wo wer "
+    "wann auch noch dass aber oder bei nach über wird",
+    "spanish": "el los las una uno que y es en del con por para mi su se lo como donde cuando quién qué pero más muy está soy tengo yo le "
+    "al",
+    "french": "le les un une des et est dans du avec pour mon ma mes je il elle nous vous que qui où ne pas sur ce cette suis ai j au aux",
+    "portuguese": "os um uma que é em do da dos das com por para meu minha eu não ele ela no na se mas mais como onde quando está tenho",
+    "italian": "il lo gli un una che è di del della con per mio mia io non sono ho nel nella dove quando ma più anche si al",
+    "dutch": "het een en van ik niet dat op te zijn met voor mijn wij jij hij zij waar wanneer heb heeft naar ook maar aan",
+    "swedish": "och är en ett att jag inte det på som med för min mitt har av till var vi han hon",
+    "turkish": "bir ve bu için ile ben benim mi mı çok ne değil var nerede daha gibi",
+    "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
+}
+_ENGLISH = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "and",
+        "is",
+        "are",
+        "was",
+        "were",
+        "i",
+        "you",
+        "he",
+        "she",
+        "it",
+        "we",
+        "they",
+        "me",
+        "my",
+        "to",
+        "of",
+        "in",
+        "for",
+        "with",
+        "on",
+        "at",
+        "as",
+        "or",
+        "so",
+        "no",
+        "that",
+        "this",
+        "have",
+        "has",
+        "had",
+        "not",
+        "do",
+        "does",
+        "did",
+    ]
+)
+_LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _FREQUENT.items()}
+_ALL = frozenset().union(*_LANGUAGES.values())
+_LEAST = 2  # frequent words that tell a language
+_LONGEST = 64  # characters of a word that has a stem
+
+
+def language_of(text: str) -> str | None:
+    """The language of a text in Latin letters, by its frequent words; None for English, and for what has too few of them."""
+    said = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
+    if text.isascii() and _ALL.isdisjoint(said):
+        return None
+    known = [word.strip(".,;:!?¿¡\"'()") for word in said]
+    counts = {language: sum(word in words for word in known) for language, words in _LANGUAGES.items()}
+    language = max(counts, key=counts.__getitem__)
+    return language if counts[language] >= _LEAST and counts[language] > sum(word in _ENGLISH for word in known) else None
+
+
+def foreign_stems(text: str) -> Sequence[str]:
+    """The stems of a text's words in other languages than English, as they come; words of scripts without blanks have none."""
+    language = language_of(text)
+    if language is None and text.isascii():
+        return ()
+    found: list[str] = []
+    for m in _WORD.finditer(text.lower()):
+        word = m[0]
+        spoken = language if _LATIN.match(word) else next((name for script, name in _SCRIPTS if script.match(word)), None)
+        if spoken is not None and len(word) < _LONGEST:
+            found.append(_stem(spoken, word))
+    return found
+
+
+_stemmers: dict[str, Stemmer.Stemmer] = {}
+
+
+@lru_cache(maxsize=16384)
+def _stem(language: str, word: str) -> str:
+    stemmer = _stemmers.get(language)
+    if stemmer is None:
+        stemmer = _stemmers.setdefault(language, Stemmer.Stemmer(language, 0))
+    return stemmer.stemWord(word)
+
+
+_LETTER = re.compile(r"[^\W\d_]")
+_LATIN_LETTER = re.compile("[A-Za-z\u00aa-\u024f\u1e00-\u1eff\uff21-\uff5a]")
+
+
+def is_in_other_script(text: str) -> bool:
+    """Whether most of a text's letters are not Latin: what a model of English does not know."""
+    if text.isascii():
+        return False
+    letters = len(_LETTER.findall(text))
+    return 2 * len(_LATIN_LETTER.findall(text)) < letters
