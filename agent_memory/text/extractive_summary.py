@@ -145,9 +145,12 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
     apart = [replace(each, text=clause) for each in statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
     kept = [each for each in apart if len(words(each.text)) >= _SHORTEST and not is_filler(each.text)]
     chosen = _Choice(kept, budget, count).best()
-    while chosen and count(text := layout([kept[index] for index in sorted(chosen)])) > budget:
+    while chosen:
+        text = layout([kept[index] for index in sorted(chosen)])
+        if count(text) <= budget:
+            return text
         chosen.pop()
-    return text if chosen else ""
+    return ""
 
 
 def layout(statements: Iterable[Statement]) -> str:

@@ -16,7 +16,7 @@ from string import ascii_letters, digits
 
 import Stemmer
 
-from agent_memory.text.languages.stems import MARKS, VOWEL_SIGNS, foreign_stems, language_of
+from agent_memory.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, language_of
 
 VERSION = 2
 """Of the terms: stores whose texts were indexed by others are indexed anew as far as `changed_terms` says so."""

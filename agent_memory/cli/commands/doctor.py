@@ -21,7 +21,7 @@ from agent_memory.embedded.engine import INSTALL_HINT, examine_engines
 from agent_memory.embedded.server import running_redis
 from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
 from agent_memory.llm.context import ModelContext
-from agent_memory.llm.local.weights import PACKAGED_NAME, packaged_directory
+from agent_memory.llm.local.weights import LATIN_ONLY, PACKAGED_NAME, packaged_directory
 from agent_memory.runtime import open_runtime
 from agent_memory.storage.context_limits import learned_at
 from agent_memory.storage.keyspace import Keys
@@ -101,7 +101,7 @@ def _models(settings: Settings) -> str:
         if not models.local_model_dir.is_dir():
             raise StartupError(f"LOCAL_MODEL_DIR {models.local_model_dir} is not a directory")
         return f"local model in {models.local_model_dir}"
-    return f"{PACKAGED_NAME} in {packaged_directory()}"
+    return f"{PACKAGED_NAME} in {packaged_directory()}; {LATIN_ONLY}"
 
 
 async def _context(settings: Settings) -> str:

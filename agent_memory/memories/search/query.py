@@ -20,6 +20,7 @@ from agent_memory.memories.search.recency import TIEBREAK, Age, RecencyWeights, 
 from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.storage.search import filters, syntax
 from agent_memory.text import terms as analysis
+from agent_memory.text.stemming.foreign import is_in_other_script
 from agent_memory.text.time_expressions import Span, beside, named_time, zone_of
 from agent_memory_client.models import SearchModeEnum, SearchRequest
 
@@ -49,11 +50,15 @@ class QueryWords:
 
 @dataclass(frozen=True, slots=True)
 class QueryMeaning:
-    """A query as it is compared by meaning: its vector, the text that this is the vector of, and the words that were left out of that."""
+    """A query as it is compared by meaning: its vector, the text that this is the vector of, and the words that were left out of that.
+
+    Of one in an `unknown_script`, which the model has not learned, the vector says next to nothing.
+    """
 
     vector: NDArray[np.float32]
     text: str
     left_out: Sequence[str] = ()
+    unknown_script: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +188,8 @@ class QueryBuilder:
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             vectors = await self._embedder_of(tenant).embed([spoken], timeout=timeout)
-            return QueryMeaning(vectors[0], spoken, left_out), None
+            unknown = self._settings.models.embeds_latin_only and is_in_other_script(spoken)
+            return QueryMeaning(vectors[0], spoken, left_out, unknown), None
         except BudgetSpent:
             return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:

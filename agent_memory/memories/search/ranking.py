@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
 # The weight of meaning against words when the caller gives none; docs/recall.md has the measurements (0.35 to 0.55 are alike).
 ALPHA = 0.45
+# The same for a query in a script that the model does not know: its vector only decides between what the words leave alike.
+ALPHA_UNKNOWN_SCRIPT = 0.02
 # A memory of the time that the query names comes before all others when its own score (0..1) is at least this: it is about what is asked.
 FITS = 0.1
 # At most so many do: what was told of that time on other days stays within reach.
@@ -223,13 +226,15 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         near = {name: similarity for name, similarity in near.items() if name in words}
         total = candidates[CandidateList.BEST_BY_WORDS].total
     request = query.request
-    alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else ALPHA
+    unknown = query.meaning is not None and query.meaning.unknown_script
+    usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA
+    alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else usual
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
     if in_time:
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0)
     far: list[Scored] = []
     if not query.paged:
-        fused, far = relevant(fused, near, words, min_similarity, answers)
+        fused, far = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
             # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
             fused, far = far, []

@@ -46,47 +46,10 @@ _FREQUENT = {
     "turkish": "bir ve bu için ile ben benim mi mı çok ne değil var nerede daha gibi",
     "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
 }
-_ENGLISH = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "and",
-        "is",
-        "are",
-        "was",
-        "were",
-        "i",
-        "you",
-        "he",
-        "she",
-        "it",
-        "we",
-        "they",
-        "me",
-        "my",
-        "to",
-        "of",
-        "in",
-        "for",
-        "with",
-        "on",
-        "at",
-        "as",
-        "or",
-        "so",
-        "no",
-        "that",
-        "this",
-        "have",
-        "has",
-        "had",
-        "not",
-        "do",
-        "does",
-        "did",
-    ]
-)
+_NO_FOREIGN = """
+the a an and is are was were i you he she it we they me my to of in for with on at as or so no that this have has had not do does did
+"""
+_ENGLISH = frozenset(_NO_FOREIGN.split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _FREQUENT.items()}
 _ALL = frozenset().union(*_LANGUAGES.values())
 _LEAST = 2  # frequent words that tell a language
