@@ -145,9 +145,11 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
     apart = [replace(each, text=clause) for each in statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
     kept = [each for each in apart if len(words(each.text)) >= _SHORTEST and not is_filler(each.text)]
     chosen = _Choice(kept, budget, count).best()
-    while chosen and count(text := layout([kept[index] for index in sorted(chosen)])) > budget:
+    text = layout([kept[index] for index in sorted(chosen)])
+    while chosen and count(text) > budget:
         chosen.pop()
-    return text if chosen else ""
+        text = layout([kept[index] for index in sorted(chosen)])
+    return text
 
 
 def layout(statements: Iterable[Statement]) -> str:
