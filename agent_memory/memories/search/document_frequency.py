@@ -128,7 +128,8 @@ def around(scope: Scope, request: SearchRequest) -> str:
 def without_common(text: str, terms: Sequence[str], statistics: TermStatistics, subject: Sequence[str]) -> tuple[str, Sequence[str]]:
     """The query without the words that most of the memories share, and these; as it is when nothing would be left (of the `subject` of a
     query that names a time, either: what only quotes that time would be nearest)."""
-    if statistics.total < _ENOUGH or not statistics.terms:
+    # A single word is not counted: nothing could be left out.
+    if statistics.total < _ENOUGH or not statistics.terms or len(terms) < 2:
         return text, ()
     most = COMMON_SHARE * statistics.total
     common = frozenset([term for term in terms if statistics.terms[term].memories >= most])
