@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from agent_memory_worker.promote import promote_session
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.sessions.service import SessionService
 from agent_memory.text.normalization import QUESTION
 from agent_memory_client.models import MemoryMessage, UpdateWorkingMemory
+from agent_memory_worker.sessions.promote import promote_session
 from tests.support.rig import SCOPE, Rig
 
 REF = SessionRef("s")
