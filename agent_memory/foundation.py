@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.settings import Settings
 from agent_memory.llm.base import ChatModel, Embedder, Reranker
+from agent_memory.llm.local.weights import LATIN_ONLY, PACKAGED_NAME
 from agent_memory.llm.providers import Models
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.storage.cluster import BucketRedis, ensure_buckets
@@ -37,6 +39,8 @@ from agent_memory.storage.store_watch import StoreWatch
 if TYPE_CHECKING:
     from docket import Docket
     from redisvl.schema import IndexSchema
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,8 @@ async def open_foundation(
         await watch.open()
         if watch.intact and begin:
             await _make_indexes(keys, spec, unguarded)
+        if models.embedder.model == PACKAGED_NAME and begin:
+            log.info("%s embeds texts: %s", PACKAGED_NAME, LATIN_ONLY)
         watch.on_renewal(bucket_redis.renew)
         await stack.enter_async_context(watch.running())
         connect = partial(bucket_redis.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)

@@ -25,16 +25,20 @@ _EVERYTHING = ("everything", "lead", "trail")
 # Of words that are no filler, so many are not noise, either.
 _ENOUGH = 4
 _SHORT = 3
+# Longer queries say something, and ask for more than everything.
+_MOST_CHARS = 500
 
 
 def asks_for_questions(query: str) -> bool:
     """Whether a query is after what was asked ("what did I ask you about the boat?")."""
-    words = query.lower().replace("?", " ").split()
+    words = query[: 16 * _MOST_CHARS].lower().replace("?", " ").split()
     return not _ASKING.isdisjoint(words) or (not query.isascii() and _ASKING_BLANKLESS.search(query) is not None)
 
 
 def says_something(query: str) -> bool:
     """As `has_content`."""
+    if len(query) > _MOST_CHARS:
+        return True
     if query.isascii():
         unknown = {word for word in _words_of(query) if len(word) >= _SHORT} - _vocabulary(_FILLER)
         if len(unknown) >= _ENOUGH:
@@ -44,7 +48,7 @@ def says_something(query: str) -> bool:
 
 def asks_for_everything(query: str) -> bool:
     """As `is_about_everything`: such a query is made of its words, and of politeness, alone."""
-    if query.isascii() and not _vocabulary(_EVERYTHING).issuperset(_words_of(query)):
+    if len(query) > _MOST_CHARS or (query.isascii() and not _vocabulary(_EVERYTHING).issuperset(_words_of(query))):
         return False
     return is_about_everything(query)
 

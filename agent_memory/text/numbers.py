@@ -11,7 +11,7 @@ NumberKind = Literal["plain", "date", "year", "clock"]
 
 _TOKEN = re.compile(r"\d++(?:[.,:]\d++)*+|[〇零一二两三四五六七八九十百千]++|[^\W\d_\u3400-\u9fff]++|[\u3400-\u9fff]")
 _GROUPS = re.compile(r"\d{1,3}(?:[.,]\d{3})++")
-_DECIMAL = re.compile(r"\d++[.,]\d{1,2}")
+_DECIMAL = re.compile(r"(?<!\d)\d++[.,]\d{1,2}")
 _ISO = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 _CHINESE = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}

@@ -49,7 +49,7 @@ class LimitSettings(Group):
     )
     query_bytes: int = ending(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
     message_bytes: int = ending(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
-    session_messages: int = setting(0, "MAX_SESSION_MESSAGES", meaning="messages that a session may hold at one time; 0: any number", ge=0)
+    session_messages: int = ending(0, "MAX_SESSION_MESSAGES", ge=0)
     memory_bytes: int = ending(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)
     tags: int = ending(64, "MAX_TAGS", ge=0, le=64)
     json_depth: int = ending(32, "MAX_JSON_DEPTH", ge=1, le=32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.core.settings.base import Group, archived, ending, setting
+from agent_memory.core.settings.base import Group, archived, ending
 
 
 class SearchSettings(Group):
@@ -17,8 +17,4 @@ class SearchSettings(Group):
     rerank_candidates: int = ending(50, "RERANK_CANDIDATES", ge=1, le=200)
     prompt_memories: int = ending(20, "PROMPT_MEMORIES", ge=1, le=100)
     prompt_memory_tokens: int = ending(2000, "PROMPT_MEMORY_TOKENS", ge=64)
-    prompt_all_users: bool = setting(
-        False,
-        "PROMPT_WITHOUT_USER_SEES_ALL_USERS",
-        meaning="prompts whose session has no user see the memories of all users, as in the archived server",
-    )
+    prompt_all_users: bool = ending(False, "PROMPT_WITHOUT_USER_SEES_ALL_USERS")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -20,7 +19,6 @@ from agent_memory.llm.embedding_checks import BLANK, clean_text, unit_rows
 from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, weight_shapes
 from agent_memory.llm.local.weights import (
     HOW_TO_INSTALL,
-    LATIN_ONLY,
     PACKAGED_NAME,
     check_digest,
     packaged_directory,
@@ -29,8 +27,6 @@ from agent_memory.llm.local.weights import (
     round_weights,
 )
 from agent_memory.llm.threads import giving_way
-
-log = logging.getLogger(__name__)
 
 GRAPH_FILES: dict[Precision, str] = {"int8": "minilm-int8.onnx", "fp32": "minilm.onnx"}  # beside this module, in data/
 MAX_TOKENS = 256
@@ -69,7 +65,6 @@ class LocalEmbedder:
         directory = await asyncio.to_thread(packaged_directory)
         loading = asyncio.to_thread(_load, directory, PACKAGED_NAME, models.local_threads, models.local_precision)
         embedder, _ = await asyncio.gather(loading, asyncio.to_thread(check_digest, directory))
-        log.info("%s embeds texts: %s", PACKAGED_NAME, LATIN_ONLY)
         return embedder
 
     @property

@@ -21,11 +21,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”’')\]]?\s+|(?<=[。！？؟।
 _SHORT = re.compile(r"(?:\b(?:dr|mr|mrs|ms|prof|st|sr|sra|hr|fr|no|nr|vs|e\.g|i\.e|z\.b)\.)$", re.IGNORECASE)
 # Where a clause begins that stands by itself: it has its own subject.
 _CLAUSE = re.compile(
-    r"(?:[,;]\s*|\s+)(?:and|but|und|aber|y|pero|et|mais|e|ma)\s+(?=(?:i|i'm|i’m|i've|my|we|our|ich|mein\w*|wir|yo|mi|mis|je|j'\w+|mon|ma|mes|io)\b)"
-    r"|\s*[;；]\s*|，",
+    r"(?:[,;]\s*+|(?<!\s)\s++)(?:and|but|und|aber|y|pero|et|mais|e|ma)\s++(?=(?:i|i'm|i’m|i've|my|we|our|ich|mein\w*|wir|yo|mi|mis|je|j'\w+|mon|ma|mes|io)\b)"
+    r"|(?<!\s)\s*+[;；]\s*+|，",
     re.IGNORECASE,
 )
-_ANY_CLAUSE = re.compile(r"(?:[,;]\s*|\s+)(?:and|but|und|aber|y|pero|et|mais|e|ma)\s+|\s*[;；，]\s*|,\s+", re.IGNORECASE)
+_ANY_CLAUSE = re.compile(
+    r"(?:[,;]\s*+|(?<!\s)\s++)(?:and|but|und|aber|y|pero|et|mais|e|ma)\s++|(?<!\s)\s*+[;；，]\s*+|,\s++", re.IGNORECASE
+)
 _ABOUT = re.compile(
     r"^(?:(?:please\s+)?forget\s+)?(?:everything|anything|all|what(?:ever)?)?\s*(?:that\s+)?(?:(?:i|we)(?:['’]ve)?\s+(?:have\s+)?(?:ever\s+)?"
     r"(?:said|told\s+you|mentioned|wrote|talked|know|shared)\s+|you\s+(?:have\s+|know\s+|remember\s+|stored?\s+))?(?:to\s+you\s+)?about\s+",

@@ -23,6 +23,7 @@ class Prompts(Resource):
         long_term_search: dict[str, Any] | SearchRequest | bool | None = None,
         user_id: str | None = None,
         optimize_query: bool = False,
+        *,
         max_tokens: int | None = None,
         format: PromptFormat | None = None,
         include_ids: bool = True,

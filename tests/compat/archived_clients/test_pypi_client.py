@@ -15,7 +15,7 @@ from tests.compat.archived_clients.conftest import Report, RunProgram
 from tests.support.cli import ROOT, clean_environment
 
 PYTHON = ROOT / ".venv-oldclient" / "bin" / "python"
-PROGRAM = ROOT / "tests" / "clients" / "oldclient_program.py"
+PROGRAM = ROOT / "tests" / "compat" / "archived_clients" / "oldclient_program.py"
 PINNED = "0.14.0"
 
 

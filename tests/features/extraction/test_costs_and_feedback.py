@@ -57,7 +57,7 @@ async def test_a_prompt_that_comes_back_adds_no_memory(served: tuple[MemoryAPICl
     before = await everything(api, "fed")
     assert len(before) >= 10, "messages and facts"
     for number in range(ROUNDS):
-        prompt = await api.memory_prompt(QUESTION, session_id="talk", user_id="fed", long_term_search={"limit": 5 + number % 5})
+        prompt = await api.memory_prompt(QUESTION, session_id="elsewhere", user_id="fed", long_term_search={"limit": 5 + number % 5})
         assert prompt.long_term_memories
         back = [MemoryMessage(role=one["role"], content=one["content"]) for one in prompt.to_openai()]
         listed = next(one.content for one in back if "Long term memories" in one.content)

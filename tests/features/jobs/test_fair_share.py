@@ -122,6 +122,7 @@ async def test_all_of_it_is_done_in_the_end_and_erasures_wait_for_nobody(make_ri
                 await tasks.process_session(one.member, one.lease, one.attempt)
             await rig.make_due(S)
         assert await rig.marks(S) == {}
+        await tasks.close(seconds=60)
         assert await rig.marks(M) == {}, "each session's task has embedded what it promoted"
         assert {key.split(":")[0] for key in await rig.raw_keys()} >= {"run"}
         for scope in (BUSY, CALM):

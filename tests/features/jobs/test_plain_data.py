@@ -73,7 +73,7 @@ async def test_a_worker_sets_such_messages_aside_and_goes_on(make_rig: MakeRig, 
                 b"generation": b"0",
             }
             await rig.rt.client.xadd(docket.stream_key, message)
-        await rig.append("s", "hello world")
+        await rig.append("s", "I live in Oslo")
         stop = asyncio.Event()
         worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
 

@@ -181,8 +181,6 @@ async def test_trust_follows_where_things_come_from(http: httpx.AsyncClient, rig
     assert trust == {
         "tea is my drink": ("user", 1.0),
         "black tea has caffeine": ("assistant", TRUST["assistant"]),
-        "tea costs 3 euros": ("tool", TRUST["tool"]),
-        "talk of tea": ("client", 1.0),
         "likes tea": ("client", 1.0),
         "hates tea bags": ("client", TRUST["tool"]),
         "tea at five": ("client", 0.2),
@@ -194,7 +192,7 @@ async def test_trust_follows_where_things_come_from(http: httpx.AsyncClient, rig
     search = {"user_id": {"eq": USER}, "min_trust": 0.9}
     prompt = await ok(http, "POST", "/v1/memory/prompt", json={"query": "what about tea", "long_term_search": search})
     assert {one["trust"] for one in prompt["long_term_memories"]} == {1.0}
-    assert await found(http, "tea", source_class={"eq": "tool"}) == {"tea costs 3 euros"}
+    assert await found(http, "tea", source_class={"eq": "tool"}) == set(), "a tool's words are no memories"
 
 
 async def test_it_can_be_switched_off(make_rig: MakeRig) -> None:

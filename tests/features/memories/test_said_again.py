@@ -228,12 +228,12 @@ async def test_a_fact_that_a_later_message_repeats_is_of_that_day(
     scripted.silent = True
     later = "Ada eats no meat" if action == "NONE" else "Ada is vegetarian"
     scripted.facts["I am a vegetarian"] = [{"text": "Ada is vegetarian", "type": "semantic"}]
-    scripted.facts["Meat is nothing for me"] = [{"text": later, "type": "semantic"}]
+    scripted.facts["I eat no meat, as a vegetarian"] = [{"text": later, "type": "semantic"}]
     scripted.decisions["Ada eats no meat"] = ["NONE", "Ada is vegetarian"]
     async with make_rig(chat, EXTRACTION_DEBOUNCE_SECONDS="0") as rig:
         await say(rig, "mon", ("1", "I am a vegetarian", MONDAY))
         for _ in range(2):
-            await say(rig, "sat", ("2", "Meat is nothing for me", SATURDAY))
+            await say(rig, "sat", ("2", "I eat no meat, as a vegetarian", SATURDAY))
         fact = await memory_of(rig, "Ada is vegetarian")
         assert await sayings(rig, fact) == (SATURDAY, 2)
         assert fact.created_at == MONDAY

@@ -52,6 +52,7 @@ _GIVEN: dict[str, Any] = {
     "said": _NOW,
     "given": None,
     "answered": None,
+    "other": "a word",
     "zone": UTC,
     "today": _NOW.date(),
     "way": "either",

@@ -32,11 +32,19 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PUT", "/v1/extraction-rules"): {},
     ("POST", "/v1/auth/tokens"): {"description": "a bot"},
     ("POST", "/v1/auth/tokens/t1/rotate"): {},
+    ("POST", "/v1/memory/forget"): {"text": "what", "user_id": "hostile", "dry_run": True},
     ("POST", "/v1/memory/prompt"): {"query": "what", "session": {"session_id": "hostile"}},
 }
 ROUTES = list(BODIES)
 # What a misspelt limit would leave unlimited, and a misspelt source unnamed, is refused instead of ignored.
-STRICT = frozenset({("POST", "/v1/auth/tokens"), ("POST", "/v1/auth/tokens/t1/rotate"), ("POST", "/v1/long-term-memory/purge")})
+STRICT = frozenset(
+    {
+        ("POST", "/v1/auth/tokens"),
+        ("POST", "/v1/auth/tokens/t1/rotate"),
+        ("POST", "/v1/long-term-memory/purge"),
+        ("POST", "/v1/memory/forget"),
+    }
+)
 
 
 def test_every_route_with_a_body_is_here() -> None:

@@ -98,7 +98,7 @@ async def _site(folder: Path) -> AsyncGenerator[_Site]:
 async def killed(site: _Site, kills: int, memories: int) -> list[Taken]:
     """F3: from the kill of Redis to the next write, beside the time that Redis says its loading took."""
     for start in range(0, memories, 100):
-        some = [{"id": f"t{number}", "text": f"Note {number}: Ana sails to harbour {number % 97}"} for number in range(start, start + 100)]
+        some = [{"id": f"t{number}", "text": f"Entry {number}: Ana sails to harbour {number % 97}"} for number in range(start, start + 100)]
         (await site.http.post(f"{site.url}/v1/long-term-memory/", json={"memories": some})).raise_for_status()
     log = site.on.data_dir / "redis.log"
     taken: list[Taken] = []

@@ -150,7 +150,7 @@ class Actor(ABC):
         rng = self.rng
         long = _FILLER if rng.random() < 0.3 else ""
         thing, city = rng.choice(_THINGS), rng.choice(_CITIES)
-        return f"Note {token.replace('-', 'x')}: I bought a {thing} in {city} for {rng.randrange(900)} euros.{long}"
+        return f"Entry {token.replace('-', 'x')}: I bought a {thing} in {city} for {rng.randrange(900)} euros.{long}"
 
     def message(self) -> tuple[dict[str, Any], list[Any]]:
         """A message as it is sent, and as it stands in the journal."""
