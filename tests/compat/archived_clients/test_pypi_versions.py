@@ -99,7 +99,8 @@ async def space(server: str) -> str:
             memories = (await client.get("/v1/working-memory/own", params=place)).json()["memories"]
             everything = {"namespace": {"eq": name}, "extraction_strategy": {"eq": "message"}, "limit": 1}
             messages = (await client.post("/v1/long-term-memory/search", json=everything)).json()["total"]
-            return bool(session["context"]) and all(one["persisted_at"] for one in memories) and messages == len(said) - 1  # a tool says nothing of its own
+            # A tool's message is no memory.
+            return bool(session["context"]) and all(one["persisted_at"] for one in memories) and messages == len(said) - 1
 
         await wait_until(worked, "the summary, the promoted messages and the promoted memories")
     return name
