@@ -46,6 +46,8 @@ _DEPENDENT = re.compile(
     r"|guess|doubt|claims?|pretend|dream(?:ed|t)?|whether|either|neither|or|heard|supposed?|imagine|maybe|might|would|could)\b",
     re.IGNORECASE,
 )
+# Of one text so much is looked at.
+_MOST_CHARS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,4 +250,5 @@ class _Choice:
 
 def content_words(text: str) -> frozenset[str]:
     """The stems of a text's words of content."""
+    text = text[:_MOST_CHARS]
     return frozenset(terms(" ".join(word for word in words(text) if word not in STOP_WORDS and len(word) > 1)))
