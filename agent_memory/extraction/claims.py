@@ -171,7 +171,7 @@ def joined(wordings: Sequence[Wording]) -> Wording:
 
 
 def says_same(text: str, other: str) -> bool:
-    """Whether two facts of one slot have the same value, as far as words tell.
+    """Whether two facts of one slot have the same value, as far as the words of their first 16,384 characters tell.
 
     They have when their content is the same, or their names and numbers (some at least) and half of the words of the longer one. What only
     one of them denies or ends is never the same.

@@ -249,6 +249,6 @@ class _Choice:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The stems of a text's words of content."""
+    """The stems of the words of content in the first 32,768 characters of a text."""
     text = text[:_MOST_CHARS]
     return frozenset(terms(" ".join(word for word in words(text) if word not in STOP_WORDS and len(word) > 1)))

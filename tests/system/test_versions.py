@@ -38,7 +38,7 @@ class OlderTasks(Tasks):
             if name is not TaskName.INDEX_MEMORIES:
                 docket.register(getattr(self, name.value), names=[name.value])
 
-    async def _embed(self, members: Sequence[str], *, seconds: float | None = None) -> None:
+    async def _embed(self, members: Sequence[str]) -> None:
         """Nothing: their marks stay."""
 
 
