@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
 from types import MappingProxyType
@@ -104,6 +105,13 @@ def administering(scope: Scope) -> Scope:
     if not scope.may_administer:
         raise Forbidden("this needs credentials with the role admin")
     return scope
+
+
+def within_namespace(scope: Scope, namespace: str) -> Scope:
+    """The scope, narrowed to one namespace. Raises Forbidden when that is out of its reach."""
+    if scope.namespaces is not None and namespace not in scope.namespaces:
+        raise Forbidden("these credentials do not reach this namespace", field="namespace")
+    return replace(scope, namespaces=frozenset({namespace}))
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:

@@ -3,6 +3,7 @@
 AgentMemoryError            500  internal_error
 ├── BadInput                422  invalid_input        names the field and the fix
 │   └── Refused             400  refused              well-formed, but not something we do
+├── NotSupported            501  not_supported        an operation of another product that we do not have
 ├── Unauthenticated         401  unauthenticated      no credentials, or none that count
 ├── Forbidden               403  forbidden            the credentials do not reach that far
 ├── NotFound                404  not_found
@@ -63,6 +64,13 @@ class UnsupportedRequest(BadInput):
 
     code = "refused"
     status = 400
+
+
+class NotSupported(AgentMemoryError):
+    """An operation of another product's API that this server does not have; `message` names it."""
+
+    code = "not_supported"
+    status = 501
 
 
 class Unauthenticated(AgentMemoryError):

@@ -14,6 +14,7 @@ from agent_memory.extraction.grounds import Grounds
 from agent_memory.extraction.instructions import repeats_instructions
 from agent_memory.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.extraction.rules import Rules
+from agent_memory.memories.annotations import annotate, annotations_of
 from agent_memory.memories.service import content_hash, fact_memory_id
 from agent_memory.memories.trust import TRUST
 from agent_memory.sessions.codec import StoredMessage
@@ -164,6 +165,7 @@ def _candidate(
         # The rules for callers are not for us: a message's id may hold a comma.
         context=ANSWER,
     )
+    annotate(record, [annotations_of(message.stored.message) for message in cited])
     record.memory_hash = content_hash(record)
     return Candidate(record, evidence, bool(users))
 

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from agent_memory import __version__
 from agent_memory.access.credentials import Authenticator, CredentialGate
 from agent_memory.access.limits import RequestLimit
+from agent_memory.compat.mem0 import routes as mem0
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings
 from agent_memory.http import errors, health
@@ -25,6 +26,7 @@ from agent_memory.http.middleware.admission import AdmissionMiddleware
 from agent_memory.http.middleware.auditing import AuditMiddleware
 from agent_memory.http.middleware.authentication import AuthenticationMiddleware, describe
 from agent_memory.http.middleware.body_deadline import BodyDeadlineMiddleware
+from agent_memory.http.middleware.foreign_schemes import TokenSchemeMiddleware
 from agent_memory.http.middleware.hosts import HostMiddleware, allowed_names
 from agent_memory.http.middleware.known_caller import KnownCallerMiddleware
 from agent_memory.http.middleware.rate_limit import RateLimitMiddleware
@@ -127,6 +129,8 @@ def _assembled(
     _add_middleware(app, settings, host)
     if settings.server.docs:
         app.router.routes += pages.pages(app.title, "/openapi.json")
+    if "mem0" in settings.compat.names:
+        routes = [*routes, *mem0.routes()]
     # Before the routes of the documentation, since the order is that of matching.
     app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
     return app
@@ -162,5 +166,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str) -> None:
         # Before credentials are asked for: browsers send none with the question whether they may ask.
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
+    if "mem0" in settings.compat.names:
+        app.add_middleware(TokenSchemeMiddleware, prefixes=mem0.PREFIXES)
     # Outermost, so that a refusal of any other layer has its id and is counted, too.
     app.add_middleware(RequestMiddleware, timeout=seconds)

@@ -17,6 +17,7 @@ from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.threads import aside
+from agent_memory.memories.annotations import annotate, annotations_of
 from agent_memory.memories.commit import STATED, MemoryCommits
 from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.owners import one_owner_each
@@ -80,6 +81,7 @@ def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> Memory
         },
         context=ANSWER,
     )
+    annotate(record, [annotations_of(message)])
     record.memory_hash = content_hash(record)
     return record
 

@@ -22,6 +22,7 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.annotations import check_annotations
 from agent_memory.sessions.codec import SessionState, StoredMessage, encode_beside, with_beside
 from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite, TokenWindow
 from agent_memory.sessions.strategies import check_strategy
@@ -94,6 +95,7 @@ class SessionService:
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         timed = self._check_times(body.messages)
+        check_annotations(scope, body.messages)
         self._sizes.check_messages(body.messages)
         self._sizes.check_memories(body.memories)
         self._sizes.check_json(body.data, "data")
@@ -151,6 +153,7 @@ class SessionService:
         """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again."""
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         self._check_times(body.messages)
+        check_annotations(scope, body.messages)
         self._sizes.check_messages(body.messages)
         await self._room(scope, body.messages)
         change = SessionWrite(

@@ -10,6 +10,7 @@ from pydantic_settings import SettingsError
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings.auth import AuthSettings
 from agent_memory.core.settings.base import Group, kind_of, variables_of
+from agent_memory.core.settings.compat import CompatSettings
 from agent_memory.core.settings.limits import LimitSettings, TenantLimits
 from agent_memory.core.settings.longterm import CompactionSettings, ForgettingSettings, LongTermSettings
 from agent_memory.core.settings.mcp import McpSettings
@@ -25,6 +26,7 @@ __all__ = [
     "GROUPS",
     "AuthSettings",
     "CompactionSettings",
+    "CompatSettings",
     "ForgettingSettings",
     "LimitSettings",
     "LongTermSettings",
@@ -62,6 +64,7 @@ class Settings(BaseModel):
     mcp: McpSettings
     auth: AuthSettings
     limits: LimitSettings
+    compat: CompatSettings
 
 
 GROUPS: dict[str, type[Group]] = {
@@ -78,6 +81,7 @@ GROUPS: dict[str, type[Group]] = {
     "mcp": McpSettings,
     "auth": AuthSettings,
     "limits": LimitSettings,
+    "compat": CompatSettings,
 }
 
 

@@ -1,0 +1,133 @@
+"""Mem0's filters as our conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_memory.core.errors import BadInput, NotSupported
+from agent_memory_client.models import Condition
+
+MAX_DEPTH = 8
+ENTITIES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"}
+_TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "icontains": "eq"}
+_BOUNDS = {"gt", "gte", "lt", "lte"}
+_METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "nin": "none", **{name: name for name in _BOUNDS}}
+_JOINS = {"and": "and", "or": "or", "not": "not"}
+
+
+def condition_of(filters: object) -> Condition | None:
+    """The condition that Mem0's filters mean: `AND`, `OR` and `NOT` around fields, all fields of an object together; None for none.
+
+    Raises BadInput for what is no filter, NotSupported for a field or operator that we do not have.
+    """
+    joined = _joined(filters, 0)
+    if joined is None:
+        return None
+    try:
+        return Condition.model_validate(joined)
+    except ValidationError as error:
+        raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
+
+
+def entities_of(filters: object) -> dict[str, str]:
+    """The user, agent and run that filters name for all that they let through: at their top, or in an `AND` there."""
+    named: dict[str, str] = {}
+    if not isinstance(filters, Mapping):
+        return named
+    for key, value in filters.items():
+        if key in ENTITIES and isinstance(value, str) and value != "*":
+            named[key] = value
+        elif str(key).upper() == "AND" and isinstance(value, list):
+            for part in value:
+                if isinstance(part, Mapping):
+                    named |= {name: text for name, text in part.items() if name in ENTITIES and isinstance(text, str) and text != "*"}
+    return named
+
+
+def _joined(filters: object, depth: int) -> dict[str, Any] | None:
+    if filters is None or filters == {}:
+        return None
+    if not isinstance(filters, Mapping) or depth > MAX_DEPTH:
+        raise BadInput(f"must be an object of at most {MAX_DEPTH} levels", field="filters")
+    parts: list[dict[str, Any]] = []
+    for key, value in filters.items():
+        name = str(key)
+        join = _JOINS.get(name.lower())
+        part = _field(name, value) if join is None else _operands(join, value, depth)
+        if part is not None:
+            parts.append(part)
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else {"and": parts}
+
+
+def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
+    operands = value if isinstance(value, list) else [value]
+    joined = [_joined(operand, depth + 1) for operand in operands]
+    parts = [part for part in joined if part is not None]
+    if len(parts) < len(joined):
+        # What holds for everything ("*") decides an OR, adds nothing to an AND, and leaves nothing of a NOT.
+        if join == "not":
+            raise NotSupported("filters.NOT: everything")
+        if join == "or":
+            return None
+    if not parts:
+        return None
+    if join == "not":
+        # Nothing of what it lists may hold.
+        return {"not": parts[0] if len(parts) == 1 else {"or": parts}}
+    return parts[0] if len(parts) == 1 else {join: parts}
+
+
+def _field(name: str, value: object) -> dict[str, Any] | None:
+    if value is None:
+        raise NotSupported(f"filters.{name}: null")
+    if name in ENTITIES:
+        return None if value == "*" else _tag(ENTITIES[name], name, value)
+    if name == "categories":
+        if isinstance(value, list):
+            return {"category": {"any": value}}
+        return None if value == "*" else _tag("category", name, value)
+    reader = _FIELDS.get(name)
+    if reader is None:
+        raise NotSupported(f"filters.{name}")
+    return reader(value)
+
+
+def _tag(field: str, name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {field: {"eq": value}}
+    unknown = set(value) - set(_TAG_OPERATORS)
+    if unknown:
+        raise NotSupported(f"filters.{name}.{min(map(str, unknown))}")
+    return {field: {_TAG_OPERATORS[operator]: operand for operator, operand in value.items()}}
+
+
+def _metadata(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not value:
+        raise BadInput("must be an object of keys and their values", field="filters.metadata")
+    conditions: dict[str, Any] = {}
+    for key, condition in value.items():
+        if isinstance(condition, Mapping):
+            unknown = set(condition) - set(_METADATA_OPERATORS)
+            if unknown:
+                raise NotSupported(f"filters.metadata.{min(map(str, unknown))}")
+            conditions[str(key)] = {_METADATA_OPERATORS[operator]: operand for operator, operand in condition.items()}
+        else:
+            conditions[str(key)] = {"eq": condition}
+    return {"metadata": conditions}
+
+
+def _created(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {"created_at": {"eq": value}}
+    unknown = set(value) - _BOUNDS - {"eq", "ne"}
+    if unknown:
+        raise NotSupported(f"filters.created_at.{min(map(str, unknown))}")
+    return {"created_at": dict(value)}
+
+
+_FIELDS: dict[str, Callable[[object], dict[str, Any]]] = {"metadata": _metadata, "created_at": _created, "timestamp": _created}

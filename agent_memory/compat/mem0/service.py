@@ -1,0 +1,329 @@
+"""Mem0's operations over our features; it keeps nothing itself. Everything lives in one namespace, to which each scope is narrowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from agent_memory.access.principals import within_namespace, writing
+from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
+from agent_memory.compat.mem0.filters import ENTITIES, condition_of
+from agent_memory.compat.mem0.requests import AddRequest, ListRequest, SearchBody
+from agent_memory.core.errors import BadInput, NotFound, NotSupported
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.extraction.rules import ExtractionRulesService
+from agent_memory.jobs.operations import OperationService
+from agent_memory.memories.annotations import REMEMBER_AS
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.service import MemoryService
+from agent_memory.runtime import Runtime
+from agent_memory.sessions.service import SessionService
+from agent_memory_client.models import (
+    AppendMessagesRequest,
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    ExtractionCategory,
+    ExtractionRules,
+    MemoryRecordResult,
+    SearchRequest,
+)
+
+_PAGE = 100
+# An account is counted by reading it: so many memories at most.
+_MOST_COUNTED = 5_000
+_MOST_LINKS = 20
+_WAIT_SECONDS = 10.0
+_PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
+
+
+class Mem0Service:
+    """What Mem0's API does, for the caller of one request. Raises Forbidden when the caller does not reach Mem0's namespace."""
+
+    def __init__(self, runtime: Runtime, scope: Scope) -> None:
+        self._services = runtime.services
+        self._extracts = runtime.extracts
+        self._namespace = runtime.settings.compat.mem0_namespace
+        self._scope = within_namespace(scope, self._namespace)
+
+    async def add(self, request: AddRequest) -> dict[str, Any]:
+        """Takes messages in. With `infer: false` each becomes a memory as it is, at once; else what they say is remembered soon.
+
+        Raises BadInput when no user, agent or run is named.
+        """
+        scope = writing(self._scope)
+        if not (request.user_id or request.agent_id or request.run_id):
+            raise BadInput("give at least one of user_id, agent_id and run_id", field="user_id")
+        if request.infer is False:
+            return await self._store_messages(scope, request)
+        agent = f"{OWN_SESSION}agent:{request.agent_id}" if request.agent_id else f"{OWN_SESSION}chat"
+        session = request.run_id or agent
+        if (request.run_id or "").startswith(OWN_SESSION):
+            raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
+        event = str(uuid4())
+        body = AppendMessagesRequest.model_validate(
+            {
+                "namespace": self._namespace,
+                "user_id": request.user_id,
+                "messages": [
+                    {
+                        "role": message.role,
+                        "content": message.content,
+                        **({"name": message.name} if message.name else {}),
+                        "id": f"{event}-{position}",
+                        REMEMBER_AS: request.annotations(),
+                        **({} if request.said is None else {"created_at": request.said}),
+                    }
+                    for position, message in enumerate(request.messages)
+                ],
+            }
+        )
+        await self._services[SessionService].append(scope, session, body)
+        ref = SessionRef(session, self._namespace, request.user_id)
+        operations = self._services[OperationService]
+        await operations.hasten_session(scope, ref)
+        if request.waits:
+            await operations.wait_for_marks(scope, operations.session_marks(scope, ref), _WAIT_SECONDS)
+            made = await self._made_of(session, request, {message.id for message in body.messages})
+            if made:
+                return {"results": [{"id": hit.id, "memory": hit.text, "event": "ADD"} for hit in made]}
+        return {
+            "message": "Memory processing has been queued for background execution",
+            "status": "PENDING",
+            "event_id": event,
+            "results": [],
+        }
+
+    async def search(self, request: SearchBody) -> list[dict[str, Any]]:
+        """The memories that fit a question, the best first."""
+        body = SearchRequest.model_validate(
+            {
+                **self._selection(request),
+                "text": request.query,
+                "search_mode": "hybrid",
+                "limit": min(request.top_k or request.limit or 10, _PAGE),
+                "reference_time": request.reference_date,
+                "explain": True,
+            }
+        )
+        found = await self._services[SearchService].search(self._scope, body)
+        hits = [hit_answer(hit) for hit in found.memories]
+        return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
+
+    async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
+        """A page of memories, the newest first, and how many there are on all pages."""
+        size = min(request.page_size or request.top_k or request.limit or _PAGE, _PAGE)
+        body = {**self._selection(request), "limit": size, "offset": (request.page - 1) * size}
+        listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(body))
+        return [fields_of(memory_answer(hit), request.fields) for hit in listed.memories], listed.total
+
+    async def get(self, memory_id: str) -> dict[str, Any]:
+        """A memory. Raises NotFound."""
+        return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
+
+    async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Changes text, metadata, expiration_date or timestamp. Raises NotFound, BadInput, NotSupported."""
+        unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
+        if unknown:
+            raise NotSupported(f"update: {min(map(str, unknown))}")
+        if "expiration_date" in changes and changes["expiration_date"] is None:
+            raise NotSupported("update: expiration_date: null")
+        fields: dict[str, Any] = {
+            "text": changes.get("text", changes.get("memory")),
+            "metadata": changes.get("metadata"),
+            "expires_at": None if "expiration_date" not in changes else end_of_day(changes["expiration_date"]),
+            "event_date": changes.get("timestamp"),
+        }
+        try:
+            body = EditMemoryRecordRequest.model_validate({name: value for name, value in fields.items() if value is not None})
+        except ValidationError as error:
+            raise _bad(error) from None
+        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body))
+
+    async def history(self, memory_id: str) -> list[dict[str, Any]]:
+        """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""
+        events: list[dict[str, Any]] = []
+        waiting, seen = [memory_id], set[str]()
+        while waiting and len(seen) < _MOST_LINKS:
+            if (name := waiting.pop()) in seen:
+                continue
+            seen.add(name)
+            try:
+                history = await self._services[HistoryService].read_history(self._scope, name)
+            except NotFound:
+                if name == memory_id:
+                    raise
+                continue
+            events = [*history_answer(history), *events]
+            waiting += [old for version in history.versions for old in version.record.supersedes or ()]
+        for before, event in pairwise(events):
+            if event["event"] == "ADD":
+                event |= {"event": "UPDATE", "old_memory": before["new_memory"]}
+        return events
+
+    async def delete(self, memory_ids: Sequence[str]) -> None:
+        """Deletes memories for good. Raises NotFound, with nothing deleted, when there is one of them not."""
+        scope = writing(self._scope)
+        for memory_id in memory_ids:
+            await self._services[MemoryService].get(scope, memory_id)
+        await self._services[MemoryService].delete(scope, memory_ids)
+
+    async def delete_all(self, entities: Mapping[str, str]) -> int:
+        """Deletes the memories of a user, agent or run for good, what waits in its sessions and former versions too; how many.
+
+        Raises BadInput when none is named.
+        """
+        scope = writing(self._scope)
+        if not entities:
+            raise BadInput("give at least one of user_id, agent_id and run_id", field="user_id", where="query")
+        await self._delete_sessions(scope, entities)
+        selection = {ENTITIES[name]: {"eq": value} for name, value in entities.items() if value != "*"}
+        deleted = 0
+        for _ in range(_MOST_COUNTED):
+            body = SearchRequest.model_validate({**selection, "namespace": {"eq": self._namespace}, "history": True, "limit": _PAGE})
+            ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
+            if not ids:
+                break
+            await self._services[MemoryService].delete(scope, ids)
+            deleted += len(ids)
+        return deleted
+
+    async def entities(self) -> list[dict[str, Any]]:
+        """The users, agents and runs that have memories, with how many; of the newest 5,000 memories."""
+        counts: dict[tuple[str, str], dict[str, Any]] = {}
+        for offset in range(0, _MOST_COUNTED, _PAGE):
+            body = SearchRequest.model_validate({**self._shown(), "limit": _PAGE, "offset": offset})
+            listed = await self._services[SearchService].search(self._scope, body)
+            for hit in listed.memories:
+                _count(counts, memory_answer(hit))
+            if listed.next_offset is None:
+                break
+        return list(counts.values())
+
+    async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
+        """The instructions and categories by which facts are taken."""
+        rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
+        project: dict[str, Any] = {
+            "id": self._namespace,
+            "name": self._namespace,
+            "custom_instructions": rules.instructions,
+            "custom_categories": [{category.name: category.description} for category in rules.categories] or None,
+        }
+        return {name: value for name, value in project.items() if not fields or name in fields}
+
+    async def update_project(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Replaces custom instructions or categories. Raises BadInput, NotSupported for any other setting."""
+        unknown = set(changes) - _PROJECT_FIELDS - {"org_id", "project_id"}
+        if unknown:
+            raise NotSupported(f"project.update: {min(map(str, unknown))}")
+        service, scope = self._services[ExtractionRulesService], writing(self._scope)
+        rules = (await service.get(scope, self._namespace, None)).model_dump()
+        try:
+            if "custom_instructions" in changes:
+                rules["instructions"] = changes["custom_instructions"] or None
+            if "custom_categories" in changes:
+                rules["categories"] = _categories(changes["custom_categories"])
+            await service.put(scope, self._namespace, None, ExtractionRules.model_validate(rules))
+        except ValidationError as error:
+            raise _bad(error) from None
+        return {"message": "Updated the project"}
+
+    def _shown(self) -> dict[str, Any]:
+        """What every list and search is narrowed to. With a model, facts; without, what was said stands for them."""
+        selection: dict[str, Any] = {"namespace": {"eq": self._namespace}}
+        if self._extracts:
+            selection["memory_type"] = {"ne": "message"}
+        return selection
+
+    def _selection(self, request: ListRequest) -> dict[str, Any]:
+        parts = [condition_of(part) for part in (request.filters, request.entities(), request.own_filters())]
+        conditions = [part for part in parts if part is not None]
+        selection = self._shown()
+        if conditions:
+            selection["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}
+        return selection
+
+    async def _store_messages(self, scope: Scope, request: AddRequest) -> dict[str, Any]:
+        annotations = request.annotations()
+        try:
+            body = CreateMemoryRecordRequest.model_validate(
+                {
+                    "memories": [
+                        {
+                            "id": str(uuid4()),
+                            "text": message.content,
+                            "namespace": self._namespace,
+                            "user_id": request.user_id,
+                            "session_id": request.run_id,
+                            **annotations,
+                            **({} if request.said is None else {"created_at": request.said}),
+                        }
+                        for message in request.messages
+                        if message.role != "system" and message.content.strip()
+                    ],
+                    "deduplicate": False,
+                }
+            )
+        except ValidationError as error:
+            raise _bad(error) from None
+        await self._services[MemoryService].create(scope, body)
+        return {"results": [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]}
+
+    async def _made_of(self, session: str, request: AddRequest, messages: set[str]) -> list[MemoryRecordResult]:
+        selection = {**self._shown(), "session_id": {"eq": session}, "limit": _PAGE}
+        if request.user_id:
+            selection["user_id"] = {"eq": request.user_id}
+        listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(selection))
+        return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
+
+    async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> None:
+        """Deletes the sessions that hold nothing but what is deleted: those of the run, of the agent without a run, or all of the user."""
+        service = self._services[SessionService]
+        user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
+        session = f"{OWN_SESSION}agent:{agent}" if agent and not run else run
+        user = None if user == "*" else user
+        offset = 0
+        while True:
+            listed = await service.list(scope, namespace=self._namespace, user_id=user, limit=_PAGE, offset=offset)
+            meant = [name for name in listed.sessions if session in (None, name)]
+            for name in meant:
+                await service.delete(scope, name, namespace=self._namespace, user_id=user)
+            if len(listed.sessions) < _PAGE:
+                return
+            offset += _PAGE - len(meant)
+
+
+def end_of_day(day: object) -> datetime:
+    """The end of a day in UTC, until when a memory with this expiration_date is shown. Raises BadInput for what is no YYYY-MM-DD."""
+    try:
+        return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise BadInput("must be a date as YYYY-MM-DD", field="expiration_date") from None
+
+
+def _categories(value: object) -> list[ExtractionCategory]:
+    if not isinstance(value, list):
+        raise BadInput("must be a list of {name: description}", field="custom_categories")
+    pairs = [pair for item in value for pair in (item.items() if isinstance(item, Mapping) else [(item, "")])]
+    return [ExtractionCategory.model_validate({"name": name, "description": text}) for name, text in pairs]
+
+
+def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, Any]) -> None:
+    for kind in ("user", "agent", "run"):
+        name = memory[f"{kind}_id"]
+        if name is not None:
+            entity = counts.setdefault(
+                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, "created_at": memory["created_at"]}
+            )
+            entity["total_memories"] += 1
+            entity["created_at"] = min(entity["created_at"], memory["created_at"])
+
+
+def _bad(error: ValidationError) -> BadInput:
+    problem = error.errors(include_input=False, include_url=False)[0]
+    return BadInput(problem["msg"], field=".".join(map(str, problem["loc"])) or "body")

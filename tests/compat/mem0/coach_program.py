@@ -1,0 +1,124 @@
+"""A running coach as people write it for the hosted service, run by the real client: only the address is another one.
+
+Its arguments are the server's address, a key, and `model` or `keyless`. It prints one JSON object: what it saw.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import Any
+
+from mem0 import MemoryClient
+
+HOST, KEY, KIND = sys.argv[1:]
+LINE = int(version("mem0ai").split(".")[0])
+client = MemoryClient(api_key=KEY, host=HOST)
+
+
+def results(answer: Any) -> list[dict[str, Any]]:
+    return answer["results"] if isinstance(answer, dict) else answer
+
+
+def search(query: str, filters: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+    if LINE == 0:
+        options["version"] = "v2"
+    return results(client.search(query, filters=filters, **options))
+
+
+def listed(filters: dict[str, Any]) -> list[dict[str, Any]]:
+    return results(client.get_all(filters=filters, **({"version": "v2"} if LINE == 0 else {})))
+
+
+def texts(memories: list[dict[str, Any]]) -> list[str]:
+    return sorted(memory["memory"] for memory in memories)
+
+
+def wait_for(look: Callable[[], Any]) -> Any:
+    """The first answer that is not empty, for at most a minute."""
+    ends = time.monotonic() + 60
+    while not (answer := look()) and time.monotonic() < ends:
+        time.sleep(0.2)
+    return answer
+
+
+def stored(text: str, **options: Any) -> str:
+    """The id of a memory that is stored as it is."""
+    return client.add([{"role": "user", "content": text}], infer=False, **options)["results"][0]["id"]
+
+
+seen: dict[str, Any] = {}
+client.project.update(
+    custom_instructions="Remember what matters for training.",
+    custom_categories=[{"goals": "what the runner wants"}, {"constraints": "what the runner cannot do"}],
+)
+seen["project"] = client.project.get(fields=["custom_instructions", "custom_categories"])
+
+# What is said becomes memories in the background; small talk becomes none.
+for text in ("hey", "lol ok", "cool thanks", "gtg bye", "哈哈好的谢谢", "I want to run a marathon in under 4 hours"):
+    client.add([{"role": "user", "content": text}], user_id="anna", metadata={"source": "chat"})
+runner = {"AND": [{"user_id": "anna"}]}
+wait_for(lambda: listed(runner))
+seen["facts"] = texts(listed(runner))
+seen["fact_metadata"] = listed(runner)[0]["metadata"]
+wait_for(lambda: search("What is my goal?", runner))
+seen["goal"] = texts(search("What is my marathon goal?", runner, **({"top_k": 5} if LINE == 2 else {"limit": 5})))
+seen["score"] = search("What is my marathon goal?", runner, threshold=0.0)[0]["score"]
+
+# Workouts are found by their metadata, whatever joins the conditions.
+workout = stored("10x400m intervals on the track", user_id="anna", metadata={"workout": "intervals", "km": 4})
+stored("Easy run along the river", user_id="anna", metadata={"workout": "easy", "km": 8})
+seen["by_metadata"] = texts(search("workout", {"AND": [{"user_id": "anna"}, {"metadata": {"workout": "intervals"}}]}))
+seen["not"] = texts(listed({"AND": [{"user_id": "anna"}, {"metadata": {"km": {"gte": 1}}}, {"NOT": [{"metadata": {"workout": "easy"}}]}]}))
+seen["or"] = len(listed({"OR": [{"metadata": {"workout": "easy"}}, {"metadata": {"workout": "intervals"}}]}))
+
+# The coach's own style stands apart from what is known of the runner.
+stored("Short answers, one workout at a time", agent_id="coach")
+stored("Long answers with the reasons", agent_id="other-coach")
+seen["coach"] = texts(listed({"AND": [{"agent_id": "coach"}]}))
+seen["both"] = len(listed({"OR": [{"user_id": "anna"}, {"agent_id": "coach"}]}))
+
+# An injury that heals, and a day that is over.
+today = datetime.now(UTC).date()
+stored("Ankle is sprained", user_id="anna", expiration_date=str(today + timedelta(days=14)))
+stored("Had a cold", user_id="anna", expiration_date=str(today - timedelta(days=1)))
+healing = [memory for memory in listed(runner) if memory["expiration_date"]]
+seen["healing"] = texts(healing)
+seen["expires"] = healing[0]["expiration_date"] == str(today + timedelta(days=14))
+
+# Two races do not mix, and deleting one deletes that one only.
+for run, text in (("boston-2025", "Boston starts in corral three"), ("nyc-2025", "New York starts in wave two")):
+    stored(text, user_id="anna", run_id=run)
+seen["boston"] = texts(listed({"AND": [{"user_id": "anna"}, {"run_id": "boston-2025"}]}))
+client.delete_all(user_id="anna", run_id="boston-2025")
+seen["boston_after"] = texts(listed({"AND": [{"user_id": "anna"}, {"run_id": "boston-2025"}]}))
+seen["nyc_after"] = texts(listed({"AND": [{"user_id": "anna"}, {"run_id": "nyc-2025"}]}))
+
+# A memory is changed, and what it was is known.
+client.update(workout, text="12x400m intervals on the track")
+seen["updated"] = client.get(workout)["memory"]
+seen["history"] = [(event["event"], event["old_memory"], event["new_memory"]) for event in client.history(workout)]
+client.batch_update([{"memory_id": workout, "text": "8x400m intervals on the track"}])
+seen["batch_updated"] = client.get(workout)["memory"]
+client.batch_delete([{"memory_id": workout}])
+seen["entities"] = sorted((entity["type"], entity["name"]) for entity in client.users()["results"])
+
+
+def error_of(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - each line has error classes of its own
+        return f"{type(error).__name__}: {error}"
+    return "none"
+
+
+seen["missing"] = error_of(lambda: client.get(workout))
+seen["unsupported"] = error_of(lambda: client.get_summary())
+client.delete_users(user_id="anna")
+seen["anna_after"] = listed(runner)
+seen["coach_after"] = texts(listed({"AND": [{"agent_id": "coach"}]}))
+print(json.dumps(seen))

@@ -1,0 +1,103 @@
+"""Mem0's own clients, unmodified, against our server: the newest line, and those that tutorials pin."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.core.settings import load_settings
+from tests.support.lookalike import Lookalike
+from tests.support.stack import stack
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+LINES = ("2", "1", "0.1")
+pytestmark = pytest.mark.integrations
+
+
+async def run_program(program: str, line: str, home: str, *arguments: str) -> Any:
+    """What a program prints that the client of a line runs."""
+    python = ROOT / f".venv-mem0-{line}" / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"no client of line {line}: make test-mem0 installs it")
+    environment = {
+        **os.environ,
+        "MEM0_TELEMETRY": "False",
+        "MEM0_DIR": str(home),
+        "HOME": os.environ.get("HOME", "/"),
+        "PYTHONWARNINGS": "ignore",
+    }
+    process = await asyncio.create_subprocess_exec(
+        python, HERE / program, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=environment
+    )
+    out, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()[-4000:]
+    return json.loads(out.decode().splitlines()[-1])
+
+
+@pytest.fixture
+async def keyless_url(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[str]:
+    settings = load_settings(
+        KEY_PREFIX=f"mem0-{id(request)}",
+        MODEL_PROVIDER="local",
+        EMBEDDING_PROVIDER="local",
+        COMPAT_APIS="mem0",
+    )
+    async with stack(settings, redis_url) as url:
+        yield url
+
+
+@pytest.mark.parametrize("line", LINES)
+async def test_the_coach_runs_without_a_model(keyless_url: str, line: str, tmp_path: Path) -> None:
+    check_coach(await run_program("coach_program.py", line, str(tmp_path), keyless_url, "any-key", "keyless"))
+
+
+async def test_the_coach_runs_with_a_model(
+    redis_url: str, running_lookalike: Lookalike, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    settings = load_settings(
+        KEY_PREFIX=f"mem0-{id(request)}-model",
+        OPENAI_BASE_URL=running_lookalike.url,
+        OPENAI_API_KEY="test",
+        EMBEDDING_PROVIDER="local",
+        COMPAT_APIS="mem0",
+    )
+    async with stack(settings, redis_url) as url:
+        check_coach(await run_program("coach_program.py", "2", str(tmp_path), url, "any-key", "model"))
+
+
+def check_coach(seen: dict[str, Any]) -> None:
+    """What every run of the coach must have seen."""
+    assert seen["project"] == {
+        "custom_instructions": "Remember what matters for training.",
+        "custom_categories": [{"goals": "what the runner wants"}, {"constraints": "what the runner cannot do"}],
+    }
+    assert len(seen["facts"]) == 1
+    assert "marathon in under 4 hours" in seen["facts"][0]
+    assert seen["fact_metadata"]["source"] == "chat"
+    assert seen["goal"] == seen["facts"]
+    assert 0 < seen["score"] <= 1
+    assert seen["by_metadata"] == seen["not"] == ["10x400m intervals on the track"]
+    assert seen["or"] == 2
+    assert seen["coach"] == ["Short answers, one workout at a time"]
+    assert seen["both"] == 4
+    assert seen["healing"] == ["Ankle is sprained"]
+    assert seen["expires"]
+    assert seen["boston"] == ["Boston starts in corral three"]
+    assert seen["boston_after"] == []
+    assert seen["nyc_after"] == ["New York starts in wave two"]
+    assert seen["updated"] == "12x400m intervals on the track"
+    old, new = "10x400m intervals on the track", "12x400m intervals on the track"
+    assert seen["history"] == [["ADD", None, old], ["UPDATE", old, new]]
+    assert seen["batch_updated"] == "8x400m intervals on the track"
+    assert seen["entities"] == [["agent", "coach"], ["agent", "other-coach"], ["run", "nyc-2025"], ["user", "anna"]]
+    assert "not found" in seen["missing"]
+    assert "POST /v1/summary is not supported" in seen["unsupported"]
+    assert seen["anna_after"] == []
+    assert seen["coach_after"] == ["Short answers, one workout at a time"]
