@@ -16,6 +16,7 @@ from pydantic_core import from_json, to_json
 
 from agent_memory.core.clock import from_micros, iso
 from agent_memory.core.scope import Rights, Scope, SessionRef
+from agent_memory.memories.annotations import REMEMBER_AS
 from agent_memory.text.chat_messages import ToolCallLinks, links_of
 from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
@@ -79,9 +80,12 @@ def encode_beside(message: MemoryMessage) -> str:
 def encode_message(message: MemoryMessage) -> str:
     """A message's text and what is known of it."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
-    # Of its own fields this one is remembered.
+    # Of its own fields these are remembered.
     if isinstance(name := message.own_fields.get("name"), str):
         body["s"] = name
+    if isinstance(remember_as := message.own_fields.get(REMEMBER_AS), dict):
+        # As a text: scripts look for the entry's own fields, whatever a caller's are called.
+        body["a"] = to_json(remember_as).decode()
     if message.discrete_memory_extracted == "t":
         body["f"] = 1
     if message.persisted_at is not None:
@@ -104,8 +108,11 @@ def decode_entry(raw: bytes) -> StoredMessage:
     }
     if (beside := body.get("x")) is not None:
         values |= _fields_beside(beside)
-    elif "s" in body:
-        values["name"] = body["s"]
+    else:
+        if "s" in body:
+            values["name"] = body["s"]
+        if "a" in body:
+            values[REMEMBER_AS] = from_json(body["a"])
     try:
         message = MemoryMessage.model_validate(values, context=ANSWER)
     except ValidationError:  # Rules for requests have become stricter since it was written.

@@ -1,0 +1,178 @@
+"""Mem0's paths keep users, tokens and namespaces apart, whatever is sent to them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.access.principals import PRINCIPAL
+from agent_memory.core.scope import Principal, Role
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+from agent_memory.runtime import open_runtime
+
+ANNA = Principal("t1", "anna's", Role.WRITE, users=frozenset({"anna"}))
+BOB = Principal("t1", "bob's", Role.WRITE, users=frozenset({"bob"}))
+STRANGER = Principal("t2", "stranger's", Role.ADMIN)
+READER = Principal("t1", "reader's", Role.READ)
+ELSEWHERE = Principal("t1", "elsewhere's", Role.WRITE, namespaces=frozenset({"ours"}))
+OWNER = Principal("t1", "owner's", Role.ADMIN)
+ONE_AGENT = Principal("t1", "agent's", Role.WRITE, agents=frozenset({"coach"}))
+
+
+class Callers:
+    """Clients of one application, each as another caller."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __call__(self, principal: Principal) -> httpx.AsyncClient:
+        async def as_caller(scope: Any, receive: Any, send: Any) -> None:
+            await self._app({**scope, PRINCIPAL: principal}, receive, send)
+
+        return httpx.AsyncClient(transport=httpx.ASGITransport(as_caller), base_url="http://localhost")
+
+
+@pytest.fixture(scope="module")
+async def callers(redis_url: str) -> AsyncGenerator[Callers]:
+    settings = load_settings(KEY_PREFIX="mem0-isolation", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", COMPAT_APIS="mem0")
+    async with open_runtime(settings, redis_url) as runtime:
+        yield Callers(create_app(settings, runtime))
+
+
+async def store(client: httpx.AsyncClient, text: str, **whose: Any) -> httpx.Response:
+    body = {"messages": [{"role": "user", "content": text}], "infer": False, **whose}
+    return await client.post("/v3/memories/add/", json=body)
+
+
+async def memory_of(client: httpx.AsyncClient, text: str, **whose: Any) -> str:
+    return (await store(client, text, **whose)).json()["results"][0]["id"]
+
+
+async def listed(client: httpx.AsyncClient, filters: dict[str, Any]) -> list[str]:
+    answer = await client.post("/v3/memories/", json={"filters": filters})
+    assert answer.status_code == 200, answer.text
+    return [memory["memory"] for memory in answer.json()["results"]]
+
+
+@pytest.mark.parametrize("other", [BOB, STRANGER], ids=["another user's token", "another tenant's"])
+async def test_nobody_reaches_the_memory_of_another_by_its_id(callers: Callers, other: Principal) -> None:
+    memory = await memory_of(callers(ANNA), "Anna keeps a secret", user_id="anna")
+    client = callers(other)
+    path = f"/v1/memories/{memory}/"
+    assert (await client.get(path)).status_code == 404
+    assert (await client.put(path, json={"text": "changed"})).status_code == 404
+    assert (await client.delete(path)).status_code == 404
+    assert (await client.get(f"{path}history/")).status_code == 404
+    assert (await client.request("DELETE", "/v1/batch/", json={"memories": [{"memory_id": memory}]})).status_code == 404
+    assert (await client.put("/v1/batch/", json={"memories": [{"memory_id": memory, "text": "changed"}]})).status_code == 404
+    assert (await callers(ANNA).get(path)).json()["memory"] == "Anna keeps a secret"
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {},
+        {"user_id": "*"},
+        {"OR": [{"user_id": "*"}, {"user_id": "carla"}]},
+        {"NOT": [{"user_id": "bob"}]},
+        {"user_id": {"ne": "bob"}},
+        {"user_id": {"in": ["carla", "*"]}},
+    ],
+)
+async def test_no_filter_widens_what_a_token_reaches(callers: Callers, filters: dict[str, Any]) -> None:
+    await memory_of(callers(OWNER), "Carla trains at dawn", user_id="carla")
+    await memory_of(callers(BOB), "Bob trains at noon", user_id="bob")
+    assert "Carla trains at dawn" not in await listed(callers(BOB), filters)
+    answer = await callers(BOB).post("/v3/memories/search/", json={"query": "Carla trains at dawn", "filters": filters})
+    assert "Carla" not in answer.text
+
+
+async def test_deleting_everything_deletes_what_is_reached(callers: Callers) -> None:
+    await memory_of(callers(OWNER), "Dora swims", user_id="dora")
+    answer = await callers(BOB).delete("/v1/memories/", params={"user_id": "dora"})
+    assert answer.status_code in (200, 403)
+    assert await listed(callers(OWNER), {"user_id": "dora"}) == ["Dora swims"]
+    assert (await callers(OWNER).delete("/v1/memories/")).status_code == 400
+    assert (await callers(OWNER).delete("/v1/memories/", params={"user_id": "dora", "app_id": "x"})).status_code == 501
+    assert await listed(callers(OWNER), {"user_id": "dora"}) == ["Dora swims"]
+
+
+async def test_what_is_not_in_the_namespace_does_not_exist_here(callers: Callers) -> None:
+    memories = [{"id": "ours-1", "text": "A fact of our own", "user_id": "erik"}]
+    assert (await callers(OWNER).post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
+    assert await listed(callers(OWNER), {"user_id": "erik"}) == []
+    assert (await callers(OWNER).get("/v1/memories/ours-1/")).status_code == 404
+    assert (await callers(OWNER).delete("/v1/memories/", params={"user_id": "erik"})).status_code == 200
+    assert (await callers(OWNER).get("/v1/long-term-memory/ours-1")).status_code == 200
+
+
+async def test_a_token_without_the_namespace_is_refused(callers: Callers) -> None:
+    for path in ("/v1/ping/", "/v1/memories/", "/v1/entities/"):
+        assert (await callers(ELSEWHERE).get(path)).status_code == 403
+
+
+async def test_a_reader_changes_nothing(callers: Callers) -> None:
+    memory = await memory_of(callers(OWNER), "Finn rows", user_id="finn")
+    reader = callers(READER)
+    assert (await store(reader, "x", user_id="finn")).status_code == 403
+    assert (await reader.post("/v3/memories/add/", json={"messages": [{"content": "x"}], "user_id": "finn"})).status_code == 403
+    assert (await reader.put(f"/v1/memories/{memory}/", json={"text": "x"})).status_code == 403
+    assert (await reader.delete(f"/v1/memories/{memory}/")).status_code == 403
+    assert (await reader.delete("/v1/memories/", params={"user_id": "finn"})).status_code == 403
+    project = "/api/v1/orgs/organizations/default/projects/mem0/"
+    assert (await reader.patch(project, json={"custom_instructions": "x"})).status_code == 403
+    assert (await reader.get(f"/v1/memories/{memory}/")).status_code == 200
+
+
+async def test_a_token_of_one_agent_writes_for_no_other(callers: Callers) -> None:
+    body = {"messages": [{"role": "user", "content": "I like hills"}], "user_id": "gina"}
+    for infer in (True, False):
+        answer = await callers(ONE_AGENT).post("/v3/memories/add/", json={**body, "agent_id": "other", "infer": infer})
+        assert answer.status_code == 403, answer.text
+
+
+@pytest.mark.parametrize(
+    ("filters", "status"),
+    [
+        ({"AND": {"AND": {"AND": {"AND": {"AND": {"AND": {"AND": {"AND": {"AND": {"AND": {"user_id": "x"}}}}}}}}}}}, 400),
+        ({"AND": [{"user_id": f"u{n}"} for n in range(200)]}, 400),
+        ({"user_id": {"eq": "x) | (@u:*"}}, 200),
+        ({"metadata": {"a}|{b": "*"}}, 200),
+        ({"metadata": {"k": {"$ne": 1}}}, 501),
+        ({"memory_ids": ["x"]}, 501),
+        ({"user_id": ["x"]}, 400),
+        ({"user_id": None}, 501),
+        ({"NOT": [{"user_id": "*"}]}, 501),
+        ({"categories": {"in": []}}, 400),
+        ("user_id", 400),
+        ([], 400),
+    ],
+)
+async def test_hostile_filters_find_nothing_or_are_refused(callers: Callers, filters: Any, status: int) -> None:
+    await memory_of(callers(OWNER), "Hanna climbs", user_id="hanna")
+    for path, body in (("/v3/memories/", {}), ("/v3/memories/search/", {"query": "climbs"}), ("/v2/memories/search/", {"query": "climbs"})):
+        answer = await callers(OWNER).post(path, json={**body, "filters": filters})
+        assert answer.status_code == status, answer.text
+        assert "Hanna" not in answer.text
+
+
+@pytest.mark.parametrize("memory_id", ["%00", "..%2F..", "%0A", "x" * 5000, "*", "%F0%9F%98%80"])
+async def test_forged_ids_are_no_memories(callers: Callers, memory_id: str) -> None:
+    for method in ("GET", "DELETE"):
+        assert (await callers(OWNER).request(method, f"/v1/memories/{memory_id}/")).status_code in (400, 404)
+
+
+async def test_errors_have_the_products_shape(callers: Callers) -> None:
+    for answer in (
+        await callers(OWNER).post("/v3/memories/add/", content=b"{", headers={"content-type": "application/json"}),
+        await callers(OWNER).post("/v3/memories/add/", json={"messages": [{"content": "x"}]}),
+        await callers(OWNER).post("/v3/memories/add/", json={"messages": [], "user_id": "x"}),
+        await callers(OWNER).post("/v3/memories/add/", json={"messages": [{"content": "x"}], "user_id": "x", "app_id": "y"}),
+        await callers(OWNER).post("/v1/exports/", json={}),
+    ):
+        assert answer.status_code in (400, 501)
+        assert isinstance(answer.json()["detail"], str)
