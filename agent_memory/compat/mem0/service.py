@@ -39,6 +39,8 @@ _PAGE = 100
 _MOST_COUNTED = 5_000
 _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
+# With no worker there is nothing to wait for.
+_NOBODY_WORKS_SECONDS = 2.0
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
@@ -111,8 +113,14 @@ class Mem0Service:
                 "explain": True,
             }
         )
-        found = await self._services[SearchService].search(self._scope, body)
-        hits = [hit_answer(hit) for hit in found.memories]
+        found = (await self._services[SearchService].search(self._scope, body)).memories
+        if request.threshold is not None and len(found) < body.limit:
+            # Who names a threshold gets whatever is near enough by it, also what our own bound leaves out.
+            near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
+            more = await self._services[SearchService].search(self._scope, body.model_copy(update=near))
+            known = {hit.id for hit in found}
+            found = [*found, *(hit for hit in more.memories if hit.id not in known)][: body.limit]
+        hits = [hit_answer(hit) for hit in found]
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
@@ -272,6 +280,9 @@ class Mem0Service:
         except ValidationError as error:
             raise _bad(error) from None
         await self._services[MemoryService].create(scope, body)
+        operations = self._services[OperationService]
+        marks = operations.memory_marks(scope, [record.id for record in body.memories])
+        await operations.wait_for_marks(scope, marks, _WAIT_SECONDS, untouched=_NOBODY_WORKS_SECONDS)
         return {"results": [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]}
 
     async def _made_of(self, session: str, request: AddRequest, messages: set[str]) -> list[MemoryRecordResult]:

@@ -72,7 +72,7 @@ seen["score"] = search("What is my marathon goal?", runner, threshold=0.0)[0]["s
 # Workouts are found by their metadata, whatever joins the conditions.
 workout = stored("10x400m intervals on the track", user_id="anna", metadata={"workout": "intervals", "km": 4})
 stored("Easy run along the river", user_id="anna", metadata={"workout": "easy", "km": 8})
-seen["by_metadata"] = texts(search("workout", {"AND": [{"user_id": "anna"}, {"metadata": {"workout": "intervals"}}]}))
+seen["by_metadata"] = texts(search("workout", {"AND": [{"user_id": "anna"}, {"metadata": {"workout": "intervals"}}]}, threshold=0.0))
 seen["not"] = texts(listed({"AND": [{"user_id": "anna"}, {"metadata": {"km": {"gte": 1}}}, {"NOT": [{"metadata": {"workout": "easy"}}]}]}))
 seen["or"] = len(listed({"OR": [{"metadata": {"workout": "easy"}}, {"metadata": {"workout": "intervals"}}]}))
 
