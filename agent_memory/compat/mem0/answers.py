@@ -30,9 +30,7 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
         "categories": [] if record.category is None else [record.category],
         "created_at": _time(record.created_at),
         "updated_at": _time(record.updated_at),
-        "expiration_date": None
-        if record.expires_at is None
-        else (record.expires_at.astimezone(UTC) - timedelta(seconds=1)).date().isoformat(),
+        "expiration_date": None if record.expires_at is None else _last_day(record.expires_at),
     }
 
 

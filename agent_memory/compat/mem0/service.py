@@ -103,21 +103,20 @@ class Mem0Service:
 
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
         """The memories that fit a question, the best first."""
-        body = SearchRequest.model_validate(
-            {
-                **self._selection(request),
-                "text": request.query,
-                "search_mode": "hybrid",
-                "limit": min(request.top_k or request.limit or 10, _PAGE),
-                "reference_time": request.reference_date,
-                "explain": True,
-            }
-        )
+        values: dict[str, Any] = {
+            **self._selection(request),
+            "text": request.query,
+            "search_mode": "hybrid",
+            "limit": min(request.top_k or request.limit or 10, _PAGE),
+            "reference_time": request.reference_date,
+            "explain": True,
+        }
+        body = SearchRequest.model_validate(values)
         found = (await self._services[SearchService].search(self._scope, body)).memories
         if request.threshold is not None and len(found) < body.limit:
             # Who names a threshold gets whatever is near enough by it, also what our own bound leaves out.
             near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
-            more = await self._services[SearchService].search(self._scope, body.model_copy(update=near))
+            more = await self._services[SearchService].search(self._scope, SearchRequest.model_validate({**values, **near}))
             known = {hit.id for hit in found}
             found = [*found, *(hit for hit in more.memories if hit.id not in known)][: body.limit]
         hits = [hit_answer(hit) for hit in found]
