@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_memory.core.errors import Forbidden, StartupError, Unauthenticated
+from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import DEFAULT_TENANT, Principal, Rights, Role, Scope, SessionRef
 from agent_memory.core.settings import Settings
 
@@ -130,6 +131,21 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
 def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> SessionRef:
     """The session that a request means; as `place_of`."""
     return SessionRef(session_id, *place_of(scope, namespace, user_id))
+
+
+def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
+    """Whom a prompt is for that continues no session: who is limited to a single namespace, user or agent is that one where the request
+    names none, and nobody where the request names what is out of reach.
+    """
+    names: list[str | None] = []
+    for limit, asked in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
+        if limit is None or asked in limit:
+            names.append(asked or None)
+        elif asked:
+            return Reader()
+        else:
+            names.append(next(iter(limit)) if len(limit) == 1 else None)
+    return Reader(*names)
 
 
 def _meant(name: str, limit: frozenset[str] | None, asked: str | None) -> str | None:

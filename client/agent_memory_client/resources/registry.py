@@ -1,0 +1,17 @@
+"""What features bring to the client: a noun each (`client.blocks`), and tools for models. A feature adds one line to each list."""
+
+from __future__ import annotations
+
+from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.resources.model_tools import ModelTools
+from agent_memory_client.transport import Transport
+
+MODEL_TOOLS: tuple[type[ModelTools], ...] = ()
+"""The groups of tools for models, in the order in which their schemas are listed."""
+
+
+class FeatureResources:
+    """The nouns of features, on the transport that all nouns of a client share."""
+
+    def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
+        """The nouns."""
