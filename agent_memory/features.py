@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.access.feature import ACCESS
+from agent_memory.blocks.feature import BLOCKS
 from agent_memory.core.feature import Feature
 from agent_memory.extraction.feature import EXTRACTION
 from agent_memory.jobs.feature import JOBS
@@ -20,6 +21,7 @@ FEATURES: tuple[Feature, ...] = (
     MEMORIES,
     SESSIONS,
     EXTRACTION,
+    BLOCKS,
     VIEWS,
     RECALL,
     PRIVACY,

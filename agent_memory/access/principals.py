@@ -148,6 +148,12 @@ def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id
     return Reader(*names)
 
 
+def permit_agent(scope: Scope, agent_id: str | None) -> None:
+    """Raises Forbidden for an agent out of reach; None is nobody's agent."""
+    if agent_id is not None and scope.agents is not None and agent_id not in scope.agents:
+        raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
+
+
 def _meant(name: str, limit: frozenset[str] | None, asked: str | None) -> str | None:
     if limit is None or asked in limit:
         return asked

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from agent_memory.access.principals import reader_of, session_of
+from agent_memory.access.principals import permit_agent, reader_of, session_of
 from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.core.prompt_sections import (
     PER_MESSAGE,
@@ -174,20 +174,22 @@ class RecallService:
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
     """What a request asks for, its own user and namespace being the session's. Raises BadInput when the session names others."""
     session = body.session
-    if session is not None and (body.user_id or body.namespace):
-        for name in ("user_id", "namespace"):
+    if session is not None and (body.user_id or body.namespace or body.agent_id):
+        names = ("user_id", "namespace", "agent_id")
+        for name in names:
             own, other = getattr(session, name), getattr(body, name)
             if own and other and own != other:
                 raise BadInput(f"is another than session.{name}: name one of the two", field=name)
-        update = {"user_id": session.user_id or body.user_id, "namespace": session.namespace or body.namespace}
-        session = session.model_copy(update=update)
+        session = session.model_copy(update={name: getattr(session, name) or getattr(body, name) for name in names})
         body = body.model_copy(update={"session": session})
     if session is None and not searches(body):
         raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
     if body.format is not None and body.max_tokens is None:
         body = body.model_copy(update={"max_tokens": _FORMAT_TOKENS})
     ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
-    reader = reader_of(scope, body.namespace, body.user_id) if ref is None else Reader(ref.namespace, ref.user_id)
+    agent = body.agent_id if session is None else session.agent_id
+    permit_agent(scope, agent)
+    reader = reader_of(scope, body.namespace, body.user_id, agent) if ref is None else Reader(ref.namespace, ref.user_id, agent)
     return PromptAsk(scope, body, ref, optimize_query, explain, reader)
 
 

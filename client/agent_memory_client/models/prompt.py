@@ -20,8 +20,8 @@ PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
 class MemoryPromptRequest(BaseModel):
     """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
 
-    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id` and `namespace` are those of
-    the session, where it does not name its own, and of the search without a session.
+    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and `agent_id`
+    are those of the session, where it does not name its own; the first two are those of the search without a session.
     """
 
     query: FreeText
@@ -30,6 +30,8 @@ class MemoryPromptRequest(BaseModel):
     """The session's user, where `session` names none; without a session, the user whose memories are searched."""
     namespace: OptionalIdentifier = None
     """The session's namespace, where `session` names none; without a session, the namespace that is searched."""
+    agent_id: OptionalIdentifier = None
+    """The agent whose memory blocks the prompt shows, where `session` names none."""
     session: WorkingMemoryRequest | None = None
     """The conversation whose summary and messages belong to the prompt; none when not given."""
     long_term_search: SearchRequest | bool | None = None

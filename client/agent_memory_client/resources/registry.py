@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.resources.blocks import Blocks, BlockTools
 from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.transport import Transport
 
-MODEL_TOOLS: tuple[type[ModelTools], ...] = ()
+MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools,)
 """The groups of tools for models, in the order in which their schemas are listed."""
 
 
@@ -14,4 +15,4 @@ class FeatureResources:
     """The nouns of features, on the transport that all nouns of a client share."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
-        """The nouns."""
+        self.blocks = Blocks(transport, config)
