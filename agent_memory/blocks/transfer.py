@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from agent_memory.access.principals import place_of
-from agent_memory.blocks.codec import StoredBlock, replay_change
+from agent_memory.blocks.codec import SETTINGS, StoredBlock, replay_change
 from agent_memory.blocks.owners import BlockOwner
 from agent_memory.blocks.store import MAX_BLOCKS, MAX_CHANGES, BlockStore
 from agent_memory.core.errors import BadInput, Forbidden
@@ -26,6 +26,7 @@ from agent_memory_client.models.blocks import (
     BlockChange,
     BlockLabel,
     BlockText,
+    PutBlockRequest,
 )
 from agent_memory_client.models.blocks import BlockOwner as WireOwner
 
@@ -111,6 +112,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
             raise BadInput(str(error), field="changes") from error
         if change.version != version or len(value) > MAX_BLOCK_CHARS:
             raise BadInput("the versions of the changes do not follow each other", field="changes")
+        _check_settings(change)
     if value != given.value or version != given.version or version < 1:
         raise BadInput("the changes do not make this text", field="changes")
     if not (0 < given.limit <= MAX_BLOCK_CHARS and len(given.description) <= MAX_DESCRIPTION_CHARS and len(value) <= MAX_BLOCK_CHARS):
@@ -129,3 +131,16 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
         base=line.base,
         attached_to=(),
     )
+
+
+def _check_settings(change: BlockChange) -> None:
+    """Raises BadInput for settings that no PUT could have changed: an undo would set them."""
+    for name, pair in (change.settings or {}).items():
+        values = cast("list[Any]", pair) if isinstance(pair, list) else []
+        if name not in SETTINGS or len(values) != 2:
+            raise BadInput("each setting is [before, after]", field="changes")
+        try:
+            for value in values:
+                PutBlockRequest.model_validate({name: value}, strict=True)
+        except ValidationError as error:
+            raise BadInput(f"{name} had no such value", field="changes") from error

@@ -34,13 +34,23 @@ end
 local value = block.val
 local change = {p = 0, old = '', new = '', before = {}, after = {}, op = operation, at = now, by = actor}
 
+-- Whether no change since that of a version has touched the text.
+local function text_stands_since(undone)
+  if undone == block.v then return true end
+  for _, later in ipairs(redis.call('LRANGE', changes, undone - block.v, -1)) do
+    later = cjson.decode(later)
+    if later.old ~= later.new then return false end
+  end
+  return true
+end
+
 -- What an undo takes back; the reply when it cannot.
 local function undo()
   local undone = version or block.v
   local entry = undone >= 1 and undone <= block.v and redis.call('LINDEX', changes, undone - block.v - 1)
   if not entry then return {'gone', raw} end
   entry = cjson.decode(entry)
-  if undone == block.v then
+  if text_stands_since(undone) then
     change.p, change.old, change.new = entry.p, entry.new, entry.old
   elseif entry.new ~= '' then
     local count, first = texts.occurrences(value, entry.new)

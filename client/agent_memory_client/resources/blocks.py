@@ -78,8 +78,10 @@ class Blocks(Resource):
         """
         body = {"operation": operation, "content": content, "old_content": old_content, "line": line}
         body = {name: given for name, given in body.items() if given is not None}
-        params, headers = query(**self._owner(agent_id, user_id, namespace)), {**idempotency_headers(), **_matching(if_match)}
-        return await self._read(BlockEdit, Call("PATCH", _block_path(label), params, json=body, headers=headers))
+        params = query(**self._owner(agent_id, user_id, namespace))
+        return await self._read(
+            BlockEdit, Call("PATCH", _block_path(label), params, json=body, headers=_matching(if_match), idempotent=False)
+        )
 
     async def delete(
         self,
@@ -201,8 +203,7 @@ class BlockTools(ModelTools):
             label, body = replaced.label, {"operation": "replace", "content": replaced.new_content, "old_content": replaced.old_content}
         block = await self._shown_block(label, scope)
         owner = query(agent_id=block.agent_id, user_id=block.user_id, namespace=block.namespace)
-        call = Call("PATCH", _block_path(label), owner, json=body, headers=idempotency_headers())
-        edit = await self._read(BlockEdit, call)
+        edit = await self._read(BlockEdit, Call("PATCH", _block_path(label), owner, json=body, idempotent=False))
         said = "nothing changed" if edit.change is None else edit.change.said
         size = f"{edit.block.chars} of {edit.block.limit} characters"
         return {"summary": f"{label}: {said}; it has {size} now", "label": label, "value": edit.block.value}

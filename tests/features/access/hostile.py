@@ -152,6 +152,7 @@ def _q(text: str) -> str:
     return quote(text, safe="")
 
 
+BLOCKS = "/v1/blocks"
 CHANGES = "/v1/changes"
 SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/summary-views", "/v1/auth/tokens"
 
@@ -254,6 +255,29 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "drop_operation": lambda i: [("DELETE", f"/v1/operations/{_q(i.operation)}", {}, None)],
     "replay_operation": lambda i: [("POST", f"/v1/operations/{_q(i.operation)}/replay", {}, None)],
     "flush_working_memory": lambda i: [("POST", f"{SESSIONS}{i.s}/flush", i.where, None)],
+    "list_blocks": lambda i: [
+        *(("GET", BLOCKS, query, None) for query in (i.where, {"user_id": "ana"}, ANA)),
+        *(("GET", BLOCKS, {**query, "shown": "true"}, None) for query in (i.where, {"user_id": "ana"}, ANA, {"namespace": "work"})),
+    ],
+    "get_block": lambda i: [("GET", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA)],
+    "put_block": lambda i: [
+        *(("PUT", f"{BLOCKS}/{label}", query, {"value": "secret tea is planted"}) for label in (i.s, "human") for query in (i.where, ANA)),
+        ("PUT", f"{BLOCKS}/human", {**ANA, "agent_id": i.memory}, {"value": "secret tea is planted"}),
+    ],
+    "edit_block": lambda i: [
+        ("PATCH", f"{BLOCKS}/human", query, {"operation": "append", "content": "secret tea is planted"}) for query in (i.where, ANA)
+    ],
+    "delete_block": lambda i: [("DELETE", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA)],
+    "get_block_history": lambda i: [("GET", f"{BLOCKS}/human/history", query, None) for query in (i.where, ANA)],
+    "undo_block": lambda i: [("POST", f"{BLOCKS}/human/undo", query, {}) for query in (i.where, ANA)],
+    **{
+        f"{how}_block": lambda i, how=how: [
+            ("POST", f"{BLOCKS}/human/{how}", ANA, {"agent_id": i.memory}),
+            ("POST", f"{BLOCKS}/human/{how}", i.where, ANA),
+            ("POST", f"{BLOCKS}/human/{how}", ANA, i.where),
+        ]
+        for how in ("attach", "detach")
+    },
     "forget_memory": lambda i: [
         ("POST", "/v1/memory/forget", {}, {"text": "secret tea", **i.where}),
         ("POST", "/v1/memory/forget", {}, {"text": "what I said about secret tea", "user_id": "ana"}),
@@ -330,6 +354,13 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         + [_tool("edit_long_term_memory", memory_id=i.memory, text="secret tea is planted", **ANA)]
     ),
     "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
+    "core_memory_append": lambda i: [
+        _tool("core_memory_append", label="human", content="secret tea is planted", **whose)
+        for whose in (i.where, ANA, {"agent_id": i.memory})
+    ],
+    "core_memory_replace": lambda i: [
+        _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose) for whose in (i.where, ANA)
+    ],
     "forget_memory": lambda i: [
         _tool("forget_memory", text="secret tea", dry_run=False, **i.where),
         _tool("forget_memory", text="drinks secret tea", user_id="ana", dry_run=False),
