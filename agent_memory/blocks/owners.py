@@ -90,6 +90,10 @@ class BlockKeys:
         """The changes of a block, oldest first; `blocks_erase.lua` makes this name, too."""
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
+    def of_user(self, tenant: str, user_id: str) -> str:
+        """The owners of a user that have blocks, or to whom some are attached."""
+        return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
+
     def owners(self, tenant: str, user_id: str | None) -> str | None:
-        """The owners of a user that have blocks, or to whom some are attached; None without a user."""
-        return None if user_id is None else f"{self.root}blu:{digest('blocks', tenant, user_id)}"
+        """As `of_user`; None without a user."""
+        return None if user_id is None else self.of_user(tenant, user_id)

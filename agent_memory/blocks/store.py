@@ -106,7 +106,15 @@ class BlockStore:
         check_writer(scope, owner)
         name = self._keys.name(scope.tenant, owner)
         state, *rest = await self._change(
-            write,
+            operation=write.operation,
+            expected=write.expected,
+            content=write.content,
+            old_content=write.old_content,
+            line=write.line,
+            version=write.version,
+            tokens=write.tokens,
+            settings=write.settings,
+            counted=write.counted,
             blocks=self._keys.blocks(name),
             changes=self._keys.changes(name, label),
             owners=self._keys.owners(scope.tenant, owner.user_id),
@@ -155,8 +163,16 @@ class BlockStore:
 
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
         """Puts the read of all that a prompt may show on its pipeline; `session` is the key of its session, which may name the agent."""
-        keys = {"any": f"{self._keys.root}bl", "session": session}
-        pipe.execute_command(*_SHOWN.read_only(reader, **keys, root=self._keys.root, tenant=scope.tenant))
+        asked = _SHOWN.read_only(
+            any=f"{self._keys.root}bl",
+            session=session,
+            root=self._keys.root,
+            tenant=scope.tenant,
+            namespace=reader.namespace,
+            user_id=reader.user_id,
+            agent_id=reader.agent_id,
+        )
+        pipe.execute_command(*asked)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
         """What `queue_shown` brought, without what is out of the caller's reach."""
@@ -177,7 +193,7 @@ class BlockStore:
 
     async def owners_of_user(self, scope: Scope, user_id: str, namespace: str | None) -> list[BlockOwner]:
         """The owners of a user that have blocks, in one namespace or (None) in all of them, as far as the caller reaches them."""
-        key = self._keys.owners(scope.tenant, user_id)
+        key = self._keys.of_user(scope.tenant, user_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         owners = sorted(map(decode_owner, stored), key=str)
         return [owner for owner in owners if namespace in (None, owner.namespace) and may_read(scope, owner)]
@@ -185,9 +201,14 @@ class BlockStore:
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
         """Deletes all of an owner; returns how many blocks there were."""
         name = self._keys.name(scope.tenant, owner)
-        keys = {"blocks": self._keys.blocks(name), "attached": self._keys.attached(name)}
-        owners = self._keys.owners(scope.tenant, owner.user_id)
-        return int(await self._erase(**keys, owners=owners, root=self._keys.root, owner=name))
+        gone = await self._erase(
+            blocks=self._keys.blocks(name),
+            attached=self._keys.attached(name),
+            owners=self._keys.owners(scope.tenant, owner.user_id),
+            root=self._keys.root,
+            owner=name,
+        )
+        return int(gone)
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
         """Brings an exported block back with its changes, unless there is one: "new", "many" or "here"."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -136,7 +136,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
 def _check_settings(change: BlockChange) -> None:
     """Raises BadInput for settings that no PUT could have changed: an undo would set them."""
     for name, pair in (change.settings or {}).items():
-        values = cast("list[Any]", pair) if isinstance(pair, list) else []
+        values = pair if isinstance(pair, list) else []
         if name not in SETTINGS or len(values) != 2:
             raise BadInput("each setting is [before, after]", field="changes")
         try:
