@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
-from agent_memory_client.resources.blocks import Blocks, BlockTools
 from agent_memory_client.resources.model_tools import ModelTools
+from agent_memory_client.resources.shapes.blocks import Blocks, BlockTools
 from agent_memory_client.transport import Transport
 
 MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools,)

@@ -1,0 +1,1 @@
+"""What is known in other shapes than memories: memory blocks."""
