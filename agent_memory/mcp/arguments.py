@@ -120,6 +120,7 @@ class PromptArguments(_Search):
     )
     model_name: str | None = Field(None, description=_MODEL)
     context_window_max: WindowTokens | None = Field(None, description=_WINDOW)
+    agent_id: OptionalIdentifier = Field(None, description="The agent whose memory blocks the prompt shows.")
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
     format: PromptFormat | None = Field(None, description="For which API the prompt is written: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")
