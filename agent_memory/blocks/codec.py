@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from agent_memory.blocks.owners import BlockOwner
 from agent_memory.core.clock import from_micros
-from agent_memory_client.models.shapes.blocks import Block, BlockChange
+from agent_memory_client.models.features.blocks import Block, BlockChange
 
 # The settings of a block, by their names on the wire.
 SETTINGS: Mapping[str, str] = {"description": "d", "limit": "lc", "limit_tokens": "lt", "read_only": "ro"}

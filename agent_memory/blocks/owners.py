@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agent_memory.core.errors import Forbidden, UnsupportedRequest
 from agent_memory.core.scope import Scope
 from agent_memory.storage.keyspace import digest, joined
-from agent_memory_client.models.shapes import blocks as wire
+from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.core.errors import AgentMemoryError, Conflict, Forbidden, NotFound, VersionMismatch
-from agent_memory_client.models.shapes.blocks import MAX_BLOCK_CHARS
+from agent_memory_client.models.features.blocks import MAX_BLOCK_CHARS
 
 _LINES, _PREVIEW = 3, 40
 _NEAREST = 200

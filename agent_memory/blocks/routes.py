@@ -24,7 +24,7 @@ from agent_memory.http.dependencies import (
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors, etag, versioned
 from agent_memory_client.models import AckResponse, OptionalIdentifier
-from agent_memory_client.models.shapes.blocks import (
+from agent_memory_client.models.features.blocks import (
     Block,
     BlockAttachRequest,
     BlockEdit,

@@ -15,7 +15,7 @@ from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.shapes.blocks import (
+from agent_memory_client.models.features.blocks import (
     Block,
     BlockEdit,
     BlockHistoryResponse,

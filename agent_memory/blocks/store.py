@@ -15,7 +15,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.lua_files import load
 from agent_memory.storage.scripts import Script
-from agent_memory_client.models.shapes.blocks import DEFAULT_BLOCK_CHARS, BlockChange
+from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
 
 MAX_BLOCKS = 64
 """Of one owner; as many can be attached to it."""

@@ -10,7 +10,7 @@ from agent_memory.core.feature import Services
 from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.tools import Caller, ToolSet, read_values
 from agent_memory_client.models import OptionalIdentifier
-from agent_memory_client.models.shapes.blocks import BlockEdit, BlockLabel, BlockText, EditBlockRequest
+from agent_memory_client.models.features.blocks import BlockEdit, BlockLabel, BlockText, EditBlockRequest
 
 TOOLS = ToolSet()
 

@@ -19,7 +19,7 @@ from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory_client.models import OptionalIdentifier
-from agent_memory_client.models.shapes.blocks import (
+from agent_memory_client.models.features.blocks import (
     MAX_BLOCK_CHARS,
     MAX_DESCRIPTION_CHARS,
     Block,
@@ -28,7 +28,7 @@ from agent_memory_client.models.shapes.blocks import (
     BlockText,
     PutBlockRequest,
 )
-from agent_memory_client.models.shapes.blocks import BlockOwner as WireOwner
+from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):

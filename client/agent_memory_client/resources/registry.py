@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.resources.model_tools import ModelTools
-from agent_memory_client.resources.shapes.archive import ArchiveTools
-from agent_memory_client.resources.shapes.blocks import Blocks, BlockTools
+from agent_memory_client.resources.features.archive import ArchiveTools
+from agent_memory_client.resources.features.blocks import Blocks, BlockTools
 from agent_memory_client.transport import Transport
 
 MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools)

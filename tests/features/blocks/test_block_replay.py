@@ -18,7 +18,7 @@ from agent_memory.blocks.store import BlockStore, BlockWrite
 from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.scope import DEFAULT_TENANT, Scope
 from agent_memory.runtime import Runtime
-from agent_memory_client.models.shapes.blocks import EditBlockRequest, PutBlockRequest
+from agent_memory_client.models.features.blocks import EditBlockRequest, PutBlockRequest
 
 SCOPE = Scope(DEFAULT_TENANT)
 LIMIT = 60

@@ -13,7 +13,7 @@ from agent_memory_client._tools.definitions import Definition, text_rule
 from agent_memory_client._wire.requests import Call, idempotency_headers, query, segment
 from agent_memory_client.errors import MemoryNotFoundError
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.shapes.blocks import Block, BlockEdit, BlockHistoryResponse, BlockListResponse, BlockOperation
+from agent_memory_client.models.features.blocks import Block, BlockEdit, BlockHistoryResponse, BlockListResponse, BlockOperation
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.model_tools import ModelTools
 
