@@ -11,7 +11,8 @@ from typing import Any
 from agent_memory.core.feature import Group
 from agent_memory.core.scope import SessionRef
 from agent_memory.memories.records import StoredMemory, evidence_of
-from agent_memory.privacy.forget.matching import Fit, Subject, content, coverage, fit, rests_on, statements, strike, subject_of
+from agent_memory.privacy.forget.content_words import content, coverage
+from agent_memory.privacy.forget.matching import Fit, Subject, fit, rests_on, statements, strike, subject_of
 from agent_memory.privacy.forget.sessions import SessionCopy
 from agent_memory.privacy.lineage import LineageMemory
 from agent_memory.text.normalization import is_turn
