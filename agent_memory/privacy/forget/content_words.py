@@ -10,6 +10,7 @@ from agent_memory.privacy.forget.word_lists import FUNCTION_SIGNS, FUNCTION_WORD
 from agent_memory.text.terms import STOP_WORDS, stems, words
 
 IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_HIRAGANA = re.compile("[\u3041-\u309f]")
 MOST_TEXT = 20_000
 """Characters of a text that are looked at."""
 _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
@@ -20,7 +21,9 @@ def _content(text: str) -> tuple[str, ...]:
     kept: list[str] = []
     for word in words(text):
         if IDEOGRAPH.search(word):
-            kept += [sign for sign in word if sign not in FUNCTION_SIGNS]
+            signs = [sign for sign in word if sign not in FUNCTION_SIGNS]
+            # Beside other signs of Japanese, hiragana are its grammar.
+            kept += [sign for sign in signs if not _HIRAGANA.match(sign)] or signs
         elif word not in STOP_WORDS and word not in FUNCTION_WORDS:
             kept += (stems(word) or [word]) if word.isascii() else [word]
     return tuple(kept)

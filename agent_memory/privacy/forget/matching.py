@@ -49,6 +49,8 @@ _VERBS = re.compile(
     r"\b(?:am|is|are|was|were|be|have|has|had|bin|bist|ist|sind|war|habe|hat|soy|es|tengo|suis|est|ai)\b|['’]m\b|是|有|对|在", re.IGNORECASE
 )
 _PRONOUN = re.compile(r"^(?:i|we|he|she|they|you|ich|wir|er|sie|yo|je|j['’]|io|我)\b", re.IGNORECASE)
+# Signs from who says something to what is said, where words have no blanks: "我对花生", "私はピーナッツ".
+_NEAR_SIGNS = 3
 
 
 class Fit(IntEnum):
@@ -123,7 +125,8 @@ def fit(subject: Subject, statement: str, *, slot: str | None = None, owner: str
         return Fit.MEANT
     if subject.statement:
         return Fit.MEANT if _same_person(subject, statement, owner) else Fit.POSSIBLE
-    return Fit.MEANT if names_thing(subject.text, statement) else Fit.POSSIBLE
+    same = not IDEOGRAPH.search(statement) or _same_person(subject, statement, owner)
+    return Fit.MEANT if same and names_thing(subject.text, statement) else Fit.POSSIBLE
 
 
 def _same_person(subject: Subject, statement: str, owner: str | None) -> bool:
@@ -133,10 +136,10 @@ def _same_person(subject: Subject, statement: str, owner: str | None) -> bool:
         return True
     said = words(statement)
     if IDEOGRAPH.search(statement):
-        # Whoever stands between "我" and what is said is somebody else: "我妹妹对…".
-        ahead = statement.partition("我")[2] or statement
-        first = next((at for at, sign in enumerate(ahead) if sign in subject.terms), 0)
-        return first <= 2
+        # Whoever stands between "我" and what is said is somebody else: "我妹妹对…", "私の妹は…".
+        own = next((at for at, sign in enumerate(statement) if sign in FIRST_PERSON), -1)
+        first = next((at for at, sign in enumerate(statement) if at > own and sign in subject.terms), own + 1)
+        return first - own <= _NEAR_SIGNS
     persons = FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())
     if not OWNERS.isdisjoint(said[:2]):
         # "My daughter is …" speaks of the daughter, "my peanut allergy" of the allergy.

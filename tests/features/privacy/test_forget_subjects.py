@@ -20,6 +20,8 @@ MEANT = [
     ("dónde está mi banco", "Mi banco está en la calle Olmo."),
     ("где мой банк", "Мой банк на Вязовой улице."),
     ("我的牙医是谁", "我的牙医是李医生。"),
+    ("私がピーナッツアレルギーだということ", "私はピーナッツアレルギーです。"),
+    ("我对花生过敏", "对花生过敏。"),
 ]
 POSSIBLE = [
     ("my brother's falcons", "Anna's brother keeps falcons."),
@@ -31,6 +33,8 @@ POSSIBLE = [
     ("die Adresse meines Bruders", "Annas Bruder hat die Adresse Ulmenweg 5."),
     ("wo meine Bank ist", "Meine Schwester arbeitet bei einer Bank."),
     ("我的牙医是谁", "我妹妹的牙医是李医生。"),
+    ("私がピーナッツアレルギーだということ", "私の妹はピーナッツアレルギーです。"),
+    ("我对花生过敏", "我妹妹对花生过敏。"),
 ]
 
 
