@@ -21,7 +21,11 @@ from tests.support.stack import stack
 
 # A model that is away would be asked again; a slow machine must not make it so.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-_NAMES = ("the assistant's words are no facts", "relative dates inside quotations stay")
+_NAMES = (
+    "the assistant's words are no facts",
+    "relative dates inside quotations stay",
+    "a fact without citation is tied to its message",
+)
 _FILE = Path(__file__).parents[1] / "data" / "prompt_scenarios.yaml"
 _SCENARIOS = [scenario for scenario in load_scenarios(_FILE) if scenario.name in _NAMES]
 _CONTEXT = 4096
@@ -67,6 +71,7 @@ async def test_a_weak_model_spoils_nothing(redis_url: str, model: str) -> None:
     assert sum(result.checks for result in helped) == sum(result.checks for result in alone) > 0
     assert not new, "\n".join(new)
 
+    assert facts, "what the model says rightly is refused"
     said = [message.content for scenario in _SCENARIOS for day in scenario.days for message in day.messages]
     for fact in facts:
         text, quotes = fact["text"], [evidence["quote"] for evidence in fact["evidence"]]
@@ -74,6 +79,6 @@ async def test_a_weak_model_spoils_nothing(redis_url: str, model: str) -> None:
         assert all(any(part in message for message in said) for quote in quotes for part in quote.splitlines()), quotes
         words = set(stems(text)) - set(stems("user users user's assistant"))
         held = set(stems(" ".join(quotes)))
-        assert words & held, f"{text!r} has nothing of {quotes}"
+        assert 2 * len(words & held) >= len(words), f"{text!r} has too little of {quotes}"
         assert {n.value for n in numbers(text) if n.kind == "plain"} <= {n.value for n in numbers(" ".join(quotes))}
         assert text not in (INVENTION, REPEATED_INSTRUCTION)

@@ -25,7 +25,8 @@ OWNERS = frozenset(fold(f"my our {_FOREIGN_OWNERS}").split())
 _FOREIGN = f"{_FOREIGN_OWNERS} ich mich mir wir yo je j io ik я"
 FOREIGN_FIRST_PERSON = frozenset(fold(_FOREIGN).split())
 """Who asks, in languages whose nouns make no pairs as in "address book"."""
-FIRST_PERSON = FOREIGN_FIRST_PERSON | frozenset(["i", "im", "ive", "my", "mine", "me", "we", "our", "us", "user", "users", "我"])
+_FIRST = ["i", "im", "ive", "my", "mine", "me", "we", "our", "us", "user", "users", "我", "私", "僕", "俺"]
+FIRST_PERSON = FOREIGN_FIRST_PERSON.union(_FIRST)
 """Who asks, in their own words or as facts call them."""
 SECOND_PERSON = frozenset(
     ["you", "your", "youre", "yours", "du", "dein", "deine", "tu", "su", "sus", "votre", "vos", "ton", "ta", "tes", "你", "您"]

@@ -75,7 +75,36 @@ def test_slips_in_a_fact_cost_the_slip_and_not_the_fact() -> None:
             "messages": [1, "2", True, None],
         }
     )
-    assert fact == ExtractedFact(text="Rex is Ann's dog.", type="semantic", topics=["dogs cats", "7"], messages=[1])
+    assert fact == ExtractedFact(text="Rex is Ann's dog.", type="semantic", topics=["dogs cats", "7"], messages=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("cited", "numbers"),
+    [
+        (1, [1]),
+        ("2", [2]),
+        ("[1, 3]", [1, 3]),
+        (["message 2"], [2]),
+        ([{"n": 4}], [4]),
+        (2.0, [2]),
+        ("2025-03-04", []),
+        (1e999, []),
+        (None, []),
+    ],
+)
+def test_a_citation_may_be_written_in_many_ways(cited: object, numbers: list[int]) -> None:
+    assert ExtractedFact.model_validate({"text": "Rex is Ann's dog.", "messages": cited}).messages == numbers
+
+
+def test_a_fact_without_a_text_costs_no_other() -> None:
+    answer = ExtractionAnswer.model_validate({"memories": [{"slot": "a"}, "Rex is Ann's dog.", {"text": " "}, {"text": "Ann is 7."}]})
+    assert [fact.text for fact in answer.memories] == ["Rex is Ann's dog.", "Ann is 7."]
+    with pytest.raises(ValidationError):
+        ExtractionAnswer.model_validate({"memories": [{"slot": "user.dog"}]})
+
+
+def test_tags_copied_from_the_instructions_are_none() -> None:
+    assert ExtractedFact.model_validate({"text": "Rex is Ann's dog.", "topics": ["...", "*", "dogs"]}).topics == ["dogs"]
     assert ExtractedFact(text="x", event_date="2024-03-05").event_date == "2024-03-05T00:00:00"
     assert ExtractedFact.model_validate({"text": "x", "messages": "all"}).messages == []
 
