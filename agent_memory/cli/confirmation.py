@@ -10,7 +10,9 @@ _FAILED, _USAGE = 1, 2
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Returns when it may be done; `option` is what does it without a question. Raises typer.Exit otherwise, with a line on stderr: 2 where nobody can be asked."""
+    """Returns when it may be done; `option` is what does it without a question.
+
+    Raises typer.Exit otherwise, with a line on stderr: 2 where nobody can be asked."""
     if force:
         return
     if not sys.stdin.isatty():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, cast
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from agent_memory.llm.base import ChatMessage
 from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_lines
@@ -84,6 +84,7 @@ class ExtractionTask:
 
 # Of what a fact cites, and the characters of one citation.
 _MOST_CITED = 200
+_FACTS = re.compile(r'"memories"\s*+:\s*+\[')
 _NUMBER = re.compile(r"(?<![\d.-])\d{1,6}(?![\d.])")
 
 
@@ -180,6 +181,25 @@ class ExtractionAnswer(BaseModel):
         items = [{"text": item} if isinstance(item, str) else item for item in cast("list[object]", value)]
         usable = [item for item in items if isinstance(item, dict) and _has_text(cast("dict[str, object]", item))]
         return usable or items
+
+
+def facts_before_the_end(text: str) -> ExtractionAnswer | None:
+    """The facts that an answer gives whole before it was cut off; None without any."""
+    start = _FACTS.search(text)
+    if start is None:
+        return None
+    decoder, position = json.JSONDecoder(), start.end()
+    facts: list[object] = []
+    while (begin := text.find("{", position)) >= 0 and not text[position:begin].strip(" \t\r\n,"):
+        try:
+            fact, position = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            break
+        facts.append(fact)
+    try:
+        return ExtractionAnswer.model_validate({"memories": facts}) if facts else None
+    except ValidationError:
+        return None
 
 
 def extract_messages(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from agent_memory.extraction.prompts import ExtractedFact, ExtractionAnswer, extract_messages
+from agent_memory.extraction.prompts import ExtractedFact, ExtractionAnswer, extract_messages, facts_before_the_end
 from agent_memory.sessions.prompts import summarize_messages
 from agent_memory.text.escaping import PromptMessage, fence, message_lines, shown_time
 
@@ -112,3 +112,18 @@ def test_tags_copied_from_the_instructions_are_none() -> None:
 def test_what_is_no_fact_is_refused(value: object) -> None:
     with pytest.raises(ValidationError):
         ExtractionAnswer.model_validate(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ('{"memories": [{"text": "Ana sails", "topics": ["a"]}, {"text": "Ana d', ["Ana sails"]),
+        ('```json\n{"memories":[{"text": "Ana sails"},\n {"text": "Bo swims", "messages": [1]}', ["Ana sails", "Bo swims"]),
+        ('{"memories": [{"text": "Ana sails", "topics": []', None),
+        ('{"memories": [', None),
+        ("I think that", None),
+    ],
+)
+def test_facts_before_an_answer_was_cut_off(text: str, facts: list[str] | None) -> None:
+    answer = facts_before_the_end(text)
+    assert (None if answer is None else [fact.text for fact in answer.memories]) == facts
