@@ -153,7 +153,7 @@ async def _extract(
 async def _facts_of(
     chat: ChatModel, new: Sequence[PromptMessage], context: Sequence[PromptMessage], task: ExtractionTask
 ) -> list[ExtractedFact]:
-    """The facts of an answer. When it is cut off twice, halves of the messages are asked about; of one message what it gives whole is taken.
+    """The facts of an answer. When it is cut off twice, halves of the messages are asked about; of one message all whole facts are taken.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
