@@ -21,11 +21,7 @@ from tests.support.stack import stack
 
 # A model that is away would be asked again; a slow machine must not make it so.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-_NAMES = (
-    "the assistant's words are no facts",
-    "relative dates inside quotations stay",
-    "a fact without citation is tied to its message",
-)
+_NAMES = ("the assistant's words are no facts", "relative dates inside quotations stay")
 _FILE = Path(__file__).parents[1] / "data" / "prompt_scenarios.yaml"
 _SCENARIOS = [scenario for scenario in load_scenarios(_FILE) if scenario.name in _NAMES]
 _CONTEXT = 4096
@@ -71,7 +67,6 @@ async def test_a_weak_model_spoils_nothing(redis_url: str, model: str) -> None:
     assert sum(result.checks for result in helped) == sum(result.checks for result in alone) > 0
     assert not new, "\n".join(new)
 
-    assert facts, "what the model says rightly is refused"
     said = [message.content for scenario in _SCENARIOS for day in scenario.days for message in day.messages]
     for fact in facts:
         text, quotes = fact["text"], [evidence["quote"] for evidence in fact["evidence"]]

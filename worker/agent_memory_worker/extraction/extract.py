@@ -151,9 +151,9 @@ async def _extract(
 
 
 async def _facts_of(
-    chat: ChatModel, new: Sequence[PromptMessage], context: Sequence[PromptMessage], task: ExtractionTask
+    chat: ChatModel, new: Sequence[PromptMessage], context: Sequence[PromptMessage], task: ExtractionTask, *, halved: bool = False
 ) -> list[ExtractedFact]:
-    """The facts of an answer. When it is cut off twice, halves of the messages are asked about; of one message all whole facts are taken.
+    """The facts of an answer. When it is cut off twice, each half of the messages is asked about once (`halved`); then whole facts count.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -162,9 +162,10 @@ async def _facts_of(
     except ModelAnswerInvalid as error:
         if isinstance(error, ContextExceeded) or not error.cut_off:
             raise
-        half = len(new) // 2
+        half = 0 if halved else len(new) // 2
         if half:
-            return [*await _facts_of(chat, new[:half], context, task), *await _facts_of(chat, new[half:], context, task)]
+            halves = (new[:half], new[half:])
+            return [fact for part in halves for fact in await _facts_of(chat, part, context, task, halved=True)]
         whole = facts_before_the_end(error.cut_off)
         if whole is None:
             raise
