@@ -155,7 +155,7 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
     former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
     said = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
     apart = [replace(each, text=clause) for each in said for clause in _clauses(standing_alone(each.text, each.at, zone))]
-    kept = [each for each in apart if _tells(each.text)]
+    kept = [each for each in apart if _tells(each.text) and not _is_applause(each)]
     subjects = Subjects([each.text for each in kept], former)
     room = budget - subjects.room(budget, count)
     chosen = _Choice(kept, room, count).best()
@@ -168,6 +168,12 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
         text = ""
     line = subjects.line(text, budget - count(text) - 1, count)
     return "\n".join(part for part in (text, line) if part)
+
+
+def _is_applause(statement: Statement) -> bool:
+    """Whether the assistant exclaims something that names nothing: "Great choice, people will love it!", in whatever language."""
+    text = statement.text.rstrip()
+    return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
 
 
 def _tells(text: str) -> bool:

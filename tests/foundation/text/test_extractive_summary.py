@@ -95,6 +95,7 @@ def test_the_words_of_a_former_summary_stay() -> None:
 def test_names_and_numbers_of_the_user_come_before_advice_and_pleasantries() -> None:
     said = [
         Statement("That sounds wonderful!", "assistant", AT),
+        Statement("Das klingt ja wirklich spannend!", "assistant", AT),
         Statement(
             "People in general like gardens that have plants, paths and quiet corners with benches under the old trees.", "assistant", AT
         ),
@@ -105,3 +106,4 @@ def test_names_and_numbers_of_the_user_come_before_advice_and_pleasantries() -> 
     assert "Okonkwo" in summary
     assert "I'm vegan." in summary
     assert "wonderful" not in summary
+    assert "spannend" not in summarize(said, 100, _count, UTC)

@@ -10,8 +10,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from agent_memory.cli.app import app
 from agent_memory.core.settings import load_settings
