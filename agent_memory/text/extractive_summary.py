@@ -237,26 +237,35 @@ class _Choice:
         """The indices of the chosen statements, the best first."""
         chosen, weight = self._filled(())
         if len(self._sizes) > _MOST_TRIED:
-            return chosen
+            return sorted(chosen, key=self._density, reverse=True)
         for index in tuple(chosen):
             others, gained = self._filled([other for other in chosen if other != index], without=index)
             if gained > weight:
                 chosen, weight = others, gained
-        return chosen
+        # Sizes are counted apart: when the whole is too long after all, those that tell least for their length go first.
+        return sorted(chosen, key=self._density, reverse=True)
+
+    def _density(self, index: int) -> float:
+        return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, kept: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """What is kept, and what is best beside it; and the weight of all words covered."""
+        """What is kept, and what is best beside it; and what all of it gains."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []
-        left = self._budget
+        left, gained = self._budget, 0.0
 
         def size(index: int) -> int:
             when, line = self._days[index], self._lines[index]
             return self._sizes[index] + (0 if when in opened else self._heads[when]) + (0 if line in opened else self._labels[line[1]])
 
+        def gain_of(index: int) -> float:
+            return sum(self._weights[term] for term in self._terms[index] if term not in covered) * self._factors[index]
+
         def take(index: int) -> int:
+            nonlocal gained
             taken = size(index)
+            gained += gain_of(index)
             chosen.append(index)
             covered.update(self._terms[index])
             opened.update((self._days[index], self._lines[index]))
@@ -268,7 +277,7 @@ class _Choice:
         while heap and left > 0:
             _, index = heapq.heappop(heap)
             needed = size(index)
-            gain = sum(self._weights[term] for term in self._terms[index] if term not in covered) * self._factors[index]
+            gain = gain_of(index)
             if needed > left or gain <= 0:
                 continue
             value = -gain / needed
@@ -277,7 +286,7 @@ class _Choice:
                 heapq.heappush(heap, (value, index))
                 continue
             left -= take(index)
-        return chosen, sum(self._weights[term] for term in covered)
+        return chosen, gained
 
 
 def content_words(text: str) -> frozenset[str]:
