@@ -36,6 +36,9 @@ _GERMAN_WORDS = "der und ist nicht dem eine einen einer seit wird zum zur vom be
 _GERMAN = frozenset(_GERMAN_WORDS.split())
 DENIALS = r"not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t|nicht|kein\w*|nie|pas|jamais|nunca"
 _DENIES = re.compile(rf"\b(?:{DENIALS}|nein|non|nee|nej|не|нет|não|geen|nessun\w*)\b|[不没無无]|ない|ません|안", re.IGNORECASE)
+_KIND = re.compile(
+    r"\b(?:is|am|are|was|were|ist|bin|sind|war|est|suis|es|soy|è|é)\s+(?:an?|eine?|une?|una?|um|uma)\s+([^.,;:!?\n]{1,200})", re.IGNORECASE
+)
 _NAME = re.compile(r"[^\W\d_][\w]*+")
 _ENDS = ".!?:;\"“”„«»'‘([{\n"
 # A word in another form begins alike.
@@ -59,6 +62,8 @@ class Claim:
     numbers: Sequence[Number]
     denies: bool
     """Whether it says that something is not so."""
+    kinds: frozenset[str] = frozenset()
+    """Of its words those of what it says that somebody is: "a musician"."""
 
     @classmethod
     def of(cls, text: str, entities: Iterable[str] = ()) -> Claim:
@@ -74,11 +79,13 @@ class Claim:
                 names.update(words(entity))
         names = {name for name in names if name not in DATE_WORDS and name not in _TITLES and name not in STOP_WORDS}
         content = frozenset(_content(folded))
+        kind = _KIND.search(plain)
         return cls(
             frozenset(word for word in content if word not in _LIGHT) or content,
             frozenset(names),
             numbers(plain),
             _DENIES.search(text) is not None,
+            frozenset() if kind is None else frozenset(_content(words(kind[1]))),
         )
 
     @property

@@ -241,8 +241,12 @@ def without(text: str, dropped: frozenset[str]) -> str:
 
 def carries_information(text: str) -> bool:
     """Whether a message says anything beyond greeting, thanks, agreement or laughter."""
-    content = [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
-    return bool(content)
+    return bool(content_of(text))
+
+
+def content_of(text: str) -> list[str]:
+    """The words of a text in order, without stop words and those of greeting, thanks, agreement or laughter."""
+    return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:

@@ -26,15 +26,8 @@ PENDING = frozenset(
         "none: a week of changing facts",
         "none: chiacchiere",
         "none: who visits me on Friday",
-        "none: vergiss es",
-        "none: 忘掉它",
-        "none: a summary that holds content",
-        "none: eine Zusammenfassung mit Inhalt",
-        "none: a fact without citation is tied to its message",
         "perfect: a week of changing facts",
-        "perfect: a fact without citation is tied to its message",
         "sloppy: a week of changing facts",
-        "sloppy: a fact without citation is tied to its message",
     }
 )
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.phrases import Joined, Language, Token, languages, tokens
+from agent_memory.text.stemming.foreign import LANGUAGE_CODES, is_in_other_script, language_of
 
 # Longer texts tell something.
 _MOST_CHARS = 600
@@ -108,6 +109,24 @@ def _is_question(form: _Forms, sentence: str) -> bool:
     if rest:
         return (form.opens(first) or (form.language.blankless and form.asks(first))) and not any(map(form.states, rest))
     return form.opens(first) or form.asks(first)
+
+
+def without_interrogatives(text: str) -> str:
+    """A text that begins as a question without the words that ask: "meine Bank ist" of "wo meine Bank ist", "我的银行在" of "…哪里".
+
+    Languages in Latin letters are told by their frequent words: what asks in some names something in others. English words that ask are
+    stop words anyway.
+    """
+    spoken = language_of(text)
+    for form in _forms():
+        if form.language.blankless:
+            for word in sorted(form.interrogatives, key=len, reverse=True) if is_in_other_script(text) else ():
+                text = text.replace(word, "")
+        elif LANGUAGE_CODES.get(form.language.code) == spoken or is_in_other_script(text):
+            said = tokens(text)
+            length = next((n for n in (3, 2, 1) if " ".join(token.word for token in said[:n]) in form.interrogatives and len(said) > n), 0)
+            text = text[said[length].start :] if length else text
+    return text
 
 
 def is_about_everything(query: str) -> bool:

@@ -46,6 +46,8 @@ _FREQUENT = {
     "turkish": "bir ve bu için ile ben benim mi mı çok ne değil var nerede daha gibi",
     "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
 }
+LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _FREQUENT, strict=True))
+"""Languages in Latin letters, by the codes of their data files."""
 _NO_FOREIGN = """
 the a an and is are was were i you he she it we they me my to of in for with on at as or so no that this have has had not do does did
 """
