@@ -1,1 +1,1 @@
-"""What is known in other shapes than memories: memory blocks."""
+"""The wire models of features, a file each, imported from there."""

@@ -1,1 +1,1 @@
-"""What is known in other shapes than memories, one file a noun, with its tools for models."""
+"""The nouns that features bring, a file each; `registry.py` lists them."""
