@@ -19,9 +19,10 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
 from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
-from agent_memory.recall.texts import asks_for_everything, says_something
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
+from agent_memory.text.languages.filler import has_content
+from agent_memory.text.languages.questions import is_about_everything
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
 
 
@@ -50,10 +51,10 @@ class MemoriesSection:
         if request is None:
             return None
         text = request.text or ""
-        if asks_for_everything(text):
+        if is_about_everything(text):
             listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
-        if text.strip() and not says_something(text):
+        if text.strip() and not has_content(text):
             # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
             return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
