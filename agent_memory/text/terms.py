@@ -110,6 +110,11 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
     return pieces
 
 
+def is_blankless(word: str) -> bool:
+    """Whether a word has characters of a script that writes no blanks, which are terms of their own beside their pairs."""
+    return not word.isascii() and _CJK.search(word) is not None
+
+
 def words(text: str) -> list[str]:
     """The folded words of a text in order, stop words included."""
     return _WORD.findall(fold(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import SearchQuery
-from agent_memory.memories.search.ranking import Ranking
+from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
@@ -23,6 +24,7 @@ from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
 from agent_memory.text.languages.filler import has_content
 from agent_memory.text.languages.questions import is_about_everything
+from agent_memory.text.terms import terms
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
 
 
@@ -83,6 +85,7 @@ class MemoriesSection:
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
         page = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
+        page = beside_the_time(query, ranking, page)
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
         return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
@@ -118,6 +121,19 @@ class MemoriesSection:
         if request.namespace is None and namespace:
             update["namespace"] = Namespace(eq=namespace)
         return request.model_copy(update=update)
+
+
+def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not only
+    the turns around them, or are near enough. All of them where that is none, or where the query asks for nothing else."""
+    subject = frozenset(query.words.subject)
+    if not subject or ranking.similarities is None:
+        return page
+    unknown = query.meaning is not None and query.meaning.unknown_script
+    least = math.inf if unknown else NEAR_SHARE * max(ranking.similarities.values(), default=0.0)
+    near = ranking.similarities.get
+    about = [memory for memory in page if near(memory.mid, 0.0) >= least or not subject.isdisjoint(terms(memory.text))]
+    return about or page
 
 
 def searches(body: MemoryPromptRequest) -> bool:

@@ -27,6 +27,8 @@ _MARKS = (
 )
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0002fa1f"
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
+BLANKLESS = re.compile(f"[{_BLANKLESS}]")
+"""A character of a script that writes no blanks between words."""
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
 _HARAKAT = re.compile("[\u0640\u064b-\u0652\u0670]")
