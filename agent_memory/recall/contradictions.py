@@ -1,8 +1,8 @@
 """Statements of a prompt that may contradict each other: which of them is the latest (pure).
 
 Two statements of one speaker contradict each other when they have a slot in common, or say nearly the same with another number, name or
-negation. What says less than half of the same words is about something else; where no blanks are written, pairs of characters are the words.
-It only looks at a handful of short lines, and costs as much.
+negation. What says less than half of the same words is about something else; where no blanks are written, pairs of characters are the
+words. It only looks at a handful of short lines, and costs as much.
 """
 
 from __future__ import annotations

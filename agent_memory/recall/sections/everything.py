@@ -72,4 +72,13 @@ def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool,
     ended = no_longer_true_since(memory) is not None
     names = (memory.values.get("slot") or "").endswith(_NAME_SLOT) or says_name(memory.text)
     lasts = names or is_lasting(memory.text)
-    return memory.is_message, not memory.values.get("pinned"), rank, ended, not names, not lasts, -memory.times_said, -line_date(memory).timestamp()
+    return (
+        memory.is_message,
+        not memory.values.get("pinned"),
+        rank,
+        ended,
+        not names,
+        not lasts,
+        -memory.times_said,
+        -line_date(memory).timestamp(),
+    )

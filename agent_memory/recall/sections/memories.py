@@ -18,6 +18,7 @@ from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
+from agent_memory.recall.memory_list import cited_messages
 from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
@@ -84,8 +85,9 @@ class MemoriesSection:
             ids = session.ids[-query.request.limit :]
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
-        page = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
+        page, facts = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         page = beside_the_time(query, ranking, page)
+        page = [*page, *resting_on(page, facts)] if facts else page
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
         return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
@@ -121,6 +123,13 @@ class MemoriesSection:
         if request.namespace is None and namespace:
             update["namespace"] = Namespace(eq=namespace)
         return request.model_copy(update=update)
+
+
+def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
+    """Those of some facts that were made of messages on a page: a fact stands for its message, also where only the message, with the turns
+    around it, is near what is asked."""
+    said = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
+    return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
