@@ -133,8 +133,8 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not only
-    the turns around them, or are near enough. All of them where that is none, or where the query asks for nothing else."""
+    """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
+    only the turns around them, or are near enough. All of them where that is none, or where the query asks for nothing else."""
     subject = frozenset(query.words.subject)
     if not subject or ranking.similarities is None:
         return page

@@ -1,4 +1,4 @@
-"""What of a user's statements lasts: who somebody is, where they live, whom they belong to; fifteen languages, by their data files (pure)."""
+"""What of a user's statements lasts: who somebody is, where they live, whom they belong to; by the languages' data files (pure)."""
 
 from __future__ import annotations
 
