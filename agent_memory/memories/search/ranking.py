@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import NamedTuple
 
 from agent_memory.memories.search.candidates import CandidateList, Candidates
@@ -21,9 +22,10 @@ ALPHA_UNKNOWN_SCRIPT = 0.02
 FITS = 0.1
 # At most so many do: what was told of that time on other days stays within reach.
 _FIRST = 30
-NEAR_SHARE = 0.5
+NEAR_SHARE = 2 / 3
 """In a prompt for a query that names a time: what shares no word with the rest of it is about that rest when it is so near, as a share of
 the nearest. To the time itself is near whatever was said then."""
+_LONGEST = timedelta(days=31)
 # What belonging to that time adds to the rest.
 TIME_BONUS = 0.3
 
@@ -233,7 +235,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else usual
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
-    near_enough = NEAR_SHARE * max(near.values(), default=0.0) if query.words.subject and not query.paged else 0.0
+    near_enough = NEAR_SHARE * max(near.values(), default=0.0) if names_days(query) and not query.paged else 0.0
     if in_time:
         about = frozenset(words).union(name for name in in_time if near.get(name, 0.0) >= near_enough) if near_enough else None
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0, about)
@@ -246,6 +248,11 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     # When the lists hold all that there is, what is not near enough does not count as a match either.
     total = len(fused) if matched < query.depth else total
     return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None, facts)
+
+
+def names_days(query: SearchQuery) -> bool:
+    """Whether a query asks for something beside a time of a month at most. Of a year most things are, which makes none of them near it."""
+    return query.span is not None and bool(query.words.subject) and query.span.end - query.span.start <= _LONGEST
 
 
 def _similarities(hits: Hits) -> dict[str, float]:

@@ -14,7 +14,7 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import SearchQuery
-from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking
+from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, names_days
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
@@ -135,9 +135,9 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
     """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
     only the turns around them, or are near enough. All of them where that is none, or where the query asks for nothing else."""
-    subject = frozenset(query.words.subject)
-    if not subject or ranking.similarities is None:
+    if ranking.similarities is None or not names_days(query):
         return page
+    subject = frozenset(query.words.subject)
     unknown = query.meaning is not None and query.meaning.unknown_script
     least = math.inf if unknown else NEAR_SHARE * max(ranking.similarities.values(), default=0.0)
     near = ranking.similarities.get

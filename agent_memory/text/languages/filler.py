@@ -111,6 +111,9 @@ def has_content(query: str) -> bool:
         if len({word for word in ascii_words(query) if len(word) >= _SHORT} - known) >= _ENOUGH:
             return True
     said = _words(query)
+    if len(said) == 1 and said[0] in _answers():
+        # "Yes" is an answer, and asks for nothing.
+        return False
     return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
 
 
@@ -198,6 +201,13 @@ def _vocabulary() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _beside() -> frozenset[str]:
     return frozenset(said[0] for language in languages().values() for said in language.phrases("beside") if len(said) == 1)
+
+
+@lru_cache(maxsize=1)
+def _answers() -> frozenset[str]:
+    """Single words that may stand beside filler."""
+    sections = ("beside", "only beside")
+    return frozenset(said[0] for code in languages().values() for name in sections for said in code.phrases(name) if len(said) == 1)
 
 
 @lru_cache(maxsize=1)
