@@ -22,7 +22,7 @@ ALPHA_UNKNOWN_SCRIPT = 0.02
 FITS = 0.1
 # At most so many do: what was told of that time on other days stays within reach.
 _FIRST = 30
-NEAR_SHARE = 2 / 3
+NEAR_SHARE = 0.5
 """In a prompt for a query that names a time: what shares no word with the rest of it is about that rest when it is so near, as a share of
 the nearest. To the time itself is near whatever was said then."""
 _LONGEST = timedelta(days=31)
