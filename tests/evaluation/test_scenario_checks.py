@@ -104,7 +104,9 @@ _CASES: list[tuple[str, Any, dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("kind", "value", "answer", "holds"), _CASES, ids=[f"{kind}-{value}-{holds}" for kind, value, _, holds in _CASES])
 def test_a_check_holds_when_it_should(kind: Any, value: Any, answer: dict[str, Any], holds: bool) -> None:
     again = '{"receipt": 2}' if answer is _NOTHING else '{"receipt": 1}'
-    evidence = Evidence(read_prompt(answer, "Which fruit?"), tokens=12, answer='{"receipt": 1}', elsewhere="They sold quinces.", again=again)
+    evidence = Evidence(
+        read_prompt(answer, "Which fruit?"), tokens=12, answer='{"receipt": 1}', elsewhere="They sold quinces.", again=again
+    )
     why = failure(Check(kind, value, frozenset(EXTRACTORS), "1"), evidence)
     assert (why is None) is holds, why
 

@@ -25,6 +25,7 @@ from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
 from agent_memory.text.languages.filler import has_content
 from agent_memory.text.languages.questions import is_about_everything
+from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import terms
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
 
@@ -42,6 +43,7 @@ class MemoriesSection:
         counter: TokenCounter,
     ) -> None:
         self._settings = settings.search
+        self._latin_only = settings.models.embeds_latin_only
         self._search = search
         self._pages = pages
         self._store = store
@@ -86,7 +88,7 @@ class MemoriesSection:
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
         page, facts = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
-        page = beside_the_time(query, ranking, page)
+        page = beside_the_time(query, ranking, page, english_only=self._latin_only)
         page = [*page, *resting_on(page, facts)] if facts else page
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
@@ -132,13 +134,17 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
     return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
 
 
-def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
     """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
-    only the turns around them, or are near enough. All of them where that is none, or where the query asks for nothing else."""
+    only the turns around them, or are near enough. All of them where that is none, or where the query asks for nothing else.
+
+    To a model that knows `english_only` all sentences of another language are near each other.
+    """
     if ranking.similarities is None or not names_days(query):
         return page
     subject = frozenset(query.words.subject)
     unknown = query.meaning is not None and query.meaning.unknown_script
+    unknown = unknown or (english_only and language_of(query.request.text or "") is not None)
     least = math.inf if unknown else NEAR_SHARE * max(ranking.similarities.values(), default=0.0)
     near = ranking.similarities.get
     about = [memory for memory in page if near(memory.mid, 0.0) >= least or not subject.isdisjoint(terms(memory.text))]
