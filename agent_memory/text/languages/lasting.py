@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from agent_memory.text import terms as analysis
-from agent_memory.text.languages.phrases import BLANKLESS, Language, languages, tokens
+from agent_memory.text.languages.phrases import Language, languages, tokens
 
 # What is longer is no introduction, nor a plain statement of what lasts.
 _MOST_CHARS = 600
-_ONE_TERM = 2
+_PAIR = 2
+_APOSTROPHES = re.compile("['’ʼ`´]")
 
 
 def says_name(text: str) -> bool:
@@ -26,9 +27,10 @@ def is_lasting(text: str) -> bool:
     """Whether a short text has a word of what lasts: where somebody lives and works, family, health, likes and dislikes."""
     if len(text) > _MOST_CHARS:
         return False
-    said = [token.word for token in tokens(text)]
+    # An article or a pronoun may stand before an apostrophe ("j'habite").
+    said = [token.word for token in tokens(_APOSTROPHES.sub(" ", text))]
     words, characters = _lasting()
-    return not words.isdisjoint(said) or (BLANKLESS.search(text) is not None and characters.search("".join(said)) is not None)
+    return not words.isdisjoint(said) or (analysis.is_blankless(text) and characters.search("".join(said)) is not None)
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +54,9 @@ def _names() -> Sequence[tuple[Language, re.Pattern[str]]]:
 def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
     words, characters = set[str](), set[str]()
     for language in languages().values():
-        (characters if language.blankless else words).update(language.words("lasting"))
+        for word in language.words("lasting"):
+            # Korean words have endings.
+            (characters if analysis.is_blankless(word) else words).add(word)
     return frozenset(words), re.compile("|".join(map(re.escape, sorted(characters))))
 
 
@@ -71,4 +75,4 @@ def _terms_of(word: str) -> Sequence[str]:
     if not analysis.is_blankless(word):
         return made
     # Its characters come first, then their pairs: a character says nothing.
-    return made[len(word) :] if len(word) >= _ONE_TERM else made
+    return made[len(word) :] if len(word) >= _PAIR else made
