@@ -210,7 +210,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
     words = _scores(candidates, CandidateList.BEST_BY_WORDS)
     last_word = min(words.values()) if len(words) >= query.depth else 0.0
-    in_time, answers = frozenset[str](), frozenset[str]()
+    in_time, answers, words_in_time = frozenset[str](), frozenset[str](), dict[str, float]()
     if query.span is not None:
         near_in_time = _similarities(candidates[CandidateList.NEAREST_IN_TIME])
         words_in_time = _scores(candidates, CandidateList.BEST_BY_WORDS_IN_TIME)
@@ -237,7 +237,8 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
     near_enough = NEAR_SHARE * max(near.values(), default=0.0) if names_days(query) and not query.paged else 0.0
     if in_time:
-        about = frozenset(words).union(name for name in in_time if near.get(name, 0.0) >= near_enough) if near_enough else None
+        # Where something of that time shares a word with the rest, what shares none is not what is meant.
+        about = frozenset(words_in_time) if near_enough and words_in_time else None
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0, about)
     far: list[Scored] = []
     if not query.paged:

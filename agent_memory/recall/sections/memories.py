@@ -136,7 +136,8 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
     """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
-    only the turns around them, or are near enough. All of them where that is none, or where the query asks for nothing else.
+    only the turns around them, or are near enough, or happen in that time. All of them where that is none, or where the query asks for
+    nothing else.
 
     To a model that knows `english_only` all sentences of another language are near each other.
     """
@@ -148,7 +149,16 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
     least = math.inf if unknown else NEAR_SHARE * max(ranking.similarities.values(), default=0.0)
     near = ranking.similarities.get
     about = [memory for memory in page if near(memory.mid, 0.0) >= least or not subject.isdisjoint(terms(memory.text))]
-    return about or page
+    if not about:
+        return page
+    kept = {memory.mid for memory in about}
+    return [memory for memory in page if memory.mid in kept or _happens_in(query, memory)]
+
+
+def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
+    """Whether a memory has a date of its own in the time that a query names."""
+    date = memory.event_date
+    return date is not None and query.span is not None and any(start <= date < end for start, end in query.span.intervals)
 
 
 def searches(body: MemoryPromptRequest) -> bool:
