@@ -237,8 +237,9 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
     near_enough = NEAR_SHARE * max(near.values(), default=0.0) if names_days(query) and not query.paged else 0.0
     if in_time:
-        # Where something of that time shares a word with the rest, what shares none is not what is meant.
-        about = frozenset(words_in_time) if near_enough and words_in_time else None
+        # Where something of that time shares a word with the rest, what shares none and is far from it is not what is meant.
+        close = [name for name in in_time if near.get(name, 0.0) >= near_enough]
+        about = frozenset(words_in_time).union(close) if near_enough and words_in_time else None
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0, about)
     far: list[Scored] = []
     if not query.paged:

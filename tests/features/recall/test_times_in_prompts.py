@@ -41,7 +41,8 @@ async def test_facts_about_the_question_come_before_others_of_the_day(rig: Rig) 
         record("Cousin Ruben visits the user", user_id="u", created_at=FRIDAY),
     )
     texts = await shown(rig, "Who visited me on Friday?")
-    assert texts[:2] == ["Cousin Ruben visits the user", "Aunt Hedwig visits the user"]
+    assert texts[0] == "Cousin Ruben visits the user"
+    assert "Aunt Hedwig visits the user" in texts
 
 
 async def test_who_asks_for_a_day_alone_gets_what_happened_then(rig: Rig) -> None:
