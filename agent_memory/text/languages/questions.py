@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agent_memory.text.languages.filler import is_filler
-from agent_memory.text.languages.phrases import Joined, Language, Token, languages, tokens
+from agent_memory.text.languages.phrases import Joined, Language, Token, ascii_vocabulary, ascii_words, languages, tokens
 from agent_memory.text.stemming.foreign import LANGUAGE_CODES, is_in_other_script, language_of
 
 # Longer texts tell something.
 _MOST_CHARS = 600
 _MOST_QUERY_CHARS = 200
+_MOST_ASKED_CHARS = 8_000
 _SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
 _MARK = re.compile("[?？؟]")
+# Who ends a sentence with one of these takes care of marks: without a question mark it states, whatever it begins with.
+_STOPS = frozenset(".!。！｡।")
 _CLAUSE = re.compile(r"[,;:，、；：،–—¿]+|\s-\s")
 _QUOTES = "\"'“”«»„「『‘"
 # A question without a mark is short.
@@ -104,6 +107,8 @@ def _is_question(form: _Forms, sentence: str) -> bool:
         clauses = clauses[1:]  # whoever is spoken to
     first, rest = clauses[0], clauses[1:]
     if _MARK.search(sentence) is None:
+        if sentence[-1] in _STOPS:
+            return False
         most = _UNMARKED_CHARACTERS if form.language.blankless else _UNMARKED_TOKENS
         return not rest and len(first) <= most and form.is_plain(first)
     if rest:
@@ -131,10 +136,30 @@ def without_interrogatives(text: str) -> str:
 
 def is_about_everything(query: str) -> bool:
     """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
-    if len(query) > _MOST_QUERY_CHARS:
+    if len(query) > _MOST_QUERY_CHARS or (
+        query.isascii() and not ascii_vocabulary("everything", "lead", "trail").issuperset(ascii_words(query))
+    ):
         return False
     said = tokens(query)
     return bool(said) and any(_whole(form, said) for form in _everything())
+
+
+def asks_for_questions(query: str) -> bool:
+    """Whether a query is after what was asked ("what did I ask you about the boat?"), by the words of `[asked]` in the languages' files."""
+    words, characters = _asked()
+    if query.isascii():
+        return not words.isdisjoint(ascii_words(query[:_MOST_ASKED_CHARS]))
+    said = [token.word for token in tokens(query[:_MOST_ASKED_CHARS])]
+    return not words.isdisjoint(said) or characters.search("".join(said)) is not None
+
+
+@lru_cache(maxsize=1)
+def _asked() -> tuple[frozenset[str], re.Pattern[str]]:
+    """Words, and the words of languages without blanks."""
+    words, characters = set[str](), set[str]()
+    for language in languages().values():
+        (characters if language.blankless else words).update(language.words("asked"))
+    return frozenset(words), re.compile("|".join(map(re.escape, sorted(characters))))
 
 
 @dataclass(frozen=True, slots=True)
