@@ -327,7 +327,7 @@ class Keys:
 
     def running(self, kind: DueKind, tenant: str) -> str:
         """What a tenant has claimed of a kind; the script that claims makes this name, too."""
-        owner = tag(tenant) if kind is DueKind.MEMORY else tenant
+        owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 
     @property
