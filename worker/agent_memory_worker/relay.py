@@ -109,7 +109,7 @@ class Relay:
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Memories that one task takes (one call of the embedder); what failed before goes alone, so that a bad memory holds up no other."""
+        """Memories that one task takes (one call of the embedder); what failed before goes alone: a bad one holds up no other."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]
