@@ -12,7 +12,7 @@ from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors
 from agent_memory.profile.service import ProfileService
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.profile import Profile, ProfileMoves, ProfileSchema
+from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
 
 router = operations("profile")
 

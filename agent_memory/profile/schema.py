@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from agent_memory_client.models.profile import ProfileSchema, ProfileTopic
+from agent_memory_client.models.features.profile import ProfileSchema, ProfileTopic
 
 _WORD = re.compile(r"[^\W_]+")
 # Whose slot it is comes first: "user.home_city".

@@ -19,7 +19,7 @@ from agent_memory.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
 from agent_memory.profile.schema import DEFAULT_SCHEMA, SlotTopics
 from agent_memory.profile.store import ProfileOwner, ProfilePages, ProfileStore
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
-from agent_memory_client.models.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
+from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
 REBUILD = "rebuild-profile"
 """The name of the job, as it stands in Redis: make the profile of a `user_id` in a `namespace` anew."""

@@ -16,7 +16,7 @@ from agent_memory.profile.entries import FollowedMemory, ProfileEntry
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory.storage.scripts import Script
-from agent_memory_client.models.profile import ProfileMove, ProfileSchema
+from agent_memory_client.models.features.profile import ProfileMove, ProfileSchema
 
 PAGE = 16
 MOST_SHOWN = 64

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from agent_memory.core.feature import Services
 from agent_memory.core.tools import Caller, ToolSet
 from agent_memory.profile.service import ProfileService
-from agent_memory_client.models.profile import Profile, ProfileQuery
+from agent_memory_client.models.features.profile import Profile, ProfileQuery
 
 TOOLS = ToolSet()
 

@@ -10,7 +10,7 @@ from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.definitions import Definition, text_rule
 from agent_memory_client._wire.requests import Call, as_body, query
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.profile import Profile, ProfileMoves, ProfileSchema
+from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.model_tools import ModelTools
 
