@@ -67,7 +67,7 @@ class ProfileEntry:
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
     """The entry of a memory; None for what belongs in no profile: what is nobody's or an agent's, a way of doing something, what waits in
-    quarantine, and of messages all but a person's own words about themselves (none at all without `statements`: facts are taken of them)."""
+    quarantine, and of messages all but a person's own words about themselves (without `statements` all)."""
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None:
         return None

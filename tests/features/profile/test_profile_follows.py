@@ -152,7 +152,9 @@ async def test_a_profile_is_what_a_rebuild_gives(make_rig: MakeRig, part: int) -
             await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in await script.memories()])
             await follow(rig)
             left = await state(rig)
-            assert not left["heads"] and not left["pages"] and not any(left["sets"].values())
+            assert not left["heads"]
+            assert not left["pages"]
+            assert not any(left["sets"].values())
 
         @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
         @given(STEPS)
