@@ -123,6 +123,16 @@ def is_lasting_name(name: str) -> bool:
     return any(word in _LASTING_WORDS for word in _WORD.findall(name.casefold()))
 
 
+def slots_instruction(schema: ProfileSchema) -> str:
+    """What a model that takes facts is told of a schema: the slots that a profile shows."""
+    lines = [
+        f"- user.{sub_topic}: {about or topic}"
+        for topic, described in schema.topics.items()
+        for sub_topic, about in described.sub_topics.items()
+    ]
+    return "\n".join(["Of these slots, name the one that a fact about the user is the value of:", *lines])
+
+
 class SlotTopics:
     """The topic and sub-topic of each slot, by a schema."""
 

@@ -76,6 +76,9 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     _ok(await victim.post(f"/v1/summary-views/{view_id}/partitions/run", json={"group": WHERE}))
     task = _ok(await victim.post(f"/v1/summary-views/{view_id}/run", json={"task_id": "shared"}))["id"]
     await _store_what_sessions_hold(guarded)
+    followed = [mid.decode() for mid in await guarded.runtime.client.zrange(guarded.runtime.keys.due(DueKind.FOLLOW), 0, -1)]
+    await guarded.runtime[ProfileFollower].follow_memories(followed)
+    assert _ok(await victim.get("/v1/profile", params=WHERE))["dynamic"], "there is a profile to be seen"
     attackers = [
         await guarded.caller("attacker", "admin"),
         await guarded.caller("victim", "write", users=["Ana"]),
@@ -119,6 +122,9 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/quarantine"),
         await v.get("/v1/extraction-rules", params=WHERE),
         await v.get("/v1/extraction-rules"),
+        await v.get("/v1/profile/schema"),
+        await v.get("/v1/profile/schema", params={"namespace": "work"}),
+        await v.get("/v1/profile/moves", params=WHERE),
         await v.get(f"/v1/operations/{field.ids['operation']}"),
         *[await v.get(f"/v1/long-term-memory/{name}/history") for name in OWNED],
     ]
