@@ -23,6 +23,7 @@ from agent_memory.http.app import create_app
 from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
+from agent_memory.profile.follower import ProfileFollower
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_worker.jobs import carry_out
 from agent_memory_worker.sessions.promote import promote_session
