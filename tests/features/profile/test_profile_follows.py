@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_memory.core.errors import AgentMemoryError
 from agent_memory.core.feature import Owner
 from agent_memory.core.work import DueKind
 from agent_memory.memories.changes.service import HistoryService
@@ -81,6 +83,7 @@ class Script:
         self.rig = rig
         self.store, self.commits = rig.rt[MemoryStore], rig.rt[MemoryCommits]
         self.changes: list[str] = []
+        self.undone = 0
 
     async def memories(self) -> list[StoredMemory]:
         """Those that are current."""
@@ -98,6 +101,8 @@ class Script:
             await self.store.write(SCOPE, [record(text, name, user_id="ada", created_at=at, slot=None)])
             if slot and chosen:
                 await self.commits.commit(SCOPE, [Supersede([chosen], record(text, f"s{number}-{day}", user_id="ada", slot=slot))], BY_TEST)
+        elif action == "undo":
+            await self.undo_last()
         elif chosen is None:
             return
         elif action == "say again":
@@ -113,8 +118,6 @@ class Script:
         elif action == "merge" and len(memories) > 1:
             other = memories[(number + 1) % len(memories)]
             await self.commits.commit(SCOPE, [Merge(chosen, chosen.record, [other])], BY_TEST)
-        elif action == "undo" and self.changes:
-            await self.undo(self.changes.pop())
         elif action == "delete":
             await self.store.delete_records(SCOPE, [chosen.record])
         elif action == "expire":
@@ -122,44 +125,59 @@ class Script:
             await self.rig.rt.client.hset(key, "z", "1")
             await self.store.sweep_memories([chosen.mid])
 
-    async def undo(self, change: str) -> None:
-        """Undoes a change, if it still can be."""
-        from agent_memory.core.errors import AgentMemoryError
-
+    async def undo_last(self) -> None:
+        """Undoes the last change, if it still can be."""
         try:
-            await self.rig.rt[HistoryService].undo(SCOPE, change)
+            for change in self.changes[-1:]:
+                self.changes.remove(change)
+                await self.rig.rt[HistoryService].undo_by_id(SCOPE, change)
+                self.undone += 1
         except AgentMemoryError:
             return
 
 
 ACTIONS = ("create", "create", "say again", "say again", "contradict", "edit", "forget", "merge", "undo", "delete", "expire")
+UNDONE = [
+    [("create", 1, 2, True), ("say again", 0, 9, False), ("say again", 1, 5, True), ("forget", 0, 0, follows), ("undo", 0, 0, True)]
+    for follows in (True, False)
+] + [
+    [("create", 0, 3, True), ("create", 1, 2, True), ("contradict", 1, 1, follows), ("say again", 0, 1, True), ("undo", 0, 0, True)]
+    for follows in (True, False)
+]
 STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40), st.integers(0, 400), st.booleans()), max_size=14)
 
 
-@pytest.mark.parametrize("part", range(2))
-async def test_a_profile_is_what_a_rebuild_gives(make_rig: MakeRig, part: int) -> None:
+async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> Script:
+    """Does the steps and checks the profile; then all is deleted, and nothing is left of it."""
+    script = Script(rig)
+    for action, number, day, follows in steps:
+        await script.do(action, number, day)
+        if follows:
+            await follow(rig)
+    await follow(rig)
+    await check(rig)
+    await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in await script.memories()])
+    await follow(rig)
+    left = await state(rig)
+    assert not left["heads"]
+    assert not left["pages"]
+    assert not any(left["sets"].values())
+    return script
+
+
+@pytest.mark.parametrize("steps", UNDONE)
+async def test_what_is_undone_is_in_the_profile_again(rig: Rig, steps: list[tuple[str, int, int, bool]]) -> None:
+    assert (await run_steps(rig, steps)).undone == 1
+
+
+async def test_a_profile_is_what_a_rebuild_gives(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         loop = asyncio.get_running_loop()
 
-        async def run(steps: list[tuple[str, int, int, bool]]) -> None:
-            script = Script(rig)
-            for action, number, day, follows in steps:
-                await script.do(action, number, day)
-                if follows:
-                    await follow(rig)
-            await follow(rig)
-            await check(rig)
-            await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in await script.memories()])
-            await follow(rig)
-            left = await state(rig)
-            assert not left["heads"]
-            assert not left["pages"]
-            assert not any(left["sets"].values())
-
-        @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+        @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
         @given(STEPS)
         def examples(steps: list[tuple[str, int, int, bool]]) -> None:
-            asyncio.run_coroutine_threadsafe(run(steps), loop).result(120)
+            asyncio.run_coroutine_threadsafe(run_steps(rig, steps), loop).result(120)
 
         await asyncio.to_thread(examples)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from agent_memory.core.settings import load_settings
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
-from agent_memory_client.models import ClientMemoryRecord, MemoryMessage
+from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, MemoryTypeEnum
 from agent_memory_client.models.features.profile import Profile, ProfileSchema, ProfileTopic
 from tests.support.lookalike import Lookalike
 from tests.support.mcp import over_http
@@ -54,8 +54,11 @@ class Trainer:
         if self.has_model:
             await self.log(user, [said], days_ago)
             return
-        home = {"text": f"User lives in {city}", "slot": "user.home_city", "user_id": user, "memory_type": "semantic"}
-        await self.api.create_long_term_memory([ClientMemoryRecord(**home, created_at=NOW - timedelta(days=days_ago))])
+        at = NOW - timedelta(days=days_ago)
+        home = ClientMemoryRecord(
+            text=f"User lives in {city}", slot="user.home_city", user_id=user, memory_type=MemoryTypeEnum.SEMANTIC, created_at=at
+        )
+        await self.api.create_long_term_memory([home])
 
     async def asked_for(self, words: str) -> bool:
         """Whether the model was told this."""
@@ -83,7 +86,7 @@ class Trainer:
         assert answer.status_code == 200, answer.text
         return str(answer.json().get("system"))
 
-    async def profile_when(self, user: str, holds: Any, what: str) -> Profile:
+    async def profile_when(self, user: str, holds: Callable[[Profile], object], what: str) -> Profile:
         """The profile as soon as something holds of it."""
         last: list[Profile] = []
 
@@ -202,4 +205,5 @@ async def test_a_model_reads_the_profile_by_a_tool(trainer: tuple[Trainer, bool]
     assert [entry["text"] for entry in answer["dynamic"]] == [home]
     call = {"name": "get_profile", "arguments": {"query": "a workout"}}
     result = await program.api.resolve_tool_call(call, "s", user_id="flo")
+    assert result["result"] is not None
     assert result["result"]["dynamic"] == [home], result
