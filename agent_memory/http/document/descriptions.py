@@ -9,18 +9,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Any
 
 from pydantic import BaseModel
 
 from agent_memory_client import models
+from agent_memory_client.models import features, prompt
 
 
 def describe_fields(document: dict[str, Any]) -> None:
     """Writes into the document's schemas what their fields mean."""
-    described = {model.__name__: model for model in vars(models).values() if isinstance(model, type) and issubclass(model, BaseModel)}
+    described = {
+        model.__name__: model
+        for module in (prompt, *map(import_module, _feature_modules()), models)
+        for model in vars(module).values()
+        if isinstance(model, type) and issubclass(model, BaseModel)
+    }
     for name, schema in document["components"]["schemas"].items():
         # A model that is sent and answered in two forms has two schemas.
         model = described.get(name.removesuffix("-Input").removesuffix("-Output"))
@@ -30,6 +38,11 @@ def describe_fields(document: dict[str, Any]) -> None:
         for field, shape in schema.get("properties", {}).items():
             if field in texts:
                 shape["description"] = texts[field]
+
+
+def _feature_modules() -> list[str]:
+    """The modules of wire models that features bring."""
+    return [f"{features.__name__}.{module.name}" for module in iter_modules(features.__path__)]
 
 
 def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
