@@ -73,7 +73,7 @@ class ProfileMove(BaseModel):
     """A step of a memory into, within or out of a profile."""
 
     memory_id: str
-    """The memory."""
+    """The id of the memory that moved."""
     at: datetime
     """When it was noticed."""
     before: str | None = None
