@@ -102,6 +102,17 @@ class Purger(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """Keeps what a feature derives of memories equal to what they are: its own shape of them (a profile)."""
+
+    async def follow_memories(self, mids: Sequence[str]) -> None:
+        """Brings what is derived of these memories (their names in keys) up to date from their current state; what is gone is taken out.
+
+        Idempotent, in any order, and fenced by each memory's version: a worker may call it again with what it was called with before.
+        """
+        ...
+
+
 class ArchivedSummaries(Protocol):
     """Takes in summary views that the archived server left."""
 
@@ -123,6 +134,7 @@ class Services:
         self.erasers: list[Eraser] = []
         self.purgers: list[Purger] = []
         self.archived: list[ArchivedSummaries] = []
+        self.followers: list[Follower] = []
         self.sections: list[AnnouncedSection] = []
 
     def add(self, *services: Any) -> None:
@@ -144,6 +156,7 @@ class Services:
             (self.erasers, feature.eraser),
             (self.purgers, feature.purger),
             (self.archived, feature.archived),
+            (self.followers, feature.follower),
             (self.sections, feature.section),
         ):
             if kind is not None:
@@ -178,6 +191,7 @@ class Feature:
     eraser: type[Eraser] | None = None
     purger: type[Purger] | None = None
     archived: type[ArchivedSummaries] | None = None
+    follower: type[Follower] | None = None
     section: type[AnnouncedSection] | None = None
     """Its part of the memory prompt."""
     tools: Sequence[str] = ()

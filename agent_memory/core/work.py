@@ -23,6 +23,7 @@ class TaskName(StrEnum):
     EXTRACT_FACTS = "extract_facts"
     INDEX_MEMORIES = "index_memories"
     CARRY_OUT = "carry_out"
+    FOLLOW_MEMORIES = "follow_memories"
 
 
 class DueKind(StrEnum):
@@ -36,5 +37,7 @@ class DueKind(StrEnum):
     """A session has messages that a model has not been asked about; due when it has been quiet for a while."""
     MEMORY = "memory"
     """A memory waits for its vector and its context terms."""
+    FOLLOW = "follow"
+    """A memory changed, or went, and what is derived of it waits to be brought up to date."""
     ORDER = "order"
     """Somebody asked for work that takes its time (a compaction, all partitions of a view); what it is stands in its order."""

@@ -88,7 +88,7 @@ class OperationStore:
                 elif mark.kind is DueKind.ORDER:
                     pipe.get(self._keys.order_of_work(mark.member))
                     pipe.time()
-                elif mark.kind is DueKind.MEMORY:
+                elif mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
                     pipe.hmget(self._keys.memory(mark.member), ["t", "j"])
                     pipe.exists(self._keys.vector(mark.member))
                 else:
@@ -131,7 +131,7 @@ class OperationStore:
 
 def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> OperationRecord | None:
     due, dead, tries, why, subject, extra = row
-    if mark.kind is DueKind.MEMORY:
+    if mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
         about = _memory(scope, subject, extra)
     elif mark.kind is DueKind.DELETION:
         about = _deletion(scope, subject)

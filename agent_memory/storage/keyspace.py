@@ -38,6 +38,14 @@ am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their
 am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
 am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
 am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
+am:{0}:pf:<owner>   hash    a user's profile in a namespace: what each memory, group and slot of it is          until nothing is left of it
+am:{0}:pf:<owner>:g zset    which memories say what recurs, on which days, and which are of a slot    as the profile
+am:{0}:pf:<owner>:s zset    what is static, by when (s) it ends to be; :d what is dynamic and :l the slots, by when (s) they were last said
+am:{0}:pf:<owner>:r hash    the profile as it is read, in pages, and its version              as the profile
+am:{0}:pf:<owner>:h list    the latest moves of memories in the profile                       as the profile
+am:{0}:pfo:<mid>    string  in whose profile a memory is                                      as its entry there
+am:{0}:pfu:<user>   hash    a user's profiles, each with its namespace                        until they are erased
+am:{0}:pfx:<tenant> hash    schemas of profiles, by namespace                                 until deleted
 am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
 am:{0}:bl:<owner>   hash    the memory blocks of an owner, by label                        until deleted
 am:{0}:blh:<owner>:<label> list  the changes of a block, oldest first: the last 500        as the block
@@ -319,6 +327,19 @@ class Keys:
     def view_tenants(self) -> str:
         return f"{self.root}svt"
 
+    def profile(self, owner: str) -> str:
+        """What a profile is made of; what else there is of it stands behind a letter of its own."""
+        return f"{self.root}pf:{owner}"
+
+    def profile_owner(self, mid: str) -> str:
+        return f"{self.root}pfo:{mid}"
+
+    def profiles_of_user(self, user: str) -> str:
+        return f"{self.root}pfu:{user}"
+
+    def profile_schemas(self, tenant: str) -> str:
+        return f"{self.root}pfx:{digest('profile schema', tenant)}"
+
     def task(self, tenant: str, task_id: str) -> str:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"
 
@@ -331,7 +352,7 @@ class Keys:
 
     def running(self, kind: DueKind, tenant: str) -> str:
         """What a tenant has claimed of a kind; the script that claims makes this name, too."""
-        owner = tag(tenant) if kind is DueKind.MEMORY else tenant
+        owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 
     @property

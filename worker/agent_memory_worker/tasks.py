@@ -88,6 +88,12 @@ class Tasks:
         """Makes memories findable by vector."""
         await self._embed(members)
 
+    async def follow_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
+        """Brings what is derived of memories up to date."""
+        async with self._begun(DueKind.FOLLOW, members) as claims:
+            for follower in self._runtime.services.followers if claims else ():
+                await follower.follow_memories([claim.member for claim in claims])
+
     async def carry_out(self, member: str, lease: int, attempt: int) -> None:
         """Does what an order asks for."""
         async with self._begun(DueKind.ORDER, [member]) as claims:
@@ -143,8 +149,8 @@ class Tasks:
             log.info("%d of %d marks of kind %s are done or given up", len(members) - len(claims), len(members), kind)
         try:
             yield claims
-            for claim in claims if ends else ():
-                await outbox.end_claim(kind, claim)
+            if ends:
+                await outbox.end_claims(kind, claims)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - see below

@@ -15,6 +15,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local aliases = require("memories/aliases")
 local message_order = require("memories/message_order")
 local same_words = require("memories/same_words")
@@ -144,5 +145,6 @@ if keeps then
   redis.call('ZREMRANGEBYSCORE', receipts, '-inf', clock.ms)
   redis.call('EXPIRE', receipts, undo_seconds)
 end
+follow_marks.write()
 outbox.wake_dispatcher(wake)
 return {'ok'}

@@ -17,6 +17,13 @@ from agent_memory_client.models.working import WorkingMemoryRequest
 PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
 
 
+class ProfileInPrompt(BaseModel):
+    """How much of the user's profile a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
+    """At most so many tokens."""
+
+
 class MemoryPromptRequest(BaseModel):
     """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
 
@@ -42,6 +49,8 @@ class MemoryPromptRequest(BaseModel):
     format: PromptFormat | None = None
     """For which API the answer is written: `openai` (messages with string contents, at most one system message, at the front), `anthropic`
     (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
+    profile: ProfileInPrompt | None = None
+    """Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given."""
     include_ids: bool = True
     """Whether each line of a memory ends with its id; one costs some twenty tokens."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.resources.features.profile import Profiles, ProfileTools
 from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.resources.features.archive import ArchiveTools
 from agent_memory_client.resources.features.blocks import Blocks, BlockTools
 from agent_memory_client.transport import Transport
 
-MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools)
+MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools)
 """The groups of tools for models, in the order in which their schemas are listed."""
 
 
@@ -17,3 +18,4 @@ class FeatureResources:
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         self.blocks = Blocks(transport, config)
+        self.profile = Profiles(transport, config)

@@ -304,6 +304,18 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ]
         for how in ("approve", "reject")
     },
+    "get_profile_v1_profile_get": lambda i: [
+        ("GET", "/v1/profile", query, None) for query in ({**i.where, "q": "secret tea"}, {"user_id": "ana"}, ANA, {**ANA, "as_of": TIME})
+    ],
+    "list_profile_moves_v1_profile_moves_get": lambda i: [("GET", "/v1/profile/moves", query, None) for query in (i.where, ANA)],
+    "rebuild_profile_v1_profile_rebuild_post": lambda i: [("POST", "/v1/profile/rebuild", query, None) for query in (i.where, ANA)],
+    "get_profile_schema_v1_profile_schema_get": lambda i: [
+        ("GET", "/v1/profile/schema", query, None) for query in ({}, {"namespace": i.namespace}, {"namespace": "work"})
+    ],
+    "put_profile_schema_v1_profile_schema_put": lambda i: [
+        ("PUT", "/v1/profile/schema", {"namespace": i.namespace}, {"topics": {"mine": {"sub_topics": {"mine": "mine"}}}})
+    ],
+    "delete_profile_schema_v1_profile_schema_delete": lambda i: [("DELETE", "/v1/profile/schema", {"namespace": i.namespace}, None)],
     "list_tokens": lambda i: [("GET", TOKENS, {}, None)],
     "create_token": lambda i: [("POST", TOKENS, {}, {"tenant": i.user, "users": [i.user]})],
     "get_token": lambda i: [("GET", f"{TOKENS}/{_q(i.token)}", {}, None)],
@@ -348,6 +360,7 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("get_working_memory", session_id="shared", user_id="ana", namespace="work"),
         _tool("get_working_memory", session_id="shared"),
     ],
+    "get_profile": lambda i: [_tool("get_profile", query="secret tea", **where) for where in (i.where, ANA, {})],
     "get_long_term_memory": lambda i: [_tool("get_long_term_memory", memory_id=name) for name in (i.memory, "m-shared")],
     "edit_long_term_memory": lambda i: (
         [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")]

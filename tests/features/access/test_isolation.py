@@ -23,6 +23,7 @@ from agent_memory.http.app import create_app
 from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
+from agent_memory.profile.follower import ProfileFollower
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_worker.jobs import carry_out
 from agent_memory_worker.sessions.promote import promote_session
@@ -78,6 +79,9 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     _ok(await victim.post(f"/v1/summary-views/{view_id}/partitions/run", json={"group": WHERE}))
     task = _ok(await victim.post(f"/v1/summary-views/{view_id}/run", json={"task_id": "shared"}))["id"]
     await _store_what_sessions_hold(guarded)
+    followed = [mid.decode() for mid in await guarded.runtime.client.zrange(guarded.runtime.keys.due(DueKind.FOLLOW), 0, -1)]
+    await guarded.runtime[ProfileFollower].follow_memories(followed)
+    assert _ok(await victim.get("/v1/profile", params=WHERE))["dynamic"], "there is a profile to be seen"
     attackers = [
         await guarded.caller("attacker", "admin"),
         await guarded.caller("victim", "write", users=["Ana"]),
@@ -123,6 +127,9 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/extraction-rules"),
         await v.get("/v1/blocks", params=WHERE),
         await v.get("/v1/blocks/human/history", params=WHERE),
+        await v.get("/v1/profile/schema"),
+        await v.get("/v1/profile/schema", params={"namespace": "work"}),
+        await v.get("/v1/profile/moves", params=WHERE),
         await v.get(f"/v1/operations/{field.ids['operation']}"),
         *[await v.get(f"/v1/long-term-memory/{name}/history") for name in OWNED],
     ]

@@ -35,6 +35,7 @@ from agent_memory.text.statements import StatementFilter, worth_asking
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
+from agent_memory_worker.profile import with_profile_slots
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         await runtime[ContextLimits].load_learned(chat)
         scope = scope_of_work(journal.tenant)
         rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
+        rules = await with_profile_slots(runtime, scope, journal.ref.namespace, rules)
         most = runtime.settings.longterm.extraction_batch_tokens
         shares = _shares(chat, journal, rules)
         if shares is None:
