@@ -11,6 +11,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
 from agent_memory_client.models.chat import NoContent, as_sent
 from agent_memory_client.models.memories import MemoryRecordResult
+from agent_memory_client.models.procedures import ProcedurePromptOptions
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
 
@@ -42,6 +43,8 @@ class MemoryPromptRequest(BaseModel):
     (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
     include_ids: bool = True
     """Whether each line of a memory ends with its id; one costs some twenty tokens."""
+    procedures: ProcedurePromptOptions | None = None
+    """How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not given."""
 
 
 class _Block(BaseModel):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.resources.model_tools import ModelTools
+from agent_memory_client.resources.procedures import Procedures, ProcedureTools
 from agent_memory_client.transport import Transport
 
-MODEL_TOOLS: tuple[type[ModelTools], ...] = ()
+MODEL_TOOLS: tuple[type[ModelTools], ...] = (ProcedureTools,)
 """The groups of tools for models, in the order in which their schemas are listed."""
 
 
@@ -15,3 +16,4 @@ class FeatureResources:
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         """The nouns."""
+        self.procedures = Procedures(transport, config)
