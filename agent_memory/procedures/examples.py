@@ -37,7 +37,7 @@ EXAMPLES: tuple[Example, ...] = (
         _ADA,
         {"result": "success", "score": 1.0, "comment": "The flight is booked."},
     ),
-    Example("get_session_result_v1_working_memory__session_id__result_get", _ADA),
+    Example("get_session_result_v1_session_results__session_id__get", _ADA),
     Example(
         "count_tool_call_v1_tools_memory_post",
         {},

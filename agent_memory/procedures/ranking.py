@@ -55,7 +55,7 @@ def word_overlap(one: Collection[str], other: Collection[str]) -> float:
 
 
 def fit_of(similarity: float | None, overlap: float) -> float:
-    """How well a procedure fits a situation, from 0 to 1: of the cosine of the two (-1..1, None where one has no vector) and their words."""
+    """How well a procedure fits a situation, from 0 to 1, by the cosine of the two (-1..1, None without a vector) and their words."""
     if similarity is None:
         return overlap
     return _MEANING * max(similarity, 0.0) + _WORDS * overlap

@@ -57,7 +57,7 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to
     responses=versioned(400, 413, 415),
 )
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateProcedureRequest, Body()]) -> Response:
-    """Keeps what to do in a situation; the server gives it an id. By words it is found at once, by meaning when a worker has embedded it."""
+    """Keeps what to do in a situation; the server gives it an id. It is found by words at once, and by meaning a moment later."""
     procedure = await services[ProcedureService].create(scope, body)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -196,8 +196,9 @@ async def mark_session_result(
 
 
 @router.get(
-    "/v1/working-memory/{session_id:path}/result",
-    operation_id="get_session_result_v1_working_memory__session_id__result_get",
+    # Whatever follows a GET of working memory is a session's id.
+    "/v1/session-results/{session_id}",
+    operation_id="get_session_result_v1_session_results__session_id__get",
     response_model=SessionResult,
     responses=errors(404),
 )

@@ -44,7 +44,7 @@ _ATTEMPTS = 5
 _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
 # From here on situations are like each other: for a model, which then says whether they are the same, and without one.
-_LIKE, _SAME, _SAME_WORDS = 0.5, 0.9, 0.8
+_LIKE, _SAME, _SAME_WORDS = 0.3, 0.9, 0.8
 _MOST_KNOWN = 3
 # Of a session, and of each of its messages, a model is shown so many tokens at most.
 _SESSION_TOKENS, _MESSAGE_TOKENS, _LEAST_TOKENS, _ANSWER_TOKENS = 4000, 400, 200, 1500

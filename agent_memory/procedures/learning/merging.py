@@ -20,7 +20,7 @@ _MOST_PITFALL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one session taught: a draft, and whether a model made it, which then compared it with the procedure that it names as the same."""
+    """What one session taught: a draft, and whether a model made it, which compared it with the procedure that it names as the same."""
 
     draft: LearnedProcedure
     source: ProcedureSource

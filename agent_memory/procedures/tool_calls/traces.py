@@ -139,7 +139,7 @@ def shape_of(arguments: Mapping[str, Any]) -> str:
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Arguments as JSON of at most MAX_EXAMPLE_CHARS, with `redacts` without secrets; long values are cut, and what has no room is left out."""
+    """Arguments as JSON of at most MAX_EXAMPLE_CHARS, with `redacts` without secrets; what has no room is cut or left out."""
     shown: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
         shown[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)

@@ -116,7 +116,9 @@ class Procedures(Resource):
 
     async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
         """How a session ended and what was learned from it. Raises MemoryNotFoundError."""
-        return await self._read(SessionResult, Call("GET", _result_path(session_id), query(**self._scope(namespace, user_id))))
+        return await self._read(
+            SessionResult, Call("GET", f"/v1/session-results/{segment('session_id', session_id)}", query(**self._scope(namespace, user_id)))
+        )
 
     async def count_tool_call(self, request: ToolCallRequest) -> ToolMemory:
         """Counts a call of a tool; what is known of it then."""
