@@ -75,7 +75,12 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     view_id = _ok(await victim.post("/v1/summary-views", json=view))["id"]
     _ok(await victim.post(f"/v1/summary-views/{view_id}/partitions/run", json={"group": WHERE}))
     task = _ok(await victim.post(f"/v1/summary-views/{view_id}/run", json={"task_id": "shared"}))["id"]
+    procedure = {"when_to_use": f"{MARK} makes secret tea", "steps": [f"boil {MARK}"], **WHERE}
+    procedure_id = _ok(await victim.post("/v1/procedures", json=procedure))["id"]
+    _ok(await victim.post("/v1/tools/memory", json={"tool": "brew", "arguments": {"leaf": MARK}, **WHERE}))
+    _ok(await victim.patch("/v1/working-memory/shared/result", params=WHERE, json={"result": "success", "comment": MARK}))
     await _store_what_sessions_hold(guarded)
+    await _carry_out_orders(guarded)
     attackers = [
         await guarded.caller("attacker", "admin"),
         await guarded.caller("victim", "write", users=["Ana"]),
@@ -83,7 +88,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
         await guarded.caller("victim", "write", namespaces=["Work"]),
         await guarded.caller("victim", "write", agents=["robot"], users=["Ana"]),
     ]
-    ids = {"view": view_id, "task": task, "operation": operation, "token": key["id"]}
+    ids = {"view": view_id, "task": task, "operation": operation, "token": key["id"], "procedure": procedure_id}
     clients: list[MemoryAPIClient] = []
     blocking: list[SyncMemoryAPIClient] = []
     bridge = client_attacks.Bridge(guarded.transport)
@@ -120,6 +125,10 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/extraction-rules", params=WHERE),
         await v.get("/v1/extraction-rules"),
         await v.get(f"/v1/operations/{field.ids['operation']}"),
+        await v.get(f"/v1/procedures/{field.ids['procedure']}"),
+        await v.get("/v1/procedures", params=WHERE),
+        await v.get("/v1/session-results/shared", params=WHERE),
+        await v.get("/v1/tools/memory", params=WHERE),
         *[await v.get(f"/v1/long-term-memory/{name}/history") for name in OWNED],
     ]
     listed = _ok(await v.post("/v1/long-term-memory/search", json=hers))["memories"]
@@ -266,6 +275,10 @@ async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
         if limits == {"users": ["ana"]}:  # Then no other than hers can be meant, within no namespace.
             assert (await friend.get("/v1/working-memory/shared")).status_code == 200
         assert MARK in (await friend.get("/v1/long-term-memory/m-shared")).text
+        assert MARK in (await friend.get(f"/v1/procedures/{field.ids['procedure']}")).text
+        assert MARK in (await friend.post("/v1/procedures/search", json={"situation": "secret tea"})).text
+        assert MARK in (await friend.get("/v1/tools/memory", params={"tool": "brew"})).text
+        assert MARK in (await friend.get("/v1/session-results/shared", params=WHERE)).text
         assert MARK in (await friend.post("/v1/long-term-memory/search", json={"text": "secret tea"})).text
         assert MARK in (await friend.post("/v1/memory/prompt", json={"query": "secret tea", "long_term_search": True})).text
         # Within the same reach the attackers, who are of this tenant, too, may have said something of their own.

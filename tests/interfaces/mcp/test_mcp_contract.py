@@ -24,7 +24,7 @@ MORE = {
     "memory_prompt": {"min_trust"},
 }
 """Parameters that REST's PUT and GET have and the archived server's tools lacked (defect 35), and those of trust."""
-OURS = {"forget_memory"}
+OURS = {"forget_memory", "save_procedure", "search_procedures"}
 """Tools that the archived server has not."""
 
 
