@@ -73,7 +73,7 @@ class SessionLearner:
         results: ResultStore,
         procedures: tuple[ProcedureStore, ProcedureSearch, ToolStore],
         sessions: SessionStore,
-        models: tuple[TenantModels, ContextLimits, TokenCounter] | tuple[TenantModels, None, TokenCounter],
+        models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
         """Without `ContextLimits` no language model is asked."""
         self._settings = settings

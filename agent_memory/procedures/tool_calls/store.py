@@ -94,7 +94,7 @@ class ToolStore:
         with redis_errors():
             if not await self._client.hsetnx(key, "d", values["d"]):
                 return False
-            await self._client.hset(key, mapping=dict(values))
+            await self._client.hset(key, items=[part for item in values.items() for part in item])
         return True
 
     @staticmethod

@@ -73,7 +73,8 @@ def _type(wanted: str) -> str:
 
 def test_a_tool_says_what_it_may_do() -> None:
     reading = {name for name, tool in FOUND.items() if tool.annotations is not None and tool.annotations.read_only_hint}
-    assert reading == {"get_current_datetime", "search_long_term_memory", "memory_prompt", "get_working_memory", "get_long_term_memory"}
+    asked = {"get_current_datetime", "search_long_term_memory", "memory_prompt", "get_working_memory", "get_long_term_memory"}
+    assert reading == asked | {"search_procedures"}
 
 
 def test_all_tools_together_take_little_of_a_models_window() -> None:
