@@ -14,6 +14,9 @@ from typing import Any, NamedTuple, Protocol
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory_client.models import AnswerExplanation, MemoryPromptRequest, SearchRequest
 
+PER_MESSAGE = 4
+"""Tokens around each message's text."""
+
 
 class SectionKind(StrEnum):
     """Where a section stands in a prompt, and which part of the tokens it may take.
@@ -66,7 +69,8 @@ class SectionText:
     """What a section adds to a prompt: messages for a chat model, and beside them the memories that they show and what is said of these.
 
     `search` is the search that brought the memories. `parts` say the same where a request names the format of an API: texts under headings
-    of their own, none of them empty.
+    of their own, none of them empty. A section that a feature announces says `parts` alone: recall makes a system message of each, and
+    keeps what they say from looking like memories.
     """
 
     messages: Sequence[dict[str, Any]] = ()

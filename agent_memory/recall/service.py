@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from agent_memory.access.principals import reader_of, session_of
 from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.core.prompt_sections import (
+    PER_MESSAGE,
     AnnouncedSection,
     FittedSection,
     PromptAsk,
@@ -24,7 +25,8 @@ from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.budget import TokenBudget
 from agent_memory.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
-from agent_memory.recall.prompt import PER_MESSAGE, Prompt, text_message
+from agent_memory.recall.frames import escape_frames
+from agent_memory.recall.prompt import Prompt, text_message
 from agent_memory.recall.sections.memories import searches
 from agent_memory.recall.sections.session import SessionContent, SessionSection
 from agent_memory.storage.connection import Pipe, PipelineReader
@@ -110,8 +112,14 @@ class RecallService:
         fitted_own = [fitted for content in contents.own for fitted in _fit_together(budget, _SECTION_SHARE, [content])]
         fitted_recalled = _fit_together(budget, _RECALLED_SHARE, contents.recalled)
         window = session.window.fit_section(budget.left)
-        always = [section.render_section(window.shown) for section in (*fitted_always, *fitted_summary)]
-        recalled = [section.render_section(window.shown) for section in (*fitted_own, *fitted_recalled)]
+        always = [
+            *[_framed(section.render_section(window.shown)) for section in fitted_always],
+            *[section.render_section(window.shown) for section in fitted_summary],
+        ]
+        recalled = [
+            *[section.render_section(window.shown) for section in fitted_own],
+            *[_framed(section.render_section(window.shown)) for section in fitted_recalled],
+        ]
         turns = window.render_section(window.shown)
         texts = [*always, turns, *recalled]
         return Prompt(
@@ -192,6 +200,12 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
         budget.take(fitted[-1].count_tokens)
         most = budget.offer(0)
     return fitted
+
+
+def _framed(text: SectionText) -> SectionText:
+    """What a feature's section says as messages of the prompt, in which no frame of recall's own begins or ends."""
+    parts = [escape_frames(part) for part in text.parts]
+    return replace(text, parts=parts, messages=[text_message("system", part) for part in parts])
 
 
 def _formatted(body: MemoryPromptRequest, sections: Sequence[SectionText], window: SectionText) -> FormattedPrompt | None:

@@ -18,7 +18,6 @@ from agent_memory.foundation import Foundation
 from agent_memory.http.dependencies import ScopeDep, ServicesDep, UserQuery, WriteScopeDep
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse
-from agent_memory.recall.prompt import text_message
 from agent_memory.storage.connection import Pipe
 from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.definitions import Definition, text_rule
@@ -76,7 +75,7 @@ class MottoReads:
     def render_section(self, shown: SessionMessages | None) -> SectionText:
         """One message, or nothing."""
         text = f"{self.kind}: {self.text}"
-        return SectionText([text_message("system", text)], [text]) if self.text else SectionText()
+        return SectionText(parts=[text]) if self.text else SectionText()
 
 
 class MottoSection:
