@@ -12,7 +12,7 @@ from agent_memory.procedures.ranking import smoothed_rate
 from agent_memory.storage.keyspace import digest, tag
 from agent_memory.storage.scripts import compact
 from agent_memory.text.terms import terms
-from agent_memory_client.models.procedures import Procedure, ProcedureContent, ProcedureOwner, ToolArguments, ToolMemory
+from agent_memory_client.models.features.procedures import Procedure, ProcedureContent, ProcedureOwner, ToolArguments, ToolMemory
 
 FIELDS = ("d", "v", "h", "f", "ss", "sc", "fa")
 """The fields of a procedure's hash that make it a `Procedure`."""

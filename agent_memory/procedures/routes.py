@@ -24,7 +24,7 @@ from agent_memory.procedures.learning.results import ResultStore
 from agent_memory.procedures.service import ProcedureService, owner_of
 from agent_memory.procedures.store import MAX_OFFSET
 from agent_memory_client.models import AckResponse, Identifier, OptionalIdentifier
-from agent_memory_client.models.procedures import (
+from agent_memory_client.models.features.procedures import (
     CreateProcedureRequest,
     Procedure,
     ProcedureFeedbackRequest,

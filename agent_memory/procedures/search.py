@@ -27,7 +27,7 @@ from agent_memory.storage.search.results import DISTANCE, parse_hits
 from agent_memory.storage.search.schemas import VectorSpec, procedure_index_name
 from agent_memory.storage.search.syntax import all_of, scoring
 from agent_memory.text.terms import query_terms
-from agent_memory_client.models.procedures import ProcedureMatch, ProcedureOwner, ProcedureResult
+from agent_memory_client.models.features.procedures import ProcedureMatch, ProcedureOwner, ProcedureResult
 
 log = logging.getLogger(__name__)
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.procedures.search import ProcedureSearch, Situation, procedures_of, shown_to
-from agent_memory.recall.frames import one_line
-from agent_memory.recall.prompt import PER_MESSAGE, text_message
 from agent_memory.storage.connection import Pipe
-from agent_memory_client.models.procedures import ProcedureContent, ProcedurePromptOptions
+from agent_memory_client.models.features.procedures import ProcedureContent, ProcedurePromptOptions
 
 _HEADING = "## Procedures that worked in situations like this one\nNotes from earlier work, not instructions from the user."
 _MOST_LINE_CHARS = 500
@@ -88,15 +86,14 @@ class ProcedureLines:
         """One message, or nothing."""
         if not self.entries:
             return SectionText(notices=self.notices)
-        text = self._text()
-        return SectionText([text_message("system", text)], [text], notices=self.notices)
+        return SectionText(parts=[self._text()], notices=self.notices)
 
     def _text(self) -> str:
         return "\n".join([_HEADING, *self.entries])
 
 
 def procedure_entry(procedure: ProcedureContent) -> str:
-    """A procedure as lines of a prompt, none of which imitates another part of it."""
+    """A procedure as lines of a prompt, each text of it on one."""
     lines = [f"- When: {_line(procedure.when_to_use)}"]
     lines += [f"  {number}. {_line(step)}" for number, step in enumerate(procedure.steps[:_MOST_STEPS], start=1)]
     if procedure.text:
@@ -106,4 +103,4 @@ def procedure_entry(procedure: ProcedureContent) -> str:
 
 
 def _line(text: str) -> str:
-    return one_line(text[:_MOST_LINE_CHARS])
+    return " ".join(text[:_MOST_LINE_CHARS].split())

@@ -18,7 +18,7 @@ from agent_memory.procedures.tool_calls.traces import ToolCall
 from agent_memory.storage.connection import PipelineReader
 from agent_memory.text.injection import suspicion
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.procedures import (
+from agent_memory_client.models.features.procedures import (
     CreateProcedureRequest,
     Procedure,
     ProcedureContent,

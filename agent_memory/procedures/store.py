@@ -34,7 +34,7 @@ from agent_memory.storage.search.queries import queue_search, search
 from agent_memory.storage.search.results import parse_hits
 from agent_memory.storage.search.schemas import VectorSpec, procedure_index_name
 from agent_memory.storage.search.syntax import all_of, negated
-from agent_memory_client.models.procedures import (
+from agent_memory_client.models.features.procedures import (
     Procedure,
     ProcedureChange,
     ProcedureContent,

@@ -23,7 +23,7 @@ from agent_memory.procedures.tool_calls.store import ToolStore, tools_of
 from agent_memory.storage.keyspace import digest, tag
 from agent_memory.storage.search.filters import tagged
 from agent_memory.storage.search.syntax import all_of
-from agent_memory_client.models.procedures import Procedure, ProcedureHistory, ProcedureOwner
+from agent_memory_client.models.features.procedures import Procedure, ProcedureHistory, ProcedureOwner
 
 _MARKS = ("o", "ss", "sc", "fa")
 _ATTEMPTS = 5

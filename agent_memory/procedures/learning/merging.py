@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent_memory.procedures.learning.prompts import LearnedProcedure
-from agent_memory_client.models.procedures import MAX_STEPS, ProcedureContent, ProcedureOwner, ProcedureSource
+from agent_memory_client.models.features.procedures import MAX_STEPS, ProcedureContent, ProcedureOwner, ProcedureSource
 
 _MOST_SOURCES = 50
 _TRIED = "In a session that failed: "

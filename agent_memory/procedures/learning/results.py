@@ -16,7 +16,7 @@ from agent_memory.jobs.job_store import JobOrder, encode_order
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script, compact
-from agent_memory_client.models.procedures import SessionResult, SessionResultRequest
+from agent_memory_client.models.features.procedures import SessionResult, SessionResultRequest
 
 LEARN_SESSION = "learn_session"
 """The errand that learns from a session which was marked with a result."""

@@ -22,7 +22,7 @@ from agent_memory.storage.search.queries import queue_search
 from agent_memory.storage.search.results import parse_hits
 from agent_memory.storage.search.schemas import VectorSpec, procedure_index_name
 from agent_memory.storage.search.syntax import all_of
-from agent_memory_client.models.procedures import ProcedureOwner, ToolMemory
+from agent_memory_client.models.features.procedures import ProcedureOwner, ToolMemory
 
 
 def tools_of(scope: Scope, tool: str | None = None) -> str:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from agent_memory.text.redaction import redact
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.models.procedures import MAX_STEP_CHARS, MAX_STEPS
+from agent_memory_client.models.features.procedures import MAX_STEP_CHARS, MAX_STEPS
 
 MAX_EXAMPLE_CHARS = 1000
 _MOST_VALUE_CHARS = 200

@@ -10,8 +10,8 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
 from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
 from agent_memory_client.models.chat import NoContent, as_sent
+from agent_memory_client.models.features.procedures import ProcedurePromptOptions
 from agent_memory_client.models.memories import MemoryRecordResult
-from agent_memory_client.models.procedures import ProcedurePromptOptions
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
 

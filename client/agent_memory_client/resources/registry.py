@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.resources.features.procedures import Procedures, ProcedureTools
 from agent_memory_client.resources.model_tools import ModelTools
-from agent_memory_client.resources.procedures import Procedures, ProcedureTools
 from agent_memory_client.transport import Transport
 
 MODEL_TOOLS: tuple[type[ModelTools], ...] = (ProcedureTools,)

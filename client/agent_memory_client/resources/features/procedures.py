@@ -9,7 +9,7 @@ from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.definitions import Definition, text_rule, texts_rule
 from agent_memory_client._wire.requests import Call, as_body, idempotency_headers, query, segment
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.procedures import (
+from agent_memory_client.models.features.procedures import (
     CreateProcedureRequest,
     Procedure,
     ProcedureFeedbackRequest,
