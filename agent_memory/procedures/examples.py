@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_memory.core.feature import Example
 
 _ADA = {"user_id": "ada"}
+_SESSION = {"session_id": "trip-to-lisbon", **_ADA}
 
 EXAMPLES: tuple[Example, ...] = (
     Example(
@@ -34,10 +35,10 @@ EXAMPLES: tuple[Example, ...] = (
     Example("undo_procedure_change_v1_procedures__procedure_id__undo_post"),
     Example(
         "mark_session_result_v1_working_memory__session_id__result_patch",
-        _ADA,
+        _SESSION,
         {"result": "success", "score": 1.0, "comment": "The flight is booked."},
     ),
-    Example("get_session_result_v1_session_results__session_id__get", _ADA),
+    Example("get_session_result_v1_session_results__session_id__get", _SESSION),
     Example(
         "count_tool_call_v1_tools_memory_post",
         {},

@@ -174,7 +174,7 @@ class ProcedureSearchResponse(BaseModel):
     """The procedures that fit a situation, the best first."""
 
     procedures: list[ProcedureMatch]
-    """The procedures."""
+    """Those that fit, by `rank_score`; at most `limit`."""
     notices: list[str] | None = None
     """What was not done as asked, in words; null when all was."""
 
@@ -183,7 +183,7 @@ class ProcedureListResponse(BaseModel):
     """A page of procedures, the newest first."""
 
     procedures: list[Procedure]
-    """The procedures."""
+    """The procedures of this page, the newest first."""
     total: Annotated[int, Field(ge=0)]
     """How many there are in all."""
 
@@ -321,7 +321,7 @@ class ToolMemoryListResponse(BaseModel):
     """What is known of tools."""
 
     tools: list[ToolMemory]
-    """The tools, by name."""
+    """The tools of this page, the newest first."""
     total: Annotated[int, Field(ge=0)]
     """How many there are in all."""
 
