@@ -54,6 +54,8 @@ def test_signatures_are_the_same(name: str) -> None:
 
 
 PLAIN = MemoryClient(MemoryClientConfig(base_url="http://memory"))
+NEW_NOUNS = {"procedures"}
+"""What the archived client has nothing of."""
 NOUNS = sorted(name for name, value in vars(PLAIN).items() if isinstance(value, Resource))
 
 
@@ -72,7 +74,8 @@ def test_both_have_the_same_calls_of_a_noun(noun: str) -> None:
 
 def test_what_the_archived_client_has_is_a_call_of_a_noun() -> None:
     flat = {name for name in vars(MemoryAPIClient) if not name.startswith("_")}
-    calls = {name for noun in NOUNS for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
+    known = [noun for noun in NOUNS if noun not in NEW_NOUNS]
+    calls = {name for noun in known for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
     delegated = {getattr(MemoryAPIClient, name).__name__ for name in flat} - {"get_summary_view", "get_task"}
     assert delegated - calls <= {"validate_memory_record", "validate_search_filters"}
     assert calls - delegated == {"get_task", "schemas", "validate", "validate_search"}
