@@ -35,7 +35,7 @@ async def procedure(server: Server, result: Any) -> Any:
     return await server.call("GET", f"/v1/procedures/{result['procedure_id']}")
 
 
-async def all_of(server: Server, **owner: str) -> list[Any]:
+async def all_of(server: Server, **owner: Any) -> list[Any]:
     return (await server.call("GET", "/v1/procedures", **owner))["procedures"]
 
 

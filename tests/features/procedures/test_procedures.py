@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 
@@ -156,13 +157,14 @@ async def test_failures_are_found_when_they_are_asked_for(server: Server) -> Non
 async def test_lists_are_narrowed_to_the_owner(server: Server) -> None:
     owners = [{"user_id": "uma"}, {"user_id": "uma", "agent_id": "planner"}, {"agent_id": "planner"}, {"user_id": "uma", "namespace": "w"}]
     made = [(await server.create(FLIGHT, **owner))["id"] for owner in owners]
-    for names, expected in (
+    expectations: list[tuple[dict[str, Any], set[int]]] = [
         ({"user_id": "uma"}, {0, 1, 3}),
         ({"agent_id": "planner"}, {1, 2}),
         ({"user_id": "uma", "agent_id": "planner"}, {1}),
         ({"user_id": "uma", "namespace": "w"}, {3}),
         ({"user_id": "nobody"}, set()),
-    ):
+    ]
+    for names, expected in expectations:
         answer = await server.call("GET", "/v1/procedures", **names)
         assert {one["id"] for one in answer["procedures"]} == {made[position] for position in expected}
         assert answer["total"] == len(expected)

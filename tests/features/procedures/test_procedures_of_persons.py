@@ -35,7 +35,7 @@ async def fill(server: Server, user: str, **owner: str) -> Any:
     return made
 
 
-async def stored_of(server: Server, user: str, **owner: str) -> tuple[list[Any], list[Any]]:
+async def stored_of(server: Server, user: str, **owner: Any) -> tuple[list[Any], list[Any]]:
     procedures = (await server.call("GET", "/v1/procedures", user_id=user, **owner))["procedures"]
     tools = (await server.call("GET", "/v1/tools/memory", user_id=user, **owner))["tools"]
     return sorted(procedures, key=lambda one: one["when_to_use"]), tools

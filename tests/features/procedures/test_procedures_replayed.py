@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.core.work import DueKind
@@ -171,7 +171,7 @@ class History:
 async def test_any_history_gives_what_a_replay_gives(server: Server) -> None:
     histories: list[list[tuple[str, str, int, bool]]] = []
 
-    @settings(max_examples=HISTORIES, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=HISTORIES, database=None, derandomize=True)
     @given(STEPS)
     def draw(steps: list[tuple[str, str, int, bool]]) -> None:
         histories.append(steps)
