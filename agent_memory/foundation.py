@@ -30,6 +30,7 @@ from agent_memory.storage.search.schemas import (
     history_schema,
     memory_schema,
     note_built,
+    procedure_schema,
     session_schema,
     vector_schema,
 )
@@ -173,7 +174,8 @@ async def open_foundation(
 
 def _schemas(keys: Keys, spec: VectorSpec) -> tuple[IndexSchema, ...]:
     """The indexes of a bucket."""
-    return (session_schema(keys), memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec), change_schema(keys))
+    of_memories = (memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec), change_schema(keys))
+    return (session_schema(keys), *of_memories, procedure_schema(keys, spec))
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:

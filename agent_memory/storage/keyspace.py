@@ -53,6 +53,11 @@ am:{0}:bla:<owner>  hash    the blocks of others that an owner's prompts show, w
 am:{0}:blu:<user>   hash    the owners of a user that have blocks, or to whom some are attached   until these are deleted
 am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted
 am:{0}:svt          set     tenants that have had views                                    for ever
+am:{0}:pr:<pid>     hash    a procedure, or what is known of a tool, with its index fields and its vector   until deleted
+am:{0}:pr:<pid>:c   list    a procedure's last changes                                     as the procedure
+am:{0}:pr:<pid>:f   list    the last feedback on it                                        as the procedure
+am:{0}:prf          set     procedures that did not help, until somebody has looked whether they still do   until then
+am:{0}:po:<owner>   string  how often something was learned for an owner, the fence of what is learned   a day after the last
 am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
 am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began and never ended   for ever
 am:{0}:apart:<pair> string  a model said that these two memories differ                    30 days
@@ -322,6 +327,27 @@ class Keys:
 
     def partitions(self, tenant: str, view_id: str) -> str:
         return f"{self.root}svp:{digest('view', tenant, view_id)}"
+
+    def procedure(self, pid: str) -> str:
+        """Of a procedure, or of what is known of a tool."""
+        return f"{self.root}pr:{pid}"
+
+    def procedure_changes(self, pid: str) -> str:
+        return f"{self.root}pr:{pid}:c"
+
+    def procedure_feedback(self, pid: str) -> str:
+        return f"{self.root}pr:{pid}:f"
+
+    def procedures_learned(self, owner: str) -> str:
+        return f"{self.root}po:{owner}"
+
+    @property
+    def procedures_failing(self) -> str:
+        return f"{self.root}prf"
+
+    @property
+    def procedure_prefix(self) -> str:
+        return f"{self.root}pr:"
 
     @property
     def view_tenants(self) -> str:

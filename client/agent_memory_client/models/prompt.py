@@ -10,6 +10,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
 from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
 from agent_memory_client.models.chat import NoContent, as_sent
+from agent_memory_client.models.features.procedures import ProcedurePromptOptions
 from agent_memory_client.models.memories import MemoryRecordResult
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
@@ -53,6 +54,8 @@ class MemoryPromptRequest(BaseModel):
     """Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given."""
     include_ids: bool = True
     """Whether each line of a memory ends with its id; one costs some twenty tokens."""
+    procedures: ProcedurePromptOptions | None = None
+    """How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not given."""
 
 
 class _Block(BaseModel):

@@ -47,6 +47,7 @@ class Ids:
     task: str
     operation: str
     token: str
+    procedure: str = "p"
 
     @property
     def s(self) -> str:
@@ -89,6 +90,20 @@ def exported(i: Ids, user: str) -> bytes:
         {
             "kind": "summary",
             "partition": {"view_id": i.view, "group": {"user_id": user, "namespace": "work"}, "memory_count": 1, "summary": "mine"},
+        },
+        {
+            "kind": "procedure",
+            "procedure": {"id": i.procedure, "when_to_use": "secret tea", "steps": ["mine"], "version": 9, "created_at": TIME}
+            | {"updated_at": TIME, "user_id": "ana", "namespace": "work"},
+            "history": {"changes": [], "feedback": []},
+            "marks": {},
+        },
+        {
+            "kind": "tool_memory",
+            "tool": "brew",
+            "user_id": "ana",
+            "namespace": "work",
+            "fields": {"d": '{"tool": "brew"}', "c": "1", "h": "9"},
         },
     ]
     return b"\n".join(json.dumps(line).encode() for line in lines)
@@ -155,6 +170,17 @@ def _q(text: str) -> str:
 BLOCKS = "/v1/blocks"
 CHANGES = "/v1/changes"
 SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/summary-views", "/v1/auth/tokens"
+PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
+
+
+def _owners(i: Ids) -> list[dict[str, str]]:
+    """Whose procedures and tools are asked for, or made."""
+    return [i.where, {}, ANA, {"user_id": "ana"}, {"agent_id": i.user}, {"agent_id": "robot", **ANA}]
+
+
+def _of_procedure(i: Ids, method: str, below: str = "", body: Any = None) -> list[Case]:
+    return [(method, f"{PROCEDURES}/{_q(name)}{below}", {}, body) for name in (i.memory, i.procedure)]
+
 
 CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "list_sessions_v1_working_memory__get": lambda i: [("GET", SESSIONS, i.where, None), ("GET", SESSIONS, {}, None)],
@@ -321,6 +347,36 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_token": lambda i: [("GET", f"{TOKENS}/{_q(i.token)}", {}, None)],
     "delete_token": lambda i: [("DELETE", f"{TOKENS}/{_q(i.token)}", {}, None)],
     "rotate_token": lambda i: [("POST", f"{TOKENS}/{_q(i.token)}/rotate", {}, {})],
+    "create_procedure_v1_procedures_post": lambda i: [
+        ("POST", PROCEDURES, {}, {"when_to_use": "secret tea", "steps": ["mine"], **owner}) for owner in (i.where, {"agent_id": i.user})
+    ],
+    "list_procedures_v1_procedures_get": lambda i: [("GET", PROCEDURES, owner, None) for owner in _owners(i)],
+    "search_procedures_v1_procedures_search_post": lambda i: [
+        ("POST", f"{PROCEDURES}/search", {}, {"situation": f"secret tea {i.memory}", "result": None, "limit": 50, **owner})
+        for owner in _owners(i)
+    ],
+    "get_procedure_v1_procedures__procedure_id__get": lambda i: _of_procedure(i, "GET"),
+    "update_procedure_v1_procedures__procedure_id__patch": lambda i: _of_procedure(i, "PATCH", body={"steps": ["mine"]}),
+    "delete_procedure_v1_procedures__procedure_id__delete": lambda i: _of_procedure(i, "DELETE"),
+    "give_procedure_feedback_v1_procedures__procedure_id__feedback_post": lambda i: _of_procedure(
+        i, "POST", "/feedback", {"helped": False}
+    ),
+    "get_procedure_history_v1_procedures__procedure_id__history_get": lambda i: _of_procedure(i, "GET", "/history"),
+    "undo_procedure_change_v1_procedures__procedure_id__undo_post": lambda i: _of_procedure(i, "POST", "/undo"),
+    "mark_session_result_v1_working_memory__session_id__result_patch": lambda i: [
+        ("PATCH", f"{SESSIONS}{i.s}/result", i.where, {"result": "failure"}),
+        ("PATCH", f"{SESSIONS}shared/result", {}, {"result": "failure", "agent_id": i.user}),
+        ("PATCH", f"{SESSIONS}shared/result", {"user_id": i.user, "namespace": "work"}, {"result": "failure"}),
+    ],
+    "get_session_result_v1_session_results__session_id__get": lambda i: [
+        ("GET", f"/v1/session-results/{name}", where, None) for name, where in ((i.s, i.where), ("shared", {}), ("shared", ANA))
+    ],
+    "list_tool_memory_v1_tools_memory_get": lambda i: [
+        ("GET", TOOL_MEMORY, owner | more, None) for owner in _owners(i) for more in ({}, {"tool": "brew"})
+    ],
+    "count_tool_call_v1_tools_memory_post": lambda i: [
+        ("POST", TOOL_MEMORY, {}, {"tool": name, "arguments": {i.user[:20]: 1}, **i.where}) for name in ("brew", i.memory)
+    ],
     # These know of no tenant.
     "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
@@ -379,5 +435,7 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("forget_memory", text="drinks secret tea", user_id="ana", dry_run=False),
         _tool("forget_memory", ids=[i.memory, "m-shared", "x1"], dry_run=False),
     ],
+    "search_procedures": lambda i: [_tool("search_procedures", situation="secret tea", limit=50, **owner) for owner in _owners(i)],
+    "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **i.where)],
     "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }

@@ -78,10 +78,15 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     view_id = _ok(await victim.post("/v1/summary-views", json=view))["id"]
     _ok(await victim.post(f"/v1/summary-views/{view_id}/partitions/run", json={"group": WHERE}))
     task = _ok(await victim.post(f"/v1/summary-views/{view_id}/run", json={"task_id": "shared"}))["id"]
+    procedure = {"when_to_use": f"{MARK} makes secret tea", "steps": [f"boil {MARK}"], **WHERE}
+    procedure_id = _ok(await victim.post("/v1/procedures", json=procedure))["id"]
+    _ok(await victim.post("/v1/tools/memory", json={"tool": "brew", "arguments": {"leaf": MARK}, **WHERE}))
+    _ok(await victim.patch("/v1/working-memory/shared/result", params=WHERE, json={"result": "success", "comment": MARK}))
     await _store_what_sessions_hold(guarded)
     followed = [mid.decode() for mid in await guarded.runtime.client.zrange(guarded.runtime.keys.due(DueKind.FOLLOW), 0, -1)]
     await guarded.runtime[ProfileFollower].follow_memories(followed)
     assert _ok(await victim.get("/v1/profile", params=WHERE))["dynamic"], "there is a profile to be seen"
+    await _carry_out_orders(guarded)
     attackers = [
         await guarded.caller("attacker", "admin"),
         await guarded.caller("victim", "write", users=["Ana"]),
@@ -89,7 +94,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
         await guarded.caller("victim", "write", namespaces=["Work"]),
         await guarded.caller("victim", "write", agents=["robot"], users=["Ana"]),
     ]
-    ids = {"view": view_id, "task": task, "operation": operation, "token": key["id"]}
+    ids = {"view": view_id, "task": task, "operation": operation, "token": key["id"], "procedure": procedure_id}
     clients: list[MemoryAPIClient] = []
     blocking: list[SyncMemoryAPIClient] = []
     bridge = client_attacks.Bridge(guarded.transport)
@@ -131,6 +136,10 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/profile/schema", params={"namespace": "work"}),
         await v.get("/v1/profile/moves", params=WHERE),
         await v.get(f"/v1/operations/{field.ids['operation']}"),
+        await v.get(f"/v1/procedures/{field.ids['procedure']}"),
+        await v.get("/v1/procedures", params=WHERE),
+        await v.get("/v1/session-results/shared", params=WHERE),
+        await v.get("/v1/tools/memory", params=WHERE),
         *[await v.get(f"/v1/long-term-memory/{name}/history") for name in OWNED],
     ]
     listed = _ok(await v.post("/v1/long-term-memory/search", json=hers))["memories"]
@@ -277,6 +286,10 @@ async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
         if limits == {"users": ["ana"]}:  # Then no other than hers can be meant, within no namespace.
             assert (await friend.get("/v1/working-memory/shared")).status_code == 200
         assert MARK in (await friend.get("/v1/long-term-memory/m-shared")).text
+        assert MARK in (await friend.get(f"/v1/procedures/{field.ids['procedure']}")).text
+        assert MARK in (await friend.post("/v1/procedures/search", json={"situation": "secret tea"})).text
+        assert MARK in (await friend.get("/v1/tools/memory", params={"tool": "brew"})).text
+        assert MARK in (await friend.get("/v1/session-results/shared", params=WHERE)).text
         assert MARK in (await friend.post("/v1/long-term-memory/search", json={"text": "secret tea"})).text
         assert MARK in (await friend.get("/v1/blocks/human", params=WHERE)).text
         assert MARK in (await friend.get("/v1/blocks", params={**WHERE, "shown": "true"})).text

@@ -29,6 +29,12 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/summary-views"): {"source": "long_term"},
     ("POST", "/v1/summary-views/v1/partitions/run"): {"group": {}},
     ("POST", "/v1/summary-views/v1/run"): {},
+    ("POST", "/v1/procedures"): {"when_to_use": "what", "steps": ["do it"]},
+    ("PATCH", "/v1/procedures/p1"): {"text": "do it"},
+    ("POST", "/v1/procedures/search"): {"situation": "what"},
+    ("POST", "/v1/procedures/p1/feedback"): {"helped": True},
+    ("PATCH", "/v1/working-memory/hostile/result"): {"result": "success"},
+    ("POST", "/v1/tools/memory"): {"tool": "grep"},
     ("PUT", "/v1/extraction-rules"): {},
     ("POST", "/v1/auth/tokens"): {"description": "a bot"},
     ("POST", "/v1/auth/tokens/t1/rotate"): {},
@@ -55,7 +61,7 @@ def test_every_route_with_a_body_is_here() -> None:
         if isinstance(r, Operation) and r.body_field
         for method in r.methods
     }
-    names = {"hostile": "{session_id}", "m1": "{memory_id}", "v1": "{view_id}", "t1": "{token_id}"}
+    names = {"hostile": "{session_id}", "m1": "{memory_id}", "v1": "{view_id}", "t1": "{token_id}", "p1": "{procedure_id}"}
     paths = {path: [names.get(part, part) for part in path.removeprefix("/v1/").split("/")] for _, path in ROUTES}
     listed = {(method, "/v1/" + "/".join(paths[path])) for method, path in ROUTES}
     assert taking == listed
