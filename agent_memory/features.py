@@ -10,8 +10,8 @@ from agent_memory.jobs.feature import JOBS
 from agent_memory.memories.feature import MEMORIES
 from agent_memory.privacy.feature import PRIVACY
 from agent_memory.privacy.forget.feature import FORGET
-from agent_memory.profile.feature import PROFILE
 from agent_memory.procedures.feature import PROCEDURES
+from agent_memory.profile.feature import PROFILE
 from agent_memory.recall.feature import RECALL
 from agent_memory.sessions.feature import SESSIONS
 from agent_memory.transfer.feature import TRANSFER

@@ -12,7 +12,10 @@ from typing import Any, Protocol
 
 import typer
 
-COMMANDS: tuple[str, ...] = ("agent_memory.profile.commands:register","agent_memory.procedures.commands:register",)
+COMMANDS: tuple[str, ...] = (
+    "agent_memory.profile.commands:register",
+    "agent_memory.procedures.commands:register",
+)
 """As import strings ("module:name"): functions of the program and of what calls the API (`Register`)."""
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
 from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
 from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
-from agent_memory_client.models.prompt import ProfileInPrompt
 from agent_memory_client.models.features.procedures import ProcedurePromptOptions
+from agent_memory_client.models.prompt import ProfileInPrompt
 from agent_memory_client.resources.base import Resource
 
 

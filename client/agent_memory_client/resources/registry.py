@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
-from agent_memory_client.resources.features.profile import Profiles, ProfileTools
-from agent_memory_client.resources.features.procedures import Procedures, ProcedureTools
-from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.resources.features.archive import ArchiveTools
 from agent_memory_client.resources.features.blocks import Blocks, BlockTools
+from agent_memory_client.resources.features.procedures import Procedures, ProcedureTools
+from agent_memory_client.resources.features.profile import Profiles, ProfileTools
+from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.transport import Transport
 
 MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools, ProcedureTools)
