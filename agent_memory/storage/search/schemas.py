@@ -79,6 +79,10 @@ def session_index_name(keys: Keys) -> str:
     return keys.index(f"w:{SCHEMA_VERSION}")
 
 
+def item_index_name(keys: Keys, spec: VectorSpec) -> str:
+    return keys.index(f"it:{SCHEMA_VERSION}:{spec.digest}")
+
+
 def memory_schema(keys: Keys) -> IndexSchema:
     """Long-term memories: identity and tags, times (`n` is that of the last change, in µs), and our own terms."""
     words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
@@ -100,6 +104,12 @@ def change_schema(keys: Keys) -> IndexSchema:
     """Changes of memories: whose, of which kind and batch, in which state, and when."""
     fields = [*_tags("t", "ns", "u", "kd", "bt", "st"), *_numbers("at", sortable=True)]
     return _schema(change_index_name(keys), keys.change_prefix, fields)
+
+
+def item_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+    """Items: the digests of each beginning of their path, which model made their vector, and our own terms."""
+    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
+    return _schema(item_index_name(keys, spec), keys.item_prefix, [*_tags("px", "em"), words, _vector(spec)])
 
 
 def _vector(spec: VectorSpec) -> dict[str, Any]:
@@ -232,9 +242,9 @@ async def former_indexes(client: Redis, keys: Keys, spec: VectorSpec) -> list[st
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
     own = {memory_index_name(keys), vector_index_name(keys, spec), history_index_name(keys, spec)}
-    own |= {change_index_name(keys), session_index_name(keys)}
+    own |= {change_index_name(keys), session_index_name(keys), item_index_name(keys, spec)}
     names = [name.decode() for name in listed]
-    kinds = ("m", "v", "w", "h", "ch")
+    kinds = ("m", "v", "w", "h", "ch", "it")
     theirs = {one: one.removeprefix(prefix).removeprefix("rebuilt:") for one in names if one.startswith(prefix)}
     return [one for one, base in theirs.items() if prefix + base not in own and base.split(":")[0] in kinds]
 
