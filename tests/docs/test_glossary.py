@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 # Hashes whose fields are ids, digests and names of what they are about.
-BY_ID = ("use", "try", "why", "sv", "svp", "xr", "toks", "seen", "ev", "by", "mv", "j:o")
+BY_ID = ("use", "try", "why", "sv", "svp", "xr", "toks", "seen", "ev", "by", "mv", "j:o", "itn", "ito")
 
 
 def _first(key: str) -> str:

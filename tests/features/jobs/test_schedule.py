@@ -64,8 +64,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_which_jobs_run_and_how_often() -> None:
     assert periods(load_settings()) == {"compact": 600.0, "items": 600.0, "usage": 900.0, "views": 3600.0}
-    assert periods(load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)) == {"views": 3600.0}
-    assert periods(load_settings(LONG_TERM_MEMORY=False)) == {"views": 3600.0}
+    assert periods(load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)) == {"items": 600.0, "views": 3600.0}
+    assert periods(load_settings(LONG_TERM_MEMORY=False)) == {"items": 600.0, "views": 3600.0}
     assert "forget" not in periods(load_settings(FORGETTING_ENABLED=True)), "nothing says what to forget"
     forgets = load_settings(FORGETTING_ENABLED=True, FORGETTING_MAX_AGE_DAYS=30, FORGETTING_EVERY_MINUTES=5)
     assert periods(forgets)["forget"] == 300.0
