@@ -5,7 +5,7 @@ thing: use one of LangGraph's own (`langgraph-checkpoint-sqlite`, `langgraph-che
 """
 
 # langgraph is an extra, which need not be there where the types are checked.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
