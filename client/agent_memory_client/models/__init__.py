@@ -64,7 +64,7 @@ from agent_memory_client.models.filters import (
     UserId,
 )
 from agent_memory_client.models.forgetting import ForgetMatch, ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse
-from agent_memory_client.models.items import (
+from agent_memory_client.models.items.operations import (
     MAX_ITEM_OPERATIONS,
     DeleteItem,
     GetItem,
