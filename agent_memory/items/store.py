@@ -103,10 +103,19 @@ class ItemStore:
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         values = [part for entry, change in last.items() for part in _change(name, entry, change)]
-        keys = self._of(name, scope.tenant)
         due, wake = self._keys.due(DueKind.ITEM), self._keys.wake
         await self._write(
-            **keys, due=due, wake=wake, root=self._keys.root, tenant=tag(scope.tenant), owner=name, about=compact(owner), changes=values
+            items=self._keys.item_entries(name),
+            expiries=self._keys.item_expiries(name),
+            paths=self._keys.item_paths(name),
+            owners=self._keys.item_owners(scope.tenant),
+            due=due,
+            wake=wake,
+            root=self._keys.root,
+            tenant=tag(scope.tenant),
+            owner=name,
+            about=compact(owner),
+            changes=values,
         )
 
     async def load_item(self, scope: Scope, owner: ItemOwner, path: Sequence[str], key: str) -> StoredItem | None:
@@ -149,7 +158,14 @@ class ItemStore:
     async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:
         """Every path that holds items. Raises Forbidden."""
         name = owner_digest(scope, owner)
-        reply = await self._paths(**self._of(name, scope.tenant), root=self._keys.root, owner=name)
+        reply = await self._paths(
+            items=self._keys.item_entries(name),
+            expiries=self._keys.item_expiries(name),
+            paths=self._keys.item_paths(name),
+            owners=self._keys.item_owners(scope.tenant),
+            root=self._keys.root,
+            owner=name,
+        )
         return [[untag(label) for label in path.decode().split(".")] for path in reply]
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
@@ -157,7 +173,15 @@ class ItemStore:
         entries = [item.entry for item in items if item.ttl_ms is not None]
         if entries:
             name = owner_digest(scope, owner)
-            await self._refresh(**self._of(name, scope.tenant), root=self._keys.root, owner=name, members=entries)
+            await self._refresh(
+                items=self._keys.item_entries(name),
+                expiries=self._keys.item_expiries(name),
+                paths=self._keys.item_paths(name),
+                owners=self._keys.item_owners(scope.tenant),
+                root=self._keys.root,
+                owner=name,
+                members=entries,
+            )
 
     async def load_owners(self, scope: Scope) -> list[ItemOwner]:
         """The owners of items within reach."""
@@ -169,7 +193,16 @@ class ItemStore:
         """Deletes all items of an owner; returns how many those were. Raises Forbidden."""
         name = owner_digest(scope, owner)
         count = 0
-        while gone := int(await self._erase(**self._of(name, scope.tenant), root=self._keys.root, owner=name)):
+        while gone := int(
+            await self._erase(
+                items=self._keys.item_entries(name),
+                expiries=self._keys.item_expiries(name),
+                paths=self._keys.item_paths(name),
+                owners=self._keys.item_owners(scope.tenant),
+                root=self._keys.root,
+                owner=name,
+            )
+        ):
             count += gone
         return count
 
@@ -189,12 +222,20 @@ class ItemStore:
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
         """Stores the vectors of what is still the same; returns how many those were."""
         model = self._spec.digest
-        calls = [
-            {"item": self._keys.item(job.iid), "fence": job.fence, "field": self._spec.field, "vector": self.blob(vector), "model": model}
-            for job, vector in zip(jobs, vectors, strict=True)
-        ]
+        replies = await self._embed.each(
+            [
+                {
+                    "item": self._keys.item(job.iid),
+                    "fence": job.fence,
+                    "field": self._spec.field,
+                    "vector": self.blob(vector),
+                    "model": model,
+                }
+                for job, vector in zip(jobs, vectors, strict=True)
+            ]
+        )
         stored = 0
-        for reply in await self._embed.each(calls):
+        for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
             stored += int(reply)
@@ -215,7 +256,10 @@ class ItemStore:
         name = owner_digest(scope, owner)
         fields = self._fields(vectors=vectors)
         rows = await self._list(
-            **self._of(name, scope.tenant),
+            items=self._keys.item_entries(name),
+            expiries=self._keys.item_expiries(name),
+            paths=self._keys.item_paths(name),
+            owners=self._keys.item_owners(scope.tenant),
             root=self._keys.root,
             owner=name,
             low=low,
@@ -226,15 +270,6 @@ class ItemStore:
         )
         decoded = ((entry.decode(), self._decode(row)) for entry, row in rows)
         return [replace(item, entry=entry) for entry, item in decoded if item is not None]
-
-    def _of(self, owner: str, tenant: str) -> dict[str, str]:
-        k = self._keys
-        return {
-            "items": k.item_entries(owner),
-            "expiries": k.item_expiries(owner),
-            "paths": k.item_paths(owner),
-            "owners": k.item_owners(tenant),
-        }
 
     def _fields(self, *, vectors: bool) -> list[str]:
         return [*_FIELDS, *((self._spec.field,) if vectors else ())]
