@@ -6,6 +6,7 @@ from agent_memory.access.feature import ACCESS
 from agent_memory.blocks.feature import BLOCKS
 from agent_memory.core.feature import Feature
 from agent_memory.extraction.feature import EXTRACTION
+from agent_memory.items.feature import ITEMS
 from agent_memory.jobs.feature import JOBS
 from agent_memory.memories.feature import MEMORIES
 from agent_memory.privacy.feature import PRIVACY
@@ -20,6 +21,7 @@ from agent_memory.views.feature import VIEWS
 FEATURES: tuple[Feature, ...] = (
     ACCESS,
     JOBS,
+    ITEMS,
     MEMORIES,
     SESSIONS,
     EXTRACTION,

@@ -28,6 +28,7 @@ from agent_memory.storage.search.schemas import (
     change_schema,
     ensure_index,
     history_schema,
+    item_schema,
     memory_schema,
     note_built,
     procedure_schema,
@@ -174,8 +175,8 @@ async def open_foundation(
 
 def _schemas(keys: Keys, spec: VectorSpec) -> tuple[IndexSchema, ...]:
     """The indexes of a bucket."""
-    of_memories = (memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec), change_schema(keys))
-    return (session_schema(keys), *of_memories, procedure_schema(keys, spec))
+    of_memories = (memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec))
+    return (session_schema(keys), *of_memories, change_schema(keys), item_schema(keys, spec), procedure_schema(keys, spec))
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:

@@ -73,6 +73,11 @@ am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones 
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
+am:{0}:it:<iid>     hash    an item (a JSON value by path and key) with its vector          until deleted, or its TTL is over
+am:{0}:its:<owner>  zset    an owner's items: "<path>!<key>!<iid>", path and key hexadecimal   until the last is deleted
+am:{0}:itx:<owner>  zset    those that have a TTL, by the time (ms) of its end              as its:<owner>
+am:{0}:itn:<owner>  hash    how many items each path of an owner has                        as its:<owner>
+am:{0}:ito:<tenant> hash    the owners of items, each with namespace and user              until their last item is deleted
 am:{0}:cfg          hash    which store this is, what it was built with, its buckets, the key of ids, former indexes, "identities"  for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
@@ -357,6 +362,26 @@ class Keys:
         """What a profile is made of; what else there is of it stands behind a letter of its own."""
         return f"{self.root}pf:{owner}"
 
+    def item(self, iid: str) -> str:
+        return f"{self.root}it:{iid}"
+
+    @property
+    def item_prefix(self) -> str:
+        return f"{self.root}it:"
+
+    def item_entries(self, owner: str) -> str:
+        """The items of an owner, by path and key."""
+        return f"{self.root}its:{owner}"
+
+    def item_expiries(self, owner: str) -> str:
+        return f"{self.root}itx:{owner}"
+
+    def item_paths(self, owner: str) -> str:
+        return f"{self.root}itn:{owner}"
+
+    def item_owners(self, tenant: str) -> str:
+        return f"{self.root}ito:{digest('item owners', tenant)}"
+
     def profile_owner(self, mid: str) -> str:
         return f"{self.root}pfo:{mid}"
 
@@ -378,7 +403,7 @@ class Keys:
 
     def running(self, kind: DueKind, tenant: str) -> str:
         """What a tenant has claimed of a kind; the script that claims makes this name, too."""
-        owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW) else tenant
+        owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 
     @property

@@ -25,10 +25,11 @@ TASK_OF = {
     DueKind.EXTRACTION: TaskName.EXTRACT_FACTS,
     DueKind.MEMORY: TaskName.INDEX_MEMORIES,
     DueKind.FOLLOW: TaskName.FOLLOW_MEMORIES,
+    DueKind.ITEM: TaskName.INDEX_ITEMS,
     DueKind.ORDER: TaskName.CARRY_OUT,
 }
 # Of these, one task takes many marks.
-_BATCHED = (DueKind.MEMORY, DueKind.FOLLOW)
+_BATCHED = (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
 # What a worker cannot begin soon waits in the outbox, where an erasure or another tenant still comes before it.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02

@@ -19,6 +19,7 @@ local function tenant_of(member)
   if kind == 'memory' or kind == 'follow' then
     return redis.call('HGET', root .. 'm:' .. member, 't') or redis.call('HGET', root .. 'h:' .. member, 't')
   end
+  if kind == 'item' then return redis.call('HGET', root .. 'it:' .. member, 't') end
   if kind == 'order' then
     local json = redis.call('GET', root .. 'ord:' .. member)
     return json and cjson.decode(json).tn

@@ -87,6 +87,7 @@ def exported(i: Ids, user: str) -> bytes:
         },
         {"kind": "waiting", "session_id": f"{i.session}~~", "messages": [], "memories": [record, record | {"id": "m-aside"}]},
         {"kind": "rules", "namespace": "work", "rules": {}},
+        {"kind": "item", "namespace": "work", "path": ["secrets"], "key": "tea", "value": {"text": "mine"}},
         {
             "kind": "summary",
             "partition": {"view_id": i.view, "group": {"user_id": user, "namespace": "work"}, "memory_count": 1, "summary": "mine"},
@@ -163,12 +164,17 @@ def _wide(i: Ids) -> dict[str, Any]:
     return {"text": f"secret tea {i.memory}", "namespace": {"startswith": i.namespace}, "limit": 100}
 
 
+def _owners(i: Ids) -> list[dict[str, str]]:
+    """Whose items are asked for: the case's, the victim's, and what lies beside them."""
+    return [i.where, ANA, {"user_id": "ana"}, {"namespace": "work"}, {}]
+
+
 def _q(text: str) -> str:
     return quote(text, safe="")
 
 
 BLOCKS = "/v1/blocks"
-CHANGES = "/v1/changes"
+CHANGES, ITEMS = "/v1/changes", "/v1/items"
 SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/summary-views", "/v1/auth/tokens"
 PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
 
@@ -275,6 +281,47 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     ],
     "put_extraction_rules_v1_extraction_rules_put": lambda i: [("PUT", "/v1/extraction-rules", i.where, {})],
     "delete_extraction_rules_v1_extraction_rules_delete": lambda i: [("DELETE", "/v1/extraction-rules", i.where, None)],
+    "put_item": lambda i: [
+        ("PUT", ITEMS, where, {"path": path, "key": "tea", "value": {"text": "mine"}})
+        for where in _owners(i)
+        for path in ([i.memory], ["secrets"])
+    ],
+    "get_item": lambda i: [
+        ("GET", ITEMS, {**where, "path": ["secrets"], "key": key}, None) for where in _owners(i) for key in ("tea", i.memory)
+    ],
+    "delete_item": lambda i: [("DELETE", ITEMS, {**where, "path": ["secrets"], "key": "tea"}, None) for where in _owners(i)],
+    "search_items": lambda i: [
+        ("POST", f"{ITEMS}/search", where, body)
+        for where in _owners(i)
+        for body in (
+            {},
+            {"query": f"secret tea {i.memory}"[:2000], "limit": 100},
+            {"prefix": ["secrets"], "filter": {"text": {"$ne": i.memory}}},
+            {"prefix": [i.session], "query": "zebraquartz"},
+        )
+    ],
+    "list_item_namespaces": lambda i: [
+        ("POST", f"{ITEMS}/namespaces", where, {"match_conditions": [{"match_type": "prefix", "path": [label]}]})
+        for where in _owners(i)
+        for label in ("*", i.session)
+    ],
+    "run_item_batch": lambda i: [
+        (
+            "POST",
+            f"{ITEMS}/batch",
+            where,
+            {
+                "operations": [
+                    {"op": "get", "path": ["secrets"], "key": "tea"},
+                    {"op": "search", "query": "secret tea"},
+                    {"op": "list_namespaces"},
+                    {"op": "put", "path": ["secrets"], "key": "tea", "value": {"text": "mine"}},
+                    {"op": "delete", "path": ["secrets"], "key": "tea"},
+                ]
+            },
+        )
+        for where in _owners(i)
+    ],
     "get_task_status_v1_tasks__task_id__get": lambda i: [("GET", f"/v1/tasks/{_q(i.task)}", {}, None)],
     "list_operations": lambda i: [("GET", "/v1/operations", {"limit": 100}, None)],
     "get_operation": lambda i: [("GET", f"/v1/operations/{_q(i.operation)}", {}, None)],

@@ -73,6 +73,8 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     _ok(await victim.post("/v1/long-term-memory/", json={"memories": [aside]}))
     _ok(await victim.put("/v1/blocks/human", params=WHERE, json={"value": f"{MARK} is the secret name", "description": MARK}))
     _ok(await victim.patch("/v1/blocks/human", params=WHERE, json={"operation": "append", "content": MARK}))
+    item = {"path": ["secrets"], "key": "tea", "value": {"text": f"{MARK} is my secret tea"}}
+    _ok(await victim.put("/v1/items", params=WHERE, json=item))
     # What a view is called and grouped by is for everybody in the tenant; what is in its groups is not.
     view = {"name": "per user", "source": "long_term", "group_by": ["user_id", "namespace"]}
     view_id = _ok(await victim.post("/v1/summary-views", json=view))["id"]
@@ -140,6 +142,8 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/procedures", params=WHERE),
         await v.get("/v1/session-results/shared", params=WHERE),
         await v.get("/v1/tools/memory", params=WHERE),
+        await v.get("/v1/items", params={**WHERE, "path": ["secrets"], "key": "tea"}),
+        await v.post("/v1/items/search", params=WHERE, json={}),
         *[await v.get(f"/v1/long-term-memory/{name}/history") for name in OWNED],
     ]
     listed = _ok(await v.post("/v1/long-term-memory/search", json=hers))["memories"]
@@ -294,6 +298,7 @@ async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
         assert MARK in (await friend.get("/v1/blocks/human", params=WHERE)).text
         assert MARK in (await friend.get("/v1/blocks", params={**WHERE, "shown": "true"})).text
         assert MARK in (await friend.post("/v1/memory/prompt", json={"query": "secret tea", "long_term_search": True})).text
+        assert MARK in (await friend.post("/v1/items/search", params=WHERE, json={"query": "secret tea"})).text
         # Within the same reach the attackers, who are of this tenant, too, may have said something of their own.
         assert "shared" in (await friend.get("/v1/working-memory/")).json()["sessions"]
         call = {"name": "get_long_term_memory", "arguments": {"memory_id": "m-shared"}}
