@@ -9,7 +9,6 @@ import httpx
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.resources.changes import Changes
 from agent_memory_client.resources.extraction_rules import ExtractionRuleSets
-from agent_memory_client.resources.items import Items
 from agent_memory_client.resources.jobs import Jobs
 from agent_memory_client.resources.memories import Memories
 from agent_memory_client.resources.prompts import Prompts
@@ -42,7 +41,6 @@ class MemoryClient(FeatureResources):
         self.prompts = Prompts(self._transport, config)
         self.tools = ToolCalls(self._transport, config)
         self.views = Views(self._transport, config)
-        self.items = Items(self._transport, config)
         self.changes = Changes(self._transport, config)
         self.extraction_rules = ExtractionRuleSets(self._transport, config)
         self.quarantine = Quarantine(self._transport, config)

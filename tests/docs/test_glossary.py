@@ -18,7 +18,28 @@ PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 # Hashes whose fields are ids, digests and names of what they are about.
-BY_ID = ("bl", "bla", "blu", "use", "try", "why", "sv", "svp", "xr", "toks", "seen", "ev", "by", "mv", "j:o", "pf", "pfu", "pfx", "itn", "ito")
+BY_ID = (
+    "bl",
+    "bla",
+    "blu",
+    "use",
+    "try",
+    "why",
+    "sv",
+    "svp",
+    "xr",
+    "toks",
+    "seen",
+    "ev",
+    "by",
+    "mv",
+    "j:o",
+    "pf",
+    "pfu",
+    "pfx",
+    "itn",
+    "ito",
+)
 
 
 def _first(key: str) -> str:

@@ -47,24 +47,7 @@ from agent_memory_client.models.changes import (
 from agent_memory_client.models.conditions import Condition, MetadataFilter
 from agent_memory_client.models.explain import ExplainRequest, Explanation
 from agent_memory_client.models.extraction import MAX_PHRASES, ExtractionCategory, ExtractionRules
-from agent_memory_client.models.filters import (
-    CreatedAt,
-    DateConditions,
-    DateFilter,
-    Entities,
-    EventDate,
-    ExtractionStrategy,
-    LastAccessed,
-    MemoryType,
-    Namespace,
-    SessionId,
-    TagConditions,
-    TagFilter,
-    Topics,
-    UserId,
-)
-from agent_memory_client.models.forgetting import ForgetMatch, ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse
-from agent_memory_client.models.items.operations import (
+from agent_memory_client.models.features.items import (
     MAX_ITEM_OPERATIONS,
     DeleteItem,
     GetItem,
@@ -82,6 +65,23 @@ from agent_memory_client.models.items.operations import (
     ScoredItem,
     SearchItems,
 )
+from agent_memory_client.models.filters import (
+    CreatedAt,
+    DateConditions,
+    DateFilter,
+    Entities,
+    EventDate,
+    ExtractionStrategy,
+    LastAccessed,
+    MemoryType,
+    Namespace,
+    SessionId,
+    TagConditions,
+    TagFilter,
+    Topics,
+    UserId,
+)
+from agent_memory_client.models.forgetting import ForgetMatch, ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse
 from agent_memory_client.models.memories import (
     MEMORY_TYPES_HEADER,
     AckResponse,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.resources.features.archive import ArchiveTools
 from agent_memory_client.resources.features.blocks import Blocks, BlockTools
+from agent_memory_client.resources.features.items import Items
 from agent_memory_client.resources.features.procedures import Procedures, ProcedureTools
 from agent_memory_client.resources.features.profile import Profiles, ProfileTools
 from agent_memory_client.resources.model_tools import ModelTools
@@ -19,5 +20,6 @@ class FeatureResources:
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         self.blocks = Blocks(transport, config)
+        self.items = Items(transport, config)
         self.profile = Profiles(transport, config)
         self.procedures = Procedures(transport, config)

@@ -1,1 +1,0 @@
-"""The wire of items."""
