@@ -55,7 +55,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         self._namespace = namespace
 
     @property
-    def messages(self) -> list[BaseMessage]:
+    def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """All messages, oldest first."""
         try:
             session = _blocking(self._client).sessions.get(
