@@ -25,9 +25,6 @@ RUNS = [(scenario.name, extractor) for extractor in EXTRACTORS for scenario in S
 # What prompts do not satisfy yet, by extractor. A pending scenario that holds fails its test: take it out.
 PENDING = frozenset(
     {
-        # A fact that a model adds to a taken slot is taken for a repetition where but one word of it is another ("chicken", "salmon").
-        "sloppy: a week of changing facts",
-        "sloppy: facts about two people do not mix",
         # The embedding model finds no likeness between "Where do I live?" and "I am back on Ropewalk 3."
         "none: back to the first flat",
         # It finds one between "quasar" and "squeaky", words that it does not know.
