@@ -97,7 +97,7 @@ class Rig:
                 claims = await self.claim(kind)
                 some = some or bool(claims)
                 task = getattr(tasks, TASK_OF[kind].value)
-                batched = kind in (DueKind.MEMORY, DueKind.FOLLOW)
+                batched = kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
                 if batched and claims:
                     await task([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
                 for claim in () if batched else claims:
