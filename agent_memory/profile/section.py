@@ -64,11 +64,7 @@ class ProfileReads:
     def render_section(self, shown: SessionMessages | None) -> SectionText:
         """One message, or nothing."""
         text = self._text()
-        return (
-            SectionText([{"role": "system", "content": {"type": "text", "text": text, "annotations": None, "_meta": None}}], [text])
-            if text
-            else SectionText()
-        )
+        return SectionText(parts=[text]) if text else SectionText()
 
     def _text(self) -> str:
         parts = [[head, *lines] for head, lines in ((_STATIC, self.static), (_DYNAMIC, self.dynamic)) if lines]
@@ -76,7 +72,7 @@ class ProfileReads:
 
 
 def _line(entry: dict[str, Any]) -> str:
-    return f"- [{entry['last_said'][:10]}; {entry['type']}] {' '.join(entry['text'].split())}"
+    return f"- {entry['last_said'][:10]}: {' '.join(entry['text'].split())}"
 
 
 class ProfileSection:

@@ -18,7 +18,7 @@ MOST_TERMS = 7
 SHORT_TERMS = 4
 """A statement of more terms says something particular: that its words recur makes it no habit."""
 # Sections of the data files.
-_PERSON, _LASTING, _ORDERS, _NEGATED, _PASSING = "first person", "lasting", "orders", "negated", "passing"
+_PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "orders", "negated", "passing"
 
 
 def tells_of_speaker(text: str) -> bool:
@@ -33,7 +33,7 @@ def tells_of_speaker(text: str) -> bool:
 
 def is_lasting(text: str) -> bool:
     """Whether a statement is about what lasts: a name, an allergy, home, family, work, languages."""
-    return _holds(tokens(text[:MOST_READ]), _LASTING)
+    return _holds(tokens(text[:MOST_READ]), _DURABLE)
 
 
 def recurring_terms(text: str) -> list[str]:

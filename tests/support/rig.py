@@ -93,7 +93,7 @@ class Rig:
         tasks = Tasks(self.rt)
         for _ in range(100):
             some = False
-            for kind in kinds or (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY):
+            for kind in kinds or (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY, DueKind.FOLLOW):
                 claims = await self.claim(kind)
                 some = some or bool(claims)
                 task = getattr(tasks, TASK_OF[kind].value)

@@ -243,7 +243,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         fused = timed(fused, in_time, FITS if query.words.subject else 0.0, about)
     far: list[Scored] = []
     if not query.paged:
-        fused, far = relevant(fused, near, words, math.inf if unknown else max(min_similarity, near_enough), answers)
+        fused, far = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
             # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
             fused, far = far, []

@@ -27,6 +27,7 @@ from agent_memory.text.languages.filler import has_content
 from agent_memory.text.languages.questions import is_about_everything
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import terms
+from agent_memory.text.time_expressions import named_time
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
 
 
@@ -136,8 +137,8 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
     """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
-    only the turns around them, or are near enough, or happen in that time. All of them where that is none, or where the query asks for
-    nothing else.
+    only the turns around them, or are near enough, or happen or name a day in that time. All of them where that is none, or where the
+    query asks for nothing else.
 
     To a model that knows `english_only` all sentences of another language are near each other.
     """
@@ -156,9 +157,15 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """Whether a memory has a date of its own in the time that a query names."""
+    """Whether a memory has a date of its own in the time that a query names, or names such a time itself."""
+    if query.span is None:
+        return False
+    asked = query.span.intervals
     date = memory.event_date
-    return date is not None and query.span is not None and any(start <= date < end for start, end in query.span.intervals)
+    if date is not None and any(start <= date < end for start, end in asked):
+        return True
+    named = named_time(memory.text, memory.last_said_at or memory.created_at)
+    return named is not None and any(start < until and begin < end for start, end in asked for begin, until in named.intervals)
 
 
 def searches(body: MemoryPromptRequest) -> bool:

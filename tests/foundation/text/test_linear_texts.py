@@ -77,6 +77,7 @@ _GIVEN: dict[str, Any] = {
     "message": _MESSAGE,
     "messages": (),
     "problem": UnusableAnswer("-"),
+    "redacts": True,
 }
 
 Reader = Callable[[str], object]
@@ -203,9 +204,10 @@ def _seconds(read: Reader, text: str, most: float) -> float:
 def _is_slow(read: Reader, kind: str, size: int, bound: float) -> bool:
     """Whether `size` bytes of a kind take longer than `bound`, as far as small parts of them leave that open.
 
-    A thirtieth decides most, a tenth most of the rest; what neither lets go is tried with the whole text.
+    A thirtieth decides most, a tenth most of the rest, each tried again because a pause of the machine looks like growth; what neither
+    lets go is tried with the whole text.
     """
-    if any(_grows_linearly(read, kind, size, parts, bound) for parts in (30, 10)):
+    if any(_grows_linearly(read, kind, size, parts, bound) for parts in (30, 30, 10, 10)):
         return False
     return _seconds(read, hostile_text(kind, size), bound) == math.inf
 
