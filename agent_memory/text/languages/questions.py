@@ -11,6 +11,8 @@ from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.phrases import Joined, Language, Token, ascii_vocabulary, ascii_words, languages, tokens
 from agent_memory.text.stemming.foreign import LANGUAGE_CODES, is_in_other_script, language_of
 
+# What asks stands within so many characters.
+_BEGINNING = 256
 # Longer texts tell something.
 _MOST_CHARS = 600
 _MOST_QUERY_CHARS = 200
@@ -128,7 +130,7 @@ def without_interrogatives(text: str) -> str:
             for word in sorted(form.interrogatives, key=len, reverse=True) if is_in_other_script(text) else ():
                 text = text.replace(word, "")
         elif LANGUAGE_CODES.get(form.language.code) == spoken or is_in_other_script(text):
-            said = tokens(text)
+            said = tokens(text[:_BEGINNING])
             length = next((n for n in (3, 2, 1) if " ".join(token.word for token in said[:n]) in form.interrogatives and len(said) > n), 0)
             text = text[said[length].start :] if length else text
     return text
