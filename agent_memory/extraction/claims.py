@@ -41,9 +41,9 @@ _KIND = re.compile(
 )
 _NAME = re.compile(r"[^\W\d_][\w]*+")
 _ENDS = ".!?:;\"“”„«»'‘([{\n"
-# A word in another form begins alike.
 # Of a fact of whatever length, so much is compared.
 _MOST_CHARS = 16_384
+# A word in another form begins alike.
 _LEAST_ALIKE = 4
 _ALIKE = 0.6
 _YEARS_AROUND = 2
