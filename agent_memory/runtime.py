@@ -18,6 +18,7 @@ from agent_memory.features import FEATURES
 from agent_memory.foundation import Foundation, open_foundation, prepare_bucket
 from agent_memory.llm.providers import open_models
 from agent_memory.llm.wrappers.caching import CachingEmbedder
+from agent_memory.recall.service import RecallService
 from agent_memory.storage.cluster import Bucket, following, locate_buckets
 from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keyspace import Keys, bucket_of
@@ -142,5 +143,6 @@ def _open_features(foundation: Foundation) -> Runtime:
     services = Services()
     for feature in FEATURES:
         services.open(feature, foundation)
+    services[RecallService].add_sections(services.sections)
     parts = {part.name: getattr(foundation, part.name) for part in fields(Foundation)}
     return Runtime(**parts, services=services)

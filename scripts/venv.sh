@@ -1,8 +1,9 @@
 #!/bin/sh
 # Makes or completes a virtual environment from a pinned, hashed lock: `venv.sh run` .venv for the server, `venv.sh dev` .venv for tests
 # and checks as well, `venv.sh oldclient` .venv-oldclient with the archived project's Python client, which the tests run against our
-# server, and with other versions of that client, each in a folder of its own (.venv-oldclient/clients/<version>).
-# `venv.sh mem0-2`, `mem0-1` and `mem0-0.1` make an environment each with Mem0's own client.
+# server, and with other versions of that client, each in a folder of its own (.venv-oldclient/clients/<version>); `venv.sh frameworks`
+# .venv-frameworks with the agent frameworks that our client has adapters for, and the client itself; `venv.sh mem0-2`, `mem0-1` and
+# `mem0-0.1` an environment each with Mem0's own client.
 # Does nothing when a stamp says that the lock and the projects are installed already.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,7 +13,8 @@ run) lock=requirements.lock venv=.venv ;;
 dev) lock=requirements-dev.lock venv=.venv ;;
 oldclient) lock=requirements-oldclient.lock others=requirements-oldclient-others.lock venv=.venv-oldclient ;;
 mem0-2 | mem0-1 | mem0-0.1) lock=requirements-$kind.lock venv=.venv-$kind ;;
-*) echo "usage: venv.sh run|dev|oldclient|mem0-2|mem0-1|mem0-0.1" >&2; exit 2 ;;
+frameworks) lock=requirements-frameworks.lock venv=.venv-frameworks ;;
+*) echo "usage: venv.sh run|dev|oldclient|frameworks|mem0-2|mem0-1|mem0-0.1" >&2; exit 2 ;;
 esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.
@@ -100,7 +102,9 @@ pip() {
 packages=$(grep -c '^[A-Za-z0-9]' "$lock")
 echo "Installing $lock into $venv"
 { pip --require-hashes -r "$lock" || echo "failed $?"; } | progress "$packages"
-if [ "$ours" = yes ]; then
+if [ "$kind" = frameworks ]; then
+    pip --quiet --no-build-isolation --no-index -e client
+elif [ "$ours" = yes ]; then
     pip --quiet --no-build-isolation --no-index -e client -e .
 elif [ "$kind" = oldclient ]; then
     rm -rf $venv/clients

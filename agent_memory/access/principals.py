@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_memory.core.errors import Forbidden, StartupError, Unauthenticated
+from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import DEFAULT_TENANT, Principal, Rights, Role, Scope, SessionRef
 from agent_memory.core.settings import Settings
 
@@ -138,6 +139,27 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
 def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> SessionRef:
     """The session that a request means; as `place_of`."""
     return SessionRef(session_id, *place_of(scope, namespace, user_id))
+
+
+def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
+    """Whom a prompt is for that continues no session: who is limited to a single namespace, user or agent is that one where the request
+    names none, and nobody where the request names what is out of reach.
+    """
+    names: list[str | None] = []
+    for limit, asked in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
+        if limit is None or asked in limit:
+            names.append(asked or None)
+        elif asked:
+            return Reader()
+        else:
+            names.append(next(iter(limit)) if len(limit) == 1 else None)
+    return Reader(*names)
+
+
+def permit_agent(scope: Scope, agent_id: str | None) -> None:
+    """Raises Forbidden for an agent out of reach; None is nobody's agent."""
+    if agent_id is not None and scope.agents is not None and agent_id not in scope.agents:
+        raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
 
 
 def _meant(name: str, limit: frozenset[str] | None, asked: str | None) -> str | None:

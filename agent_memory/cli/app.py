@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from agent_memory import __version__
-from agent_memory.cli import admin, evaluation_commands, token_commands
+from agent_memory.cli import admin, evaluation_commands, feature_commands, token_commands
 from agent_memory.core import garbage_collection
 from agent_memory.core.errors import AgentMemoryError, NotFound
 
@@ -302,6 +302,7 @@ def version() -> None:
 admin.register(app)
 evaluation_commands.register(app)
 token_commands.register(app)
+feature_commands.register(app)
 
 
 def _given(**values: str | None) -> dict[str, str]:

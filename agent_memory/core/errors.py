@@ -225,7 +225,12 @@ class UnknownWork(AgentMemoryError):
 
 
 class ModelAnswerInvalid(AgentMemoryError):
-    """The model answered something that is not usable even after one repair (`data["reason"]`)."""
+    """The model answered something that is not usable even after one repair (`data["reason"]`).
+
+    `cut_off` is what it answered before the bound of its answers' length, where that is the reason; no answer of ours shows it.
+    """
+
+    cut_off: str = ""
 
     code = "model_answer_invalid"
     status = 502

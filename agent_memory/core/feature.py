@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from agent_memory.core.prompt_sections import AnnouncedSection
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
 
@@ -101,6 +102,17 @@ class Purger(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """Keeps what a feature derives of memories equal to what they are: its own shape of them (a profile)."""
+
+    async def follow_memories(self, mids: Sequence[str]) -> None:
+        """Brings what is derived of these memories (their names in keys) up to date from their current state; what is gone is taken out.
+
+        Idempotent, in any order, and fenced by each memory's version: a worker may call it again with what it was called with before.
+        """
+        ...
+
+
 class ArchivedSummaries(Protocol):
     """Takes in summary views that the archived server left."""
 
@@ -122,6 +134,8 @@ class Services:
         self.erasers: list[Eraser] = []
         self.purgers: list[Purger] = []
         self.archived: list[ArchivedSummaries] = []
+        self.followers: list[Follower] = []
+        self.sections: list[AnnouncedSection] = []
 
     def add(self, *services: Any) -> None:
         """Raises ValueError for a second one of a type."""
@@ -135,13 +149,15 @@ class Services:
         return self._by_type[kind]
 
     def open(self, feature: Feature, foundation: Any) -> None:
-        """Opens a feature and notes which of its services have a part in exports, erasures, purges and moves."""
+        """Opens a feature and notes which of its services have a part in exports, erasures, purges, moves and prompts."""
         feature.open(foundation, self)
         for parts, kind in (
             (self.exporters, feature.exporter),
             (self.erasers, feature.eraser),
             (self.purgers, feature.purger),
             (self.archived, feature.archived),
+            (self.followers, feature.follower),
+            (self.sections, feature.section),
         ):
             if kind is not None:
                 parts.append(self._by_type[kind])
@@ -175,6 +191,11 @@ class Feature:
     eraser: type[Eraser] | None = None
     purger: type[Purger] | None = None
     archived: type[ArchivedSummaries] | None = None
+    follower: type[Follower] | None = None
+    section: type[AnnouncedSection] | None = None
+    """Its part of the memory prompt."""
+    tools: Sequence[str] = ()
+    """Tools for models over MCP: each names a `ToolSet`."""
 
 
 def import_name(name: str) -> Any:

@@ -8,21 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
 
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory_client.models import AnswerExplanation, MemoryPromptRequest, SearchRequest
 
+PER_MESSAGE = 4
+"""Tokens around each message's text."""
+
+
+class SectionKind(StrEnum):
+    """Where a section stands in a prompt, and which part of the tokens it may take.
+
+    What is `always` true stands first, before the session's summary, in a message of its own; all such sections share a tenth of the
+    tokens. What is `recalled` stands behind the memories; all such sections share a tenth, too.
+    """
+
+    ALWAYS = "always"
+    RECALLED = "recalled"
+
+
+class Reader(NamedTuple):
+    """Whom a prompt is for: each None where nobody is named."""
+
+    namespace: str | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+
+
+NOBODY = Reader()
+
 
 @dataclass(frozen=True, slots=True)
 class PromptAsk:
-    """What a memory prompt is asked for, and for whom. `session` is the session that it continues, None without one."""
+    """What a memory prompt is asked for, and for whom. `session` is the session that it continues, None without one.
+
+    `reader` is within the reach of `scope`: sections show what is the reader's.
+    """
 
     scope: Scope
     body: MemoryPromptRequest
     session: SessionRef | None = None
     optimize_query: bool = False
     explain: bool = False
+    reader: Reader = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +69,8 @@ class SectionText:
     """What a section adds to a prompt: messages for a chat model, and beside them the memories that they show and what is said of these.
 
     `search` is the search that brought the memories. `parts` say the same where a request names the format of an API: texts under headings
-    of their own, none of them empty.
+    of their own, none of them empty. A section that a feature announces says `parts` alone: recall makes a system message of each, and
+    keeps what they say from looking like memories.
     """
 
     messages: Sequence[dict[str, Any]] = ()
@@ -87,4 +118,13 @@ class PromptSection(Protocol):
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
         """What it reads for a prompt; None where it has nothing to say."""
+        ...
+
+
+class AnnouncedSection(PromptSection, Protocol):
+    """A section that a feature announces (`Feature.section`); `recall` shows it without knowing the feature."""
+
+    @property
+    def kind(self) -> SectionKind:
+        """Where it stands."""
         ...

@@ -15,12 +15,14 @@ _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "Augu
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a check looks at: the prompt, its tokens, the API's answer as text, and whatever else the server returns of a user."""
+    """What a check looks at: the prompt, its tokens, the API's answer as text, whatever else the server returns of a user, and the
+    answer to the same question asked once more."""
 
     prompt: PromptText
     tokens: int = 0
     answer: str = ""
     elsewhere: str = ""
+    again: str = ""
 
 
 def failure(check: Check, evidence: Evidence) -> str | None:
@@ -179,6 +181,10 @@ def _answer_lacks(value: Any, evidence: Evidence) -> str | None:
     return "the answer holds it" if _holds(evidence.answer, str(value)) else None
 
 
+def _stable(_: Any, evidence: Evidence) -> str | None:
+    return None if evidence.again == evidence.answer else "asked once more, the answer is another"
+
+
 _CHECKS: Mapping[str, Callable[[Any, Evidence], str | None]] = {
     "contains": _contains,
     "contains_any": _contains_any,
@@ -202,4 +208,5 @@ _CHECKS: Mapping[str, Callable[[Any, Evidence], str | None]] = {
     "forgotten": _forgotten,
     "answer": _answer,
     "answer_lacks": _answer_lacks,
+    "stable": _stable,
 }

@@ -165,7 +165,8 @@ class ScenarioRun:
         shown = _shown(answer) if status == 200 else f"{status} {answer}"
         elsewhere = await self._elsewhere(scenario, question) if any(check.kind == "forgotten" for check in checks) else ""
         tokens = sum(self._counter.count(content_text(message["content"])) for message in answer.get("messages") or ())
-        evidence = Evidence(prompt, tokens, json.dumps(answer, ensure_ascii=False), elsewhere)
+        again = await self._api.call("POST", "/v1/memory/prompt", body) if any(check.kind == "stable" for check in checks) else answer
+        evidence = Evidence(prompt, tokens, json.dumps(answer, ensure_ascii=False), elsewhere, json.dumps(again, ensure_ascii=False))
         for check in checks:
             why = f"the status is {status}" if status != 200 else failure(check, evidence)
             _note(result, check, question.text, why, shown)

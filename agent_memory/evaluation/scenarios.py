@@ -37,6 +37,7 @@ CheckKind = Literal[
     "forgotten",
     "answer",
     "answer_lacks",
+    "stable",
 ]
 KINDS: frozenset[str] = frozenset(get_args(CheckKind))
 _SPREAD = frozenset({"contains", "not_contains", "forgotten", "summary", "summary_lacks", "window", "answer", "answer_lacks"})
@@ -144,7 +145,13 @@ class Scenario:
 
 
 def load_scenarios(path: Path) -> list[Scenario]:
-    """The scenarios of a file. Raises StartupError in one line for a file that holds none, and names what is wrong in it."""
+    """The scenarios of a file, or of all YAML files of a folder. Raises StartupError in one line for a file that holds none, and names
+    what is wrong in it."""
+    if path.is_dir():
+        files = sorted(path.glob("*.yaml"))
+        if not files:
+            raise StartupError(f"{path} holds no YAML files")
+        return _distinct([scenario for file in files for scenario in load_scenarios(file)], path)
     try:
         data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -158,6 +165,10 @@ def load_scenarios(path: Path) -> list[Scenario]:
             scenarios.append(_scenario(raw))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StartupError(f"{path}: scenario {name}: {type(error).__name__} {error}") from error
+    return _distinct(scenarios, path)
+
+
+def _distinct(scenarios: list[Scenario], path: Path) -> list[Scenario]:
     names = [scenario.name for scenario in scenarios]
     if doubles := sorted({name for name in names if names.count(name) > 1}):
         raise StartupError(f"{path}: two scenarios are named {doubles[0]!r}")

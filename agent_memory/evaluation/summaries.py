@@ -19,6 +19,7 @@ from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.local.extractive import central_sentences, split_sentences
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.text.extractive_summary import Said, Statement, content_words, layout, statements_of, summarize
+from agent_memory.text.summary_subjects import HEAD
 
 BUDGET = 300
 WINDOW = 2000
@@ -52,6 +53,16 @@ def in_order(statements: Sequence[Statement], order: Sequence[int], count: Calla
     return text
 
 
+def bare(statements: Sequence[Statement], order: Sequence[int], sizes: Sequence[int], budget: int) -> str:
+    """Sentences in an order of preference as far as they fit, and nothing else."""
+    texts: list[str] = []
+    for index in order:
+        if sizes[index] <= budget:
+            texts.append(statements[index].text)
+            budget -= sizes[index]
+    return "\n".join(texts)
+
+
 async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
     """The mean share by each way to summarize, in percent."""
     counter = await TokenCounter.open()
@@ -63,13 +74,15 @@ async def measure(path: Path, budget: int = BUDGET) -> dict[str, float]:
         vectors = await embedder.embed([statement.text for statement in said])
         sizes = [counter.count(statement.text) + 1 for statement in said]
         central = central_sentences(vectors, limit=len(said), lengths=sizes, budget=budget)
+        summary = summarize(said, budget, counter.count, UTC)
+        orders = [random.Random(seed).sample(range(len(said)), len(said)) for seed in range(20)]
         summaries = {
-            "statements": [summarize(said, budget, counter.count, UTC)],
+            "summary": [summary],
+            "its statements, without its last line": [summary.partition(f"\n{HEAD}: ")[0]],
             "central sentences": ["\n".join(said[index].text for index in central)],
             "first sentences": [in_order(said, range(len(said)), counter.count, budget)],
-            "random sentences": [
-                in_order(said, random.Random(seed).sample(range(len(said)), len(said)), counter.count, budget) for seed in range(20)
-            ],
+            "random sentences": [in_order(said, order, counter.count, budget) for order in orders],
+            "random sentences, no days and speakers": [bare(said, order, sizes, budget) for order in orders],
         }
         for name, texts in summaries.items():
             for text in texts:

@@ -36,11 +36,14 @@ _GERMAN_WORDS = "der und ist nicht dem eine einen einer seit wird zum zur vom be
 _GERMAN = frozenset(_GERMAN_WORDS.split())
 DENIALS = r"not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t|nicht|kein\w*|nie|pas|jamais|nunca"
 _DENIES = re.compile(rf"\b(?:{DENIALS}|nein|non|nee|nej|не|нет|não|geen|nessun\w*)\b|[不没無无]|ない|ません|안", re.IGNORECASE)
+_KIND = re.compile(
+    r"\b(?:is|am|are|was|were|ist|bin|sind|war|est|suis|es|soy|è|é)\s+(?:an?|eine?|une?|una?|um|uma)\s+([^.,;:!?\n]{1,200})", re.IGNORECASE
+)
 _NAME = re.compile(r"[^\W\d_][\w]*+")
 _ENDS = ".!?:;\"“”„«»'‘([{\n"
-# A word in another form begins alike.
 # Of a fact of whatever length, so much is compared.
 _MOST_CHARS = 16_384
+# A word in another form begins alike.
 _LEAST_ALIKE = 4
 _ALIKE = 0.6
 _YEARS_AROUND = 2
@@ -59,6 +62,8 @@ class Claim:
     numbers: Sequence[Number]
     denies: bool
     """Whether it says that something is not so."""
+    kinds: frozenset[str] = frozenset()
+    """Of its words those of what it says that somebody is: "a musician"."""
 
     @classmethod
     def of(cls, text: str, entities: Iterable[str] = ()) -> Claim:
@@ -74,11 +79,13 @@ class Claim:
                 names.update(words(entity))
         names = {name for name in names if name not in DATE_WORDS and name not in _TITLES and name not in STOP_WORDS}
         content = frozenset(_content(folded))
+        kind = _KIND.search(plain)
         return cls(
             frozenset(word for word in content if word not in _LIGHT) or content,
             frozenset(names),
             numbers(plain),
             _DENIES.search(text) is not None,
+            frozenset() if kind is None else frozenset(_content(words(kind[1]))),
         )
 
     @property
@@ -173,19 +180,37 @@ def joined(wordings: Sequence[Wording]) -> Wording:
 def says_same(text: str, other: str) -> bool:
     """Whether two facts of one slot have the same value, as far as the words of their first 16,384 characters tell.
 
-    They have when their content is the same, or their names and numbers (some at least) and half of the words of the longer one. What only
-    one of them denies or ends is never the same.
+    They have when their content is the same; or when they agree in names and numbers (some at least) and in half of the words of the
+    longer one, where they do not begin alike: what follows "User's dog Bruno eats" is the value, and the name before it is not. What only
+    one of them denies or ends, and what names other days or months, is never the same.
     """
-    first, second = Claim.of(text[:_MOST_CHARS]), Claim.of(other[:_MOST_CHARS])
+    text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
+    first, second = Claim.of(text), Claim.of(other)
     if first.denies != second.denies or _ends_something(text) != _ends_something(other):
         return False
     values = [{number.value for number in claim.numbers} for claim in (first, second)]
     if first.names != second.names or values[0] != values[1]:
         return False
+    days = [frozenset(stems(" ".join(DATE_WORDS.intersection(words(claimed))))) for claimed in (text, other)]
+    if days[0] and days[1] and days[0] != days[1]:
+        return False
     if first.words == second.words:
         return True
-    longer = max(len(first.words), len(second.words))
-    return bool(first.names or values[0]) and len(first.words & second.words) * 2 >= longer
+    if not (first.names or values[0]):
+        return False
+    ends = _after_common_beginning(words(text), words(other))
+    if not all(_content(end) for end in ends):
+        return True
+    if not all(first.names.intersection(end) or any(word[0].isdigit() for word in end) for end in ends):
+        return False
+    claimed = [{stem for stem in _content(end) if stem not in _LIGHT} for end in ends]
+    return len(claimed[0] & claimed[1]) * 2 >= max(map(len, claimed))
+
+
+def _after_common_beginning(first: Sequence[str], second: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Both without the words that they begin with alike."""
+    alike = next((n for n, (word, other) in enumerate(zip(first, second, strict=False)) if word != other), min(len(first), len(second)))
+    return first[alike:], second[alike:]
 
 
 def _ends_something(text: str) -> bool:

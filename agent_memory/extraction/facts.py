@@ -83,7 +83,8 @@ def candidates(
     grounds = Grounds(messages, before, translated=rules.language is not None)
     for fact in facts:
         places = [n - 1 for n in dict.fromkeys(fact.messages) if 1 <= n <= len(messages)]
-        text = clean(clean_text(fact.text))
+        text = grounds.supported(clean(clean_text(fact.text)))
+        fact = fact.model_copy(update={"text": text})
         cited = [] if repeats_instructions(text) else [messages[place] for place in grounds.find(text, fact.entities, places)]
         candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
         if candidate is None:

@@ -1,8 +1,9 @@
 """Which messages a fact rests on: those that it cites when they hold it, else the nearest that does, else none (pure).
 
-A message *holds* a fact when every number of the fact stands in it, every name stands in it or in what was shown before it, and at least
-half of the fact's words of content and numbers stand in it. An answer that says little itself ("Yes", "Since May") is read with the two
-messages before it; where these are the assistant's, it must be an answer to a question, or agree.
+A message *holds* a fact when every number of the fact stands in it, every name stands in it or in what was shown before it, at least half
+of the fact's words of content and numbers stand in it, and one of what the fact says that somebody is ("is a musician"). An answer that
+says little itself ("Yes", "Since May") is read with the two messages before it; where these are the assistant's, it must be an answer to
+a question, or agree.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import datetime
 from typing import Protocol
 
 from agent_memory.extraction.claims import Claim, Wording, joined
+from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import normal_text
@@ -105,6 +107,23 @@ class Grounds:
             return []
         return sorted(index - self._first for index in chosen)
 
+    def supported(self, text: str) -> str:
+        """A fact without sentences that nothing of what was shown holds: "I'm sorry for any misunderstanding." behind what was said."""
+        sentences = split_sentences(text)
+        if len(sentences) < 2 or self._translated:
+            return text
+        shown = joined([wording for wording, says in zip(self._wordings, self._says, strict=True) if says]) if any(self._says) else None
+        kept = [sentence for sentence in sentences if shown is not None and self._has_some(Claim.of(sentence), shown)]
+        return text if len(kept) == len(sentences) else " ".join(kept)
+
+    def _has_some(self, claim: Claim, shown: Wording) -> bool:
+        """Whether messages hold the numbers and names of a claim, and a word of it."""
+        if claim.is_empty:
+            return True
+        if not all(map(shown.holds_number, claim.numbers)) or not all(map(shown.holds_word, claim.names)):
+            return False
+        return bool(claim.numbers or claim.names) or any(map(shown.holds_word, claim.words))
+
     def _nearest(self, claim: Claim) -> list[int]:
         ranked = sorted(self._usable, key=lambda index: (self._held(claim, self._wordings[index]), index), reverse=True)
         for index in [index for index in ranked if self._is_witness(index)][:_MOST_TRIED]:
@@ -138,6 +157,8 @@ class Grounds:
             return bool(claim.numbers) or any(near.holds_word(word) for word in claim.words | claim.names) or not _same_script(claim, near)
         earlier = joined([w for w, says in zip(self._wordings[: max(chosen) + 1], self._says, strict=False) if says])
         if not all(earlier.holds_word(name) for name in claim.names):
+            return False
+        if claim.kinds and not any(map(near.holds_word, claim.kinds)):
             return False
         total = len(claim.words) + len(claim.numbers)
         held = sum(map(own.holds_word, claim.words)) + sum(map(own.holds_number, claim.numbers))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, cast
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from agent_memory.llm.base import ChatMessage
 from agent_memory.text.escaping import DATA_RULE, PromptMessage, fence, message_lines
@@ -82,6 +82,17 @@ class ExtractionTask:
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+# Of what a fact cites, and the characters of one citation.
+_MOST_CITED = 200
+_FACTS = re.compile(r'"memories"\s*+:\s*+\[')
+_NUMBER = re.compile(r"(?<![\d.-])\d{1,6}(?![\d.])")
+
+
+def _has_text(item: Mapping[str, object]) -> bool:
+    text = item.get("text")
+    return isinstance(text, str) and bool(text.strip())
+
+
 class ExtractedFact(BaseModel):
     """One fact that stands on its own."""
 
@@ -114,23 +125,31 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """What is no number is left out; a fact that cites nothing is tied to the nearest message."""
-        if not isinstance(value, list):
-            return []
-        items = cast("list[object]", value)
-        return [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
+        """Numbers in whatever form models write them: 1, "1", "[1, 2]", "message 3", {"n": 1}.
+
+        What is none is left out; a fact that cites nothing is tied to the nearest message.
+        """
+        items = cast("list[object]", value) if isinstance(value, list) else [value]
+        cited: list[int] = []
+        for item in items[:_MOST_CITED]:
+            named = cast("dict[str, object]", item).get("n") if isinstance(item, dict) else item
+            if isinstance(named, str):
+                cited += [int(number) for number in _NUMBER.findall(named[:_MOST_CITED])]
+            elif isinstance(named, int | float) and not isinstance(named, bool) and float(named).is_integer():
+                cited.append(int(named))
+        return cited
 
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Tags as they are stored: no commas, no blanks, no doubles, bounded; null is none."""
+        """Tags as they are stored: no commas, no blanks, no doubles, bounded; null is none, and so is the "..." of the instructions."""
         if value is None:
             return []
         if not isinstance(value, list):
             return value
         items = cast("list[object]", value)
         tags = [" ".join(str(tag).replace(",", " ").split())[:128] for tag in items if isinstance(tag, str | int | float)]
-        return list(dict.fromkeys(tag for tag in tags if tag))[:10]
+        return list(dict.fromkeys(tag for tag in tags if any(map(str.isalnum, tag))))[:10]
 
     @field_validator("slot", "category", "speaker", mode="before")
     @classmethod
@@ -152,6 +171,35 @@ class ExtractionAnswer(BaseModel):
     """What the model answers."""
 
     memories: list[ExtractedFact] = Field(max_length=200)
+
+    @field_validator("memories", mode="before")
+    @classmethod
+    def _facts(cls, value: object) -> object:
+        """Facts of which some are texts alone, or have none: these cost no others. An answer without any that has a text is refused."""
+        if not isinstance(value, list):
+            return value
+        items = [{"text": item} if isinstance(item, str) else item for item in cast("list[object]", value)]
+        usable = [item for item in items if isinstance(item, dict) and _has_text(cast("dict[str, object]", item))]
+        return usable or items
+
+
+def facts_before_the_end(text: str) -> ExtractionAnswer | None:
+    """The facts that an answer gives whole before it was cut off; None without any."""
+    start = _FACTS.search(text)
+    if start is None:
+        return None
+    decoder, position = json.JSONDecoder(), start.end()
+    facts: list[object] = []
+    while (begin := text.find("{", position)) >= 0 and not text[position:begin].strip(" \t\r\n,"):
+        try:
+            fact, position = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            break
+        facts.append(fact)
+    try:
+        return ExtractionAnswer.model_validate({"memories": facts}) if facts else None
+    except ValidationError:
+        return None
 
 
 def extract_messages(

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fastapi import APIRouter
 
-from agent_memory.core.feature import import_name
+from agent_memory.core.feature import Feature, import_name
 from agent_memory.features import FEATURES
 from agent_memory.http import health
 
-ROUTERS: tuple[APIRouter, ...] = (*(import_name(name) for feature in FEATURES for name in feature.routes), health.router)
+
+def assemble_routers(features: Iterable[Feature]) -> tuple[APIRouter, ...]:
+    """The routers of features in their order, and the one for whoever runs the server."""
+    return (*(import_name(name) for feature in features for name in feature.routes), health.router)
+
+
+ROUTERS = assemble_routers(FEATURES)
+"""The routes of this server."""

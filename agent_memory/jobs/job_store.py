@@ -57,7 +57,7 @@ class JobStore:
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for order in orders:
-                    pipe.set(self._keys.order_of_work(order.name), _encode(order), ex=_LIFETIME_SECONDS)
+                    pipe.set(self._keys.order_of_work(order.name), encode_order(order), ex=_LIFETIME_SECONDS)
                     pipe.zrem(self._keys.dead(DueKind.ORDER), order.name)
                     pipe.zadd(self._keys.due(DueKind.ORDER), {order.name: 0})
                 pipe.lpush(self._keys.wake, "1")
@@ -71,7 +71,7 @@ class JobStore:
 
     async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = ()) -> None:
         """Adds a receipt to an order that was carried out, unless it was deleted meanwhile; `ids` for an hour only."""
-        body = json.loads(_encode(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
+        body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         with redis_errors():
             await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
 
@@ -87,7 +87,8 @@ class JobStore:
         return (await read(self._client, lambda pipe: pipe.zscore(dead, order.name)))[0] is not None
 
 
-def _encode(order: JobOrder) -> str:
+def encode_order(order: JobOrder) -> str:
+    """An order as it is written down."""
     limits = [None if limit is None else sorted(limit) for limit in (order.namespaces, order.users)]
     return json.dumps({"do": order.errand, "tn": order.tenant, "args": order.arguments, "nss": limits[0], "uss": limits[1]})
 

@@ -88,9 +88,12 @@ class OperationStore:
                 elif mark.kind is DueKind.ORDER:
                     pipe.get(self._keys.order_of_work(mark.member))
                     pipe.time()
-                elif mark.kind is DueKind.MEMORY:
+                elif mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
                     pipe.hmget(self._keys.memory(mark.member), ["t", "j"])
                     pipe.exists(self._keys.vector(mark.member))
+                elif mark.kind is DueKind.ITEM:
+                    pipe.hmget(self._keys.item(mark.member), ["t", "ow"])
+                    pipe.hget(self._keys.item(mark.member), "em")
                 else:
                     pipe.hgetall(self._keys.session(mark.member).journal)
                     pipe.llen(self._keys.session(mark.member).messages)
@@ -131,12 +134,14 @@ class OperationStore:
 
 def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> OperationRecord | None:
     due, dead, tries, why, subject, extra = row
-    if mark.kind is DueKind.MEMORY:
+    if mark.kind in (DueKind.MEMORY, DueKind.FOLLOW):
         about = _memory(scope, subject, extra)
     elif mark.kind is DueKind.DELETION:
         about = _deletion(scope, subject)
     elif mark.kind is DueKind.ORDER:
         about = _order(scope, subject)
+    elif mark.kind is DueKind.ITEM:
+        about = _item(scope, subject, extra)
     else:
         about = _session(scope, mark, subject, extra)
     if about is None or (scope.limited and not _reaches(scope, mark, about, subject)):
@@ -176,6 +181,19 @@ def _memory(scope: Scope, subject: Sequence[bytes | None], has_vector: int) -> d
     record = json.loads(raw)
     names = ("namespace", "user_id", "session_id")
     return {**{name: record.get(name) for name in names}, "memory_id": record["id"], "stages": {"stored": 1, "embedded": int(has_vector)}}
+
+
+def _item(scope: Scope, subject: Sequence[bytes | None], model: bytes | None) -> dict[str, Any] | None:
+    tenant, owner = subject
+    if owner is None or tenant != tag(scope.tenant).encode():
+        return None
+    namespace, user_id = json.loads(owner)
+    return {
+        "namespace": namespace,
+        "user_id": user_id,
+        "session_id": None,
+        "stages": {"stored": 1, "embedded": int(model not in (b"0", None))},
+    }
 
 
 def _deletion(scope: Scope, order: bytes | None) -> dict[str, Any] | None:

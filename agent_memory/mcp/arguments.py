@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field
-from pydantic_core import from_json
 
+from agent_memory.core.tools import JSON_TEXT, parse_json_text
 from agent_memory_client.models import (
     MAX_SEARCH_LIMIT,
     MAX_SEARCH_OFFSET,
@@ -35,25 +35,15 @@ from agent_memory_client.models import (
 )
 
 
-def _parsed(value: Any) -> Any:
-    """An object or a list that was sent as JSON in a string, as some clients do; anything else as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return from_json(value)
-        except ValueError:
-            return value  # validation says what was expected
-    return value
-
-
 def _as_filter(value: Any) -> Any:
     """A plain value where a filter is asked for means equality, a list any of its values."""
-    value = _parsed(value)
+    value = parse_json_text(value)
     if isinstance(value, str):
         return {"eq": value}
     return {"any": value} if isinstance(value, list) else value
 
 
-_JSON = BeforeValidator(_parsed)
+_JSON = JSON_TEXT
 _FILTER = BeforeValidator(_as_filter)
 _Names: TypeAlias = Annotated[list[str] | None, _JSON]
 _Weight: TypeAlias = Annotated[float, Field(allow_inf_nan=False)] | None
@@ -130,6 +120,7 @@ class PromptArguments(_Search):
     )
     model_name: str | None = Field(None, description=_MODEL)
     context_window_max: WindowTokens | None = Field(None, description=_WINDOW)
+    agent_id: OptionalIdentifier = Field(None, description="The agent whose memory blocks the prompt shows.")
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
     format: PromptFormat | None = Field(None, description="For which API the prompt is written: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")

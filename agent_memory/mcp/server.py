@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from mcp.server import Server, ServerRequestContext
@@ -31,8 +31,9 @@ from agent_memory.core.errors import AgentMemoryError, BadInput, Conflict, Forbi
 from agent_memory.core.input.bounds import check_lists
 from agent_memory.core.input.unknown_fields import UnknownFields, shown
 from agent_memory.core.settings import Settings
+from agent_memory.core.tools import Caller, InvalidArguments, Tool
 from agent_memory.mcp.schemas import schema_of
-from agent_memory.mcp.tools import TOOLS, Caller, InvalidArguments, Tool
+from agent_memory.mcp.tools import TOOLS
 from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -54,17 +55,18 @@ Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
 """Tells who sent a message: from the HTTP request that brought it, None over stdio. Raises AgentMemoryError for those who may not."""
 
 
-def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
+def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] = TOOLS) -> Server[Any]:
     """A server whose tools are the runtime's services, called for whom `who` tells anew for each call."""
     seconds, strict = settings.server.request_timeout_seconds, settings.server.strict_fields
+    listed = LISTED if tools is TOOLS else list_tools_of(tools)
 
     async def list_tools(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=LISTED)
+        return ListToolsResult(tools=listed)
 
     async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
-        tool = TOOLS.get(params.name)
+        tool = tools.get(params.name)
         if tool is None:
-            return _failure(404, f"there is no tool {params.name!r}: use one of {', '.join(TOOLS)}")
+            return _failure(404, f"there is no tool {params.name!r}: use one of {', '.join(tools)}")
         try:
             async with asyncio.timeout(seconds):
                 caller = await who(context.request)
@@ -130,11 +132,16 @@ async def _call(runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller:
         writing(caller.scope)
     check_lists(arguments, "")
     values, ignored = tool.read(arguments, strict=strict)
-    answer = await tool.run(runtime.of(caller.scope.tenant), caller, values)
+    answer = await tool.run(runtime.of(caller.scope.tenant).services, caller, values)
     structured = answer.model_dump(mode="json", by_alias=True)
     content = [TextContent(type="text", text=to_json(structured).decode())]
     meta = {IGNORED_FIELDS: shown(ignored)} if ignored else None
     return CallToolResult(content=[*content], structured_content=structured, _meta=meta)
+
+
+def list_tools_of(tools: Mapping[str, Tool]) -> list[ListedTool]:
+    """Tools as clients see them."""
+    return [_listed(tool) for tool in tools.values()]
 
 
 def _listed(tool: Tool) -> ListedTool:
@@ -152,7 +159,7 @@ def _listed(tool: Tool) -> ListedTool:
     )
 
 
-LISTED = [_listed(tool) for tool in TOOLS.values()]
+LISTED = list_tools_of(TOOLS)
 """The tools as clients see them."""
 
 

@@ -242,6 +242,7 @@ class StepGroups:
         piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
         message = {
             "field": stands.words,
+            "by_person": said_by_person(record) or None,
             "statement_field": WORDS + words,
             "session": record.session_id,
             "created": at.timestamp(),

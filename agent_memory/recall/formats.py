@@ -1,6 +1,7 @@
 """A prompt in the format of an API: what memory says as one system text, the session's messages, and the query (pure).
 
-Sections stand in a fixed order, so that the text of following turns begins alike for as long as what it says stays the same.
+Sections stand in a fixed order, what always holds first, so that the text of following turns begins alike for as long as what it says
+stays the same.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from agent_memory.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.contradictions import latest_of
 from agent_memory.recall.lines import LINE_TOKENS, LineStyle, line_date, memory_line
-from agent_memory.recall.texts import asks_for_questions
+from agent_memory.text.languages.questions import asks_for_questions
 from agent_memory.text.normalization import QUESTION
 from agent_memory.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
 from agent_memory_client.models import Cut

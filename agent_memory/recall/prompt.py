@@ -10,9 +10,6 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.formats import FormattedPrompt
 from agent_memory_client.models import ANSWER, AnswerExplanation, MemoryPromptResponse, SearchRequest
 
-PER_MESSAGE = 4
-"""Tokens around each message's text."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

@@ -4,38 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from agent_memory.access.principals import session_of
+from agent_memory.access.principals import permit_agent, reader_of, session_of
 from agent_memory.core.errors import BadInput, UnsupportedRequest
-from agent_memory.core.prompt_sections import FittedSection, PromptAsk, PromptSection, SectionContent, SectionReads, SectionText
+from agent_memory.core.prompt_sections import (
+    PER_MESSAGE,
+    AnnouncedSection,
+    FittedSection,
+    PromptAsk,
+    PromptSection,
+    Reader,
+    SectionContent,
+    SectionKind,
+    SectionReads,
+    SectionText,
+    SessionMessages,
+)
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.budget import TokenBudget
 from agent_memory.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
-from agent_memory.recall.prompt import PER_MESSAGE, Prompt, text_message
+from agent_memory.recall.frames import escape_frames
+from agent_memory.recall.prompt import Prompt, text_message
 from agent_memory.recall.sections.memories import searches
 from agent_memory.recall.sections.session import SessionContent, SessionSection
 from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
 
-# Of a prompt's tokens, what each part gets at most while there is more to say: what always holds, the summary, and facts and what was said
-# together. What a part leaves goes to the next one, and in the end to the session's messages.
+# Of a prompt's tokens, what each part gets at most while there is more to say: what always holds, the summary, facts and what was said
+# together, and what else was recalled. What a part leaves goes to the next one, and in the end to the session's messages.
 _ALWAYS_SHARE = 0.1
 _SUMMARY_SHARE = 0.2
 _SECTION_SHARE = 0.4
+_RECALLED_SHARE = 0.1
 # The tokens of a prompt in a format, where its request names none.
 _FORMAT_TOKENS = 16_000
 
 
+class _Sections(NamedTuple):
+    """The sections of all prompts: what always holds, those of recall itself, and what else is recalled."""
+
+    always: Sequence[PromptSection]
+    own: Sequence[PromptSection]
+    recalled: Sequence[PromptSection]
+
+
+class _Contents(NamedTuple):
+    """What sections could show in one prompt, as `_Sections`."""
+
+    always: Sequence[SectionContent]
+    own: Sequence[SectionContent]
+    recalled: Sequence[SectionContent]
+
+
+class _Opened(NamedTuple):
+    """What sections read for one prompt, as `_Sections`."""
+
+    always: Sequence[SectionReads]
+    own: Sequence[SectionReads]
+    recalled: Sequence[SectionReads]
+
+    @property
+    def all(self) -> list[SectionReads]:
+        """In the order of their replies."""
+        return [*self.always, *self.own, *self.recalled]
+
+    async def load(self, groups: Sequence[Sequence[Any]], session: SessionMessages | None) -> _Contents:
+        """What they could show, from each one's replies."""
+        replies = iter(groups)
+        return _Contents(*[[await reads.load_section(next(replies), session) for reads in kind] for kind in self])
+
+
 class RecallService:
-    """Puts prompts together: the session's summary, its messages, and what the sections say, in their order."""
+    """Puts prompts together: what always holds, the session's summary, its messages, the memories, and what else was recalled.
+
+    `sections` are those of recall itself; what other features show is added when all of them are open.
+    """
 
     def __init__(self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter) -> None:
         self._read = reader
         self._session = session
-        self._sections = sections
+        self._sections = _Sections((), tuple(sections), ())
         self._counter = counter
+
+    def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
+        """Shows these in all prompts from now on, each where its kind stands, those of a kind in this order."""
+        always = [section for section in sections if section.kind is SectionKind.ALWAYS]
+        recalled = [section for section in sections if section.kind is SectionKind.RECALLED]
+        known = self._sections
+        self._sections = _Sections((*known.always, *always), known.own, (*known.recalled, *recalled))
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
         """As `build_prompt`, as the wire model."""
@@ -49,56 +107,61 @@ class RecallService:
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
-        # No feature has a section yet of what always holds.
-        budget.offer(_ALWAYS_SHARE)
-        fitted: list[FittedSection] = [session.summary.fit_section(budget.offer(_SUMMARY_SHARE))]
-        budget.take(fitted[0].count_tokens)
-        for content in contents:
-            fitted.append(content.fit_section(budget.offer(_SECTION_SHARE)))
-            budget.take(fitted[-1].count_tokens)
+        fitted_always = _fit_together(budget, _ALWAYS_SHARE, contents.always)
+        fitted_summary = _fit_together(budget, _SUMMARY_SHARE, [session.summary])
+        fitted_own = [fitted for content in contents.own for fitted in _fit_together(budget, _SECTION_SHARE, [content])]
+        fitted_recalled = _fit_together(budget, _RECALLED_SHARE, contents.recalled)
         window = session.window.fit_section(budget.left)
-        summary, *sections = [section.render_section(window.shown) for section in fitted]
-        texts = [summary, window.render_section(window.shown), *sections]
+        always = [
+            *[_framed(section.render_section(window.shown)) for section in fitted_always],
+            *[section.render_section(window.shown) for section in fitted_summary],
+        ]
+        recalled = [
+            *[section.render_section(window.shown) for section in fitted_own],
+            *[_framed(section.render_section(window.shown)) for section in fitted_recalled],
+        ]
+        turns = window.render_section(window.shown)
+        texts = [*always, turns, *recalled]
         return Prompt(
             [*(message for text in texts for message in text.messages), text_message("user", ask.body.query)],
             [memory for text in texts for memory in text.memories],
             [notice for text in texts for notice in text.notices],
             next((text.explanation for text in texts if text.explanation is not None), None),
             next((text.search for text in texts if text.search is not None), None),
-            _formatted(ask.body, [summary, *sections], texts[1]),
+            _formatted(ask.body, [*always, *recalled], turns),
         )
 
-    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, list[SectionContent]]:
+    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Contents]:
         """What all sections read: one round trip. A second one finds a session by its id alone."""
         opened = await self._open_sections(ask)
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
             # What is not answered over one protocol is queued again for another.
-            counts[:] = [self._session.queue_session(pipe, ask), *(reads.queue_section(pipe) for reads in opened)]
+            counts[:] = [self._session.queue_session(pipe, ask), *(reads.queue_section(pipe) for reads in opened.all)]
 
         of_session, *of_sections = _split(await self._read(build), counts)
         session = await self._session.load_session(ask, of_session)
         if session.messages is not None and session.messages.ref != ask.session:
             # The session was found by its id alone: it is a user's, and so is what belongs into its prompt.
-            return session, await self._reload_sections(replace(ask, session=session.messages.ref), session)
-        messages = session.messages
-        return session, [await reads.load_section(replies, messages) for reads, replies in zip(opened, of_sections, strict=True)]
+            ref = session.messages.ref
+            reader = Reader(ref.namespace, ref.user_id, ask.reader.agent_id)
+            return session, await self._reload_sections(replace(ask, session=ref, reader=reader), session)
+        return session, await opened.load(of_sections, session.messages)
 
-    async def _reload_sections(self, ask: PromptAsk, session: SessionContent) -> list[SectionContent]:
+    async def _reload_sections(self, ask: PromptAsk, session: SessionContent) -> _Contents:
         """The sections of another session than the one that was asked for."""
         opened = await self._open_sections(ask)
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
-            counts[:] = [reads.queue_section(pipe) for reads in opened]
+            counts[:] = [reads.queue_section(pipe) for reads in opened.all]
 
-        of_sections = _split(await self._read(build), counts)
-        return [await reads.load_section(replies, session.messages) for reads, replies in zip(opened, of_sections, strict=True)]
+        return await opened.load(_split(await self._read(build), counts), session.messages)
 
-    async def _open_sections(self, ask: PromptAsk) -> list[SectionReads]:
-        opened = [await section.open_section(ask) for section in self._sections]
-        return [reads for reads in opened if reads is not None]
+    async def _open_sections(self, ask: PromptAsk) -> _Opened:
+        kinds = [[await section.open_section(ask) for section in sections] for sections in self._sections]
+        return _Opened(*([reads for reads in opened if reads is not None] for opened in kinds))
 
     async def _token_budget(self, body: MemoryPromptRequest) -> int | None:
         """The tokens that there are beside the query; None without a limit."""
@@ -111,20 +174,40 @@ class RecallService:
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
     """What a request asks for, its own user and namespace being the session's. Raises BadInput when the session names others."""
     session = body.session
-    if session is not None and (body.user_id or body.namespace):
-        for name in ("user_id", "namespace"):
+    if session is not None and (body.user_id or body.namespace or body.agent_id):
+        names = ("user_id", "namespace", "agent_id")
+        for name in names:
             own, other = getattr(session, name), getattr(body, name)
             if own and other and own != other:
                 raise BadInput(f"is another than session.{name}: name one of the two", field=name)
-        update = {"user_id": session.user_id or body.user_id, "namespace": session.namespace or body.namespace}
-        session = session.model_copy(update=update)
+        session = session.model_copy(update={name: getattr(session, name) or getattr(body, name) for name in names})
         body = body.model_copy(update={"session": session})
     if session is None and not searches(body):
         raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
     if body.format is not None and body.max_tokens is None:
         body = body.model_copy(update={"max_tokens": _FORMAT_TOKENS})
     ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
-    return PromptAsk(scope, body, ref, optimize_query, explain)
+    agent = body.agent_id if session is None else session.agent_id
+    permit_agent(scope, agent)
+    reader = reader_of(scope, body.namespace, body.user_id, agent) if ref is None else Reader(ref.namespace, ref.user_id, agent)
+    return PromptAsk(scope, body, ref, optimize_query, explain, reader)
+
+
+def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
+    """Parts that have this share of the tokens together, the first of them as much of it as it needs."""
+    most = budget.offer(share)
+    fitted: list[FittedSection] = []
+    for content in contents:
+        fitted.append(content.fit_section(most))
+        budget.take(fitted[-1].count_tokens)
+        most = budget.offer(0)
+    return fitted
+
+
+def _framed(text: SectionText) -> SectionText:
+    """What a feature's section says as messages of the prompt, in which no frame of recall's own begins or ends."""
+    parts = [escape_frames(part) for part in text.parts]
+    return replace(text, parts=parts, messages=[text_message("system", part) for part in parts])
 
 
 def _formatted(body: MemoryPromptRequest, sections: Sequence[SectionText], window: SectionText) -> FormattedPrompt | None:

@@ -176,6 +176,7 @@ class SessionState:
     promoted_to: int = 0
     extracted_to: int = 0
     promoted_at: datetime | None = None
+    agent_id: str | None = None
     parted: bool = False
     """Whether the first of the messages answer a call that stands further before them than was looked."""
 
@@ -235,6 +236,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
         promoted_to=int(cursors[0] or 0),
         extracted_to=int(cursors[1] or 0),
         promoted_at=from_micros(promoted_at) if promoted_at else None,
+        agent_id=text(b"ag"),
     )
 
 

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from ulid import ULID
 
 from agent_memory.access.limits import MemoryLimit
-from agent_memory.access.principals import list_place_of, session_of
+from agent_memory.access.principals import list_place_of, permit_agent, session_of
 from agent_memory.access.sizes import SizeLimits
 from agent_memory.core.clock import from_micros
 from agent_memory.core.errors import BadInput, NotFound
@@ -94,6 +94,7 @@ class SessionService:
         With `shown_as_semantic` the caller is shown procedural memories as semantic ones: those sent back as they were shown stay so.
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
+        permit_agent(scope, body.agent_id)
         timed = self._check_times(body.messages)
         check_annotations(scope, body.messages)
         self._sizes.check_messages(body.messages)
@@ -120,6 +121,7 @@ class SessionService:
             memories=memories,
             waiting=waiting,
             strategy=body.long_term_memory_strategy,
+            agent_id=body.agent_id,
             ttl_seconds=None if body.ttl_seconds is None else max(body.ttl_seconds, 0),
             client_tokens=body.tokens,
             created_at=body.created_at if "created_at" in named else None,
@@ -152,6 +154,7 @@ class SessionService:
     ) -> AppendMessagesResponse:
         """Adds messages to the end of a session, which is made if there is none; a message that is there already is not added again."""
         ref = session_of(scope, session_id, body.namespace, body.user_id)
+        permit_agent(scope, body.agent_id)
         self._check_times(body.messages)
         check_annotations(scope, body.messages)
         self._sizes.check_messages(body.messages)
@@ -159,6 +162,7 @@ class SessionService:
         change = SessionWrite(
             mode="append",
             messages=await self._new(with_made_ids(body.messages)),
+            agent_id=body.agent_id,
             if_match=if_match,
             fed_back=any(own_words(message.content, message.role) != message.content for message in body.messages),
             empty=_empty(body.messages),
@@ -342,6 +346,7 @@ class SessionService:
             session_id=state.ref.session_id,
             namespace=state.ref.namespace,
             user_id=state.ref.user_id,
+            agent_id=state.agent_id,
             messages=[_with_progress(stored, state, self._extracts) for stored in messages],
             memories=records,
             refused_memories=state.refused or None,

@@ -84,6 +84,7 @@ class SessionWrite:
     memories: Sequence[MemoryRecord] = ()
     waiting: Sequence[int] = ()
     strategy: MemoryStrategyConfig | None = None
+    agent_id: str | None = None
     ttl_seconds: int | None = None
     client_tokens: int = 0
     created_at: datetime | None = None
@@ -424,6 +425,7 @@ def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dic
         "data": None if change.data is None else compact(change.data),
         "mems": compact([record.model_dump(mode="json") for record in change.memories]) if change.memories else None,
         "st": strategy,
+        "ag": change.agent_id,
         "ttl": change.ttl_seconds,
         "tok": change.client_tokens or None,
         "co": None if change.created_at is None else iso(change.created_at),

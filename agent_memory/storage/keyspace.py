@@ -38,9 +38,26 @@ am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their
 am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
 am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
 am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
+am:{0}:pf:<owner>   hash    a user's profile in a namespace: what each memory, group and slot of it is          until nothing is left of it
+am:{0}:pf:<owner>:g zset    which memories say what recurs, on which days, and which are of a slot    as the profile
+am:{0}:pf:<owner>:s zset    what is static, by when (s) it ends to be; :d what is dynamic and :l the slots, by when (s) they were last said
+am:{0}:pf:<owner>:r hash    the profile as it is read, in pages, and its version              as the profile
+am:{0}:pf:<owner>:h list    the latest moves of memories in the profile                       as the profile
+am:{0}:pfo:<mid>    string  in whose profile a memory is                                      as its entry there
+am:{0}:pfu:<user>   hash    a user's profiles, each with its namespace                        until they are erased
+am:{0}:pfx:<tenant> hash    schemas of profiles, by namespace                                 until deleted
 am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
+am:{0}:bl:<owner>   hash    the memory blocks of an owner, by label                        until deleted
+am:{0}:blh:<owner>:<label> list  the changes of a block, oldest first: the last 500        as the block
+am:{0}:bla:<owner>  hash    the blocks of others that an owner's prompts show, with whose they are   until detached or deleted
+am:{0}:blu:<user>   hash    the owners of a user that have blocks, or to whom some are attached   until these are deleted
 am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted
 am:{0}:svt          set     tenants that have had views                                    for ever
+am:{0}:pr:<pid>     hash    a procedure, or what is known of a tool, with its index fields and its vector   until deleted
+am:{0}:pr:<pid>:c   list    a procedure's last changes                                     as the procedure
+am:{0}:pr:<pid>:f   list    the last feedback on it                                        as the procedure
+am:{0}:prf          set     procedures that did not help, until somebody has looked whether they still do   until then
+am:{0}:po:<owner>   string  how often something was learned for an owner, the fence of what is learned   a day after the last
 am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
 am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began and never ended   for ever
 am:{0}:apart:<pair> string  a model said that these two memories differ                    30 days
@@ -56,6 +73,11 @@ am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones 
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
+am:{0}:it:<iid>     hash    an item (a JSON value by path and key) with its vector          until deleted, or its TTL is over
+am:{0}:its:<owner>  zset    an owner's items: "<path>!<key>!<iid>", path and key hexadecimal   until the last is deleted
+am:{0}:itx:<owner>  zset    those that have a TTL, by the time (ms) of its end              as its:<owner>
+am:{0}:itn:<owner>  hash    how many items each path of an owner has                        as its:<owner>
+am:{0}:ito:<tenant> hash    the owners of items, each with namespace and user              until their last item is deleted
 am:{0}:cfg          hash    which store this is, what it was built with, its buckets, the key of ids, former indexes, "identities"  for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
@@ -311,9 +333,63 @@ class Keys:
     def partitions(self, tenant: str, view_id: str) -> str:
         return f"{self.root}svp:{digest('view', tenant, view_id)}"
 
+    def procedure(self, pid: str) -> str:
+        """Of a procedure, or of what is known of a tool."""
+        return f"{self.root}pr:{pid}"
+
+    def procedure_changes(self, pid: str) -> str:
+        return f"{self.root}pr:{pid}:c"
+
+    def procedure_feedback(self, pid: str) -> str:
+        return f"{self.root}pr:{pid}:f"
+
+    def procedures_learned(self, owner: str) -> str:
+        return f"{self.root}po:{owner}"
+
+    @property
+    def procedures_failing(self) -> str:
+        return f"{self.root}prf"
+
+    @property
+    def procedure_prefix(self) -> str:
+        return f"{self.root}pr:"
+
     @property
     def view_tenants(self) -> str:
         return f"{self.root}svt"
+
+    def profile(self, owner: str) -> str:
+        """What a profile is made of; what else there is of it stands behind a letter of its own."""
+        return f"{self.root}pf:{owner}"
+
+    def item(self, iid: str) -> str:
+        return f"{self.root}it:{iid}"
+
+    @property
+    def item_prefix(self) -> str:
+        return f"{self.root}it:"
+
+    def item_entries(self, owner: str) -> str:
+        """The items of an owner, by path and key."""
+        return f"{self.root}its:{owner}"
+
+    def item_expiries(self, owner: str) -> str:
+        return f"{self.root}itx:{owner}"
+
+    def item_paths(self, owner: str) -> str:
+        return f"{self.root}itn:{owner}"
+
+    def item_owners(self, tenant: str) -> str:
+        return f"{self.root}ito:{digest('item owners', tenant)}"
+
+    def profile_owner(self, mid: str) -> str:
+        return f"{self.root}pfo:{mid}"
+
+    def profiles_of_user(self, user: str) -> str:
+        return f"{self.root}pfu:{user}"
+
+    def profile_schemas(self, tenant: str) -> str:
+        return f"{self.root}pfx:{digest('profile schema', tenant)}"
 
     def task(self, tenant: str, task_id: str) -> str:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"
@@ -327,7 +403,7 @@ class Keys:
 
     def running(self, kind: DueKind, tenant: str) -> str:
         """What a tenant has claimed of a kind; the script that claims makes this name, too."""
-        owner = tag(tenant) if kind is DueKind.MEMORY else tenant
+        owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 
     @property

@@ -176,6 +176,13 @@ class OutboxScripts:
         """Ends a claim well; whether its mark is gone."""
         return bool(await self._done(**outbox_keys(self._keys, kind), wake=self._keys.wake, member=member, token=lease))
 
+    async def end_claims(self, kind: DueKind, claims: Sequence[tuple[str, int]]) -> None:
+        """As `end_claim`, for several members with their leases. Raises what befalls any of them."""
+        shared = {**outbox_keys(self._keys, kind), "wake": self._keys.wake}
+        for reply in await self._done.each([{**shared, "member": member, "token": lease} for member, lease in claims]):
+            if isinstance(reply, Exception):
+                raise reply
+
     async def fail_claim(self, kind: DueKind, member: str, lease: int, delay_ms: int, reason: str, *, forgive: bool) -> bool:
         """Ends a claim badly; whether it was still ours."""
         k = self._keys

@@ -2,7 +2,8 @@
 
 Chosen by weighted maximum coverage under a budget, greedily by gain for each token (Lin and Bilmes, "A Class of Submodular Functions for
 Document Summarization", ACL 2011), then each chosen one is left out once to see whether others do better in its room. A statement gains
-the weights of its words that no chosen one has. A word weighs by how many statements have it, and more when it is a name or a number.
+the weights of its words that no chosen one has. A word weighs by how many statements have it, and more when it is a name or a number; what
+the assistant says weighs less, and questions least. Words that came up often and stand in none of them are named in a last line.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ from agent_memory.text.languages.english_times import MONTHS
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.retrieval_units import day
-from agent_memory.text.terms import STOP_WORDS, terms, words
+from agent_memory.text.summary_subjects import HEAD, Subjects
+from agent_memory.text.terms import STOP_WORDS, content_of, terms, words
 from agent_memory.text.time_expressions import Span, named_time, names_relative_time
 
 # What names and numbers weigh beside other words, and a word that few statements have against one that many have.
-_NAMED = 1.5
-_FEWNESS = 0.9
-# Questions tell less than statements.
-_ASKING = 0.5
+_NAMED = 3.0
+_NUMBERED = 4.0
+_FEWNESS = 0.5
+# What is summarized is the user's: advice and questions tell less of that.
+_ASSISTANT = 0.5
+_ASKING = 0.25
 _SHORTEST = 3  # words of a statement
+_LEAST_CONTENT = 2  # words of content, of what is not said of oneself: "What a nice idea!" has less, "I'm vegan" tells something
+_OWN = re.compile(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur)\b")
 # Of more statements none is left out once: that takes as many rounds as there are chosen ones.
 _MOST_TRIED = 4000
 _NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][a-z]{2,40}|\b\d[\d.,:]{0,20}")
@@ -85,7 +91,9 @@ def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], a
     current: datetime | None = None
     for line in summary.splitlines():
         former, spoken = _FORMER_LINE.fullmatch(line), _SPEAKER_LINE.fullmatch(line)
-        if (m := _DAY_LINE.fullmatch(line)) is not None and (when := _day_of(m, current, at)) is not None:
+        if line.startswith(f"{HEAD}: "):
+            statements.append(Statement(line.removeprefix(f"{HEAD}: "), HEAD, at))
+        elif (m := _DAY_LINE.fullmatch(line)) is not None and (when := _day_of(m, current, at)) is not None:
             current = when
         elif former is not None and (when := _iso_day(former[1], at)) is not None:
             statements += [Statement(sentence, former[2], when) for sentence in split(former[3])]
@@ -144,15 +152,35 @@ def _shown(span: Span, zone: tzinfo) -> str | None:
 
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
     """The statements that hold most within `budget` tokens by `count`, under their days and speakers; "" when none fits."""
-    apart = [replace(each, text=clause) for each in statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
-    kept = [each for each in apart if len(words(each.text)) >= _SHORTEST and not is_filler(each.text)]
-    chosen = _Choice(kept, budget, count).best()
+    former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
+    said = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
+    apart = [replace(each, text=clause) for each in said for clause in _clauses(standing_alone(each.text, each.at, zone))]
+    kept = [each for each in apart if _tells(each.text) and not _is_applause(each)]
+    subjects = Subjects([each.text for each in kept], former)
+    room = budget - subjects.room(budget, count)
+    chosen = _Choice(kept, room, count).best()
+    text = ""
     while chosen:
         text = layout([kept[index] for index in sorted(chosen)])
-        if count(text) <= budget:
-            return text
+        if count(text) <= room:
+            break
         chosen.pop()
-    return ""
+        text = ""
+    line = subjects.line(text, budget - count(text) - 1, count)
+    return "\n".join(part for part in (text, line) if part)
+
+
+def _is_applause(statement: Statement) -> bool:
+    """Whether the assistant exclaims something that names nothing: "Great choice, people will love it!", in whatever language."""
+    text = statement.text.rstrip()
+    return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
+
+
+def _tells(text: str) -> bool:
+    """Whether a text says anything but pleasantries."""
+    if len(words(text)) < _SHORTEST or is_filler(text):
+        return False
+    return not text.isascii() or len(content_of(text)) >= (1 if _OWN.search(text) else _LEAST_CONTENT)
 
 
 def layout(statements: Iterable[Statement]) -> str:
@@ -192,8 +220,12 @@ class _Choice:
         self._terms = [frozenset(term for term in terms(each.text) if not term.startswith("x")) for each in said]
         common = Counter(term for of_one in self._terms for term in of_one)
         named = frozenset(term for each in said for name in _NAME.findall(each.text) for term in terms(name))
-        self._weights = {term: number**_FEWNESS * (_NAMED if term in named else 1.0) for term, number in common.items()}
-        self._factors = [_ASKING if _is_asking(each.text) else 1.0 for each in said]
+        self._weights = {
+            term: number**_FEWNESS * (_NUMBERED if term.isdigit() else _NAMED if term in named else 1.0) for term, number in common.items()
+        }
+        self._factors = [
+            (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in said
+        ]
         self._sizes = [count(f" {each.text}") for each in said]
         # What a day and a speaker in it take once.
         self._days = [day(each.at) if each.speaker else "" for each in said]
@@ -205,26 +237,35 @@ class _Choice:
         """The indices of the chosen statements, the best first."""
         chosen, weight = self._filled(())
         if len(self._sizes) > _MOST_TRIED:
-            return chosen
+            return sorted(chosen, key=self._density, reverse=True)
         for index in tuple(chosen):
             others, gained = self._filled([other for other in chosen if other != index], without=index)
             if gained > weight:
                 chosen, weight = others, gained
-        return chosen
+        # Sizes are counted apart: when the whole is too long after all, those that tell least for their length go first.
+        return sorted(chosen, key=self._density, reverse=True)
+
+    def _density(self, index: int) -> float:
+        return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, kept: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """What is kept, and what is best beside it; and the weight of all words covered."""
+        """What is kept, and what is best beside it; and what all of it gains."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []
-        left = self._budget
+        left, gained = self._budget, 0.0
 
         def size(index: int) -> int:
             when, line = self._days[index], self._lines[index]
             return self._sizes[index] + (0 if when in opened else self._heads[when]) + (0 if line in opened else self._labels[line[1]])
 
+        def gain_of(index: int) -> float:
+            return sum(self._weights[term] for term in self._terms[index] if term not in covered) * self._factors[index]
+
         def take(index: int) -> int:
+            nonlocal gained
             taken = size(index)
+            gained += gain_of(index)
             chosen.append(index)
             covered.update(self._terms[index])
             opened.update((self._days[index], self._lines[index]))
@@ -236,7 +277,7 @@ class _Choice:
         while heap and left > 0:
             _, index = heapq.heappop(heap)
             needed = size(index)
-            gain = sum(self._weights[term] for term in self._terms[index] if term not in covered) * self._factors[index]
+            gain = gain_of(index)
             if needed > left or gain <= 0:
                 continue
             value = -gain / needed
@@ -245,7 +286,7 @@ class _Choice:
                 heapq.heappush(heap, (value, index))
                 continue
             left -= take(index)
-        return chosen, sum(self._weights[term] for term in covered)
+        return chosen, gained
 
 
 def content_words(text: str) -> frozenset[str]:

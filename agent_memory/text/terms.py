@@ -16,7 +16,7 @@ from string import ascii_letters, digits
 
 import Stemmer
 
-from agent_memory.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, language_of
+from agent_memory.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
 
 VERSION = 2
 """Of the terms: stores whose texts were indexed by others are indexed anew as far as `changed_terms` says so."""
@@ -108,6 +108,11 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
         else:
             pieces.append(run)
     return pieces
+
+
+def is_blankless(word: str) -> bool:
+    """Whether a word has characters of a script that writes no blanks, which are terms of their own beside their pairs."""
+    return not word.isascii() and _CJK.search(word) is not None
 
 
 def words(text: str) -> list[str]:
@@ -207,8 +212,19 @@ _KNOWN_QUERIES = 512
 
 @lru_cache(maxsize=_KNOWN_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """A query is asked for its terms several times on its way."""
-    return tuple(dict.fromkeys(terms(text)))
+    """A query is asked for its terms several times on its way. The frequent words of another language than English are none, where it has
+    others: texts are indexed with them, as a language may be recognized wrongly."""
+    wanted = tuple(dict.fromkeys(terms(text)))
+    language = language_of(text)
+    if language is None:
+        return wanted
+    frequent = _frequent_terms(language)
+    return tuple(term for term in wanted if term not in frequent) or wanted
+
+
+@lru_cache(maxsize=16)
+def _frequent_terms(language: str) -> frozenset[str]:
+    return frozenset(term for word in frequent_words(language) for term in terms(word))
 
 
 def phrases(text: str, limit: int = 8) -> list[str]:
@@ -241,8 +257,12 @@ def without(text: str, dropped: frozenset[str]) -> str:
 
 def carries_information(text: str) -> bool:
     """Whether a message says anything beyond greeting, thanks, agreement or laughter."""
-    content = [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
-    return bool(content)
+    return bool(content_of(text))
+
+
+def content_of(text: str) -> list[str]:
+    """The words of a text in order, without stop words and those of greeting, thanks, agreement or laughter."""
+    return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:

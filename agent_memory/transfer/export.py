@@ -170,6 +170,8 @@ def session_line(session: SessionExport) -> Line:
         line |= {name: iso(getattr(state, name)) for name in times}
         line |= {"context": state.context, "data": state.data, "ttl_seconds": state.ttl_seconds, "seconds_left": session.seconds_left}
         line |= {"tokens": state.client_tokens, "window": state.window}
+        if state.agent_id is not None:
+            line["agent_id"] = state.agent_id
     return line
 
 

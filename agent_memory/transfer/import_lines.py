@@ -145,6 +145,7 @@ class SessionLine(BaseModel):
     messages: list[MessageLine] = []
     memories: list[MemoryRecord] = []
     strategy: MemoryStrategyConfig = Field(default_factory=MemoryStrategyConfig)
+    agent_id: OptionalIdentifier = None
     created_at: Instant | None = None
     updated_at: Instant | None = None
     last_accessed: Instant | None = None

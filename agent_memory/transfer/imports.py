@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.access.limits import MemoryLimit
-from agent_memory.access.principals import list_place_of, writing
+from agent_memory.access.principals import list_place_of, permit_agent, writing
 from agent_memory.core.errors import AgentMemoryError, BadInput, Forbidden, RedisUnavailable, TooMany, VersionMismatch
 from agent_memory.core.feature import Exporter
 from agent_memory.core.input.validation import validated
@@ -209,6 +209,7 @@ class ImportService:
 
     async def _session(self, run: _Run, line: SessionLine) -> str:
         check_strategy(line.strategy)
+        permit_agent(run.scope, line.agent_id)
         ref = SessionRef(line.session_id, run.placing.namespace(line.namespace), run.placing.user_id)
         waits = await self._waits(run, ref, line)
         now = datetime.now(UTC)
@@ -231,6 +232,7 @@ class ImportService:
             memories=memories,
             waiting=waiting,
             strategy=line.strategy,
+            agent_id=line.agent_id,
             # Of a session that is gone only its work is wanted, which outlives it.
             ttl_seconds=1 if gone else line.ttl_seconds,
             client_tokens=line.tokens,

@@ -13,6 +13,7 @@ from agent_memory_client.resources.jobs import Jobs
 from agent_memory_client.resources.memories import Memories
 from agent_memory_client.resources.prompts import Prompts
 from agent_memory_client.resources.quarantine import Quarantine
+from agent_memory_client.resources.registry import FeatureResources
 from agent_memory_client.resources.server import Server
 from agent_memory_client.resources.sessions import Sessions
 from agent_memory_client.resources.tokens import Tokens
@@ -22,7 +23,7 @@ from agent_memory_client.resources.views import Views
 from agent_memory_client.transport import Transport
 
 
-class MemoryClient:
+class MemoryClient(FeatureResources):
     """The client of a memory server; use it as an async context manager or `close()` it.
 
     Each noun of the API is an attribute; all share one connection pool. The defaults of `config` (namespace, model, context window)
@@ -33,6 +34,7 @@ class MemoryClient:
         """`transport` replaces httpx's own. Raises MemoryValidationError, MemoryProtocolError for a config that cannot be used."""
         self.config = config
         self._transport = Transport(config, transport)
+        super().__init__(self._transport, config)
         self.server = Server(self._transport, config)
         self.sessions = Sessions(self._transport, config)
         self.memories = Memories(self._transport, config)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "agent_memory_client"
-TWINNED = ("transport.py", "memory_client.py", "legacy.py", "resources/*.py")
+TWINNED = ("transport.py", "memory_client.py", "legacy.py", "resources/*.py", "resources/features/*.py")
 """The modules that wait for the network, and those that know them."""
 
 # The order counts: longer names stand before those that they contain.

@@ -23,7 +23,8 @@ from tests.support.cli import ROOT, agent_memory, clean_environment
 SHELL = [(block, command) for block in blocks("sh") for command in commands(block)]
 CALLS = [(block, command) for block, command in SHELL if command.startswith("curl ")]
 OTHERS = [(block, command) for block, command in SHELL if not command.startswith("curl ")]
-PROGRAMS = blocks("python")
+# Those of the pages about frameworks run beside the frameworks: tests/integrations/test_pages.py.
+PROGRAMS = [block for block in blocks("python") if block.page.parent.name != "integrations"]
 COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
 
 

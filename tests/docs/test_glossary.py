@@ -18,7 +18,28 @@ PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 # Hashes whose fields are ids, digests and names of what they are about.
-BY_ID = ("use", "try", "why", "sv", "svp", "xr", "toks", "seen", "ev", "by", "mv", "j:o")
+BY_ID = (
+    "bl",
+    "bla",
+    "blu",
+    "use",
+    "try",
+    "why",
+    "sv",
+    "svp",
+    "xr",
+    "toks",
+    "seen",
+    "ev",
+    "by",
+    "mv",
+    "j:o",
+    "pf",
+    "pfu",
+    "pfx",
+    "itn",
+    "ito",
+)
 
 
 def _first(key: str) -> str:
@@ -49,7 +70,7 @@ def test_every_key_of_the_keyspace_is_there() -> None:
 def test_every_field_of_the_indexes_is_there() -> None:
     keys, spec = Keys(), schemas.VectorSpec("m", 3)
     made = [schemas.memory_schema(keys), schemas.session_schema(keys), schemas.change_schema(keys)]
-    made += [schemas.vector_schema(keys, spec), schemas.history_schema(keys, spec)]
+    made += [schemas.vector_schema(keys, spec), schemas.history_schema(keys, spec), schemas.item_schema(keys, spec)]
     fields = {name for schema in made for name in schema.fields}
     assert len(fields) > 25
     assert fields - NAMED == {spec.field}
@@ -68,7 +89,9 @@ async def test_every_field_of_a_used_store_is_there(documented: str, redis_url: 
         dated = {"event_date": "2024-01-01T00:00:00Z", "valid_from": "2024-01-01T00:00:00Z", "valid_to": "2999-01-01T00:00:00Z"}
         said = {"role": "user", "content": "I am allergic to peanuts.", "name": "Ada"}
         session = {**owner, "messages": [said], "context": "c", "data": {"a": 1}, "memories": [{"id": "g2", "text": "Ada likes tea."}]}
+        item = {"path": ["a"], "key": "k", "value": {"text": "Ada"}, "ttl_minutes": 9}
         for answer in (
+            await http.put("/v1/items", params=owner, json=item),
             await http.post("/v1/long-term-memory/", json={"memories": [memory | dated | owner]}, headers={"Idempotency-Key": "glossary"}),
             await http.post("/v1/long-term-memory/", json={"memories": [memory | owner | {"id": "g3", "text": "Ada lives in Bergen."}]}),
             await http.put("/v1/working-memory/glossary", json=session | {"ttl_seconds": 60, "context_window_max": 9000}),

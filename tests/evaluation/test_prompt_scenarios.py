@@ -1,6 +1,7 @@
-"""The scenarios of tests/data/prompt_scenarios.yaml: what memory prompts hold, without a model and with one that extracts well or badly.
+"""The scenarios of tests/data: what memory prompts hold, without a model and with one that extracts well or badly.
 
-`agent-memory eval prompts tests/data/prompt_scenarios.yaml` prints every failed check with its prompt.
+`agent-memory eval prompts tests/data/prompt_scenarios.yaml` prints every failed check with its prompt; so does that of the folder
+`tests/data/prompt_scenarios`, whose scenarios were written later, from what is promised alone.
 """
 
 from __future__ import annotations
@@ -17,24 +18,19 @@ from agent_memory.evaluation.scripted_model import model_server
 from agent_memory.llm.tokens import TokenCounter
 from tests.support.stack import stack
 
-SCENARIOS = load_scenarios(Path(__file__).parents[1] / "data" / "prompt_scenarios.yaml")
+_DATA = Path(__file__).parents[1] / "data"
+SCENARIOS = [scenario for name in ("prompt_scenarios.yaml", "prompt_scenarios") for scenario in load_scenarios(_DATA / name)]
 RUNS = [(scenario.name, extractor) for extractor in EXTRACTORS for scenario in SCENARIOS if scenario.concerns(extractor)]
 
 # What prompts do not satisfy yet, by extractor. A pending scenario that holds fails its test: take it out.
 PENDING = frozenset(
     {
-        "none: a week of changing facts",
-        "none: chiacchiere",
-        "none: who visits me on Friday",
-        "none: vergiss es",
-        "none: 忘掉它",
-        "none: a summary that holds content",
-        "none: eine Zusammenfassung mit Inhalt",
-        "none: a fact without citation is tied to its message",
-        "perfect: a week of changing facts",
-        "perfect: a fact without citation is tied to its message",
-        "sloppy: a week of changing facts",
-        "sloppy: a fact without citation is tied to its message",
+        # The embedding model finds no likeness between "Where do I live?" and "I am back on Ropewalk 3."
+        "none: back to the first flat",
+        # It finds one between "quasar" and "squeaky", words that it does not know.
+        "none: three formats of a long talk",
+        # What is asked is a time alone, and everything in a small memory is as near to that as what is planned for it.
+        "none: what I do tomorrow",
     }
 )
 
@@ -75,9 +71,9 @@ def test_pending_scenarios_exist() -> None:
     assert sorted(PENDING.difference(f"{extractor}: {name}" for name, extractor in RUNS)) == []
 
 
-def test_the_file_covers_every_point_in_several_languages() -> None:
+def test_the_files_cover_every_point_in_several_languages() -> None:
     groups = [group.checks for scenario in SCENARIOS for day in scenario.days for group in (*day.calls, *day.questions)]
     checks = [check for group in groups for check in group]
-    assert len(checks) >= 150
+    assert len(checks) >= 500
     assert {str(number) for number in range(1, 10)} <= {check.point for check in checks}
     assert len({scenario.language for scenario in SCENARIOS}) >= 15

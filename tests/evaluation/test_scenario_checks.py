@@ -96,12 +96,17 @@ _CASES: list[tuple[str, Any, dict[str, Any], bool]] = [
     ("answer", "figs", _PROMPT, False),
     ("answer_lacks", "figs", _PROMPT, True),
     ("answer_lacks", "receipt", _PROMPT, False),
+    ("stable", True, _PROMPT, True),
+    ("stable", True, _NOTHING, False),
 ]
 
 
 @pytest.mark.parametrize(("kind", "value", "answer", "holds"), _CASES, ids=[f"{kind}-{value}-{holds}" for kind, value, _, holds in _CASES])
 def test_a_check_holds_when_it_should(kind: Any, value: Any, answer: dict[str, Any], holds: bool) -> None:
-    evidence = Evidence(read_prompt(answer, "Which fruit?"), tokens=12, answer='{"receipt": 1}', elsewhere="They sold quinces.")
+    again = '{"receipt": 2}' if answer is _NOTHING else '{"receipt": 1}'
+    evidence = Evidence(
+        read_prompt(answer, "Which fruit?"), tokens=12, answer='{"receipt": 1}', elsewhere="They sold quinces.", again=again
+    )
     why = failure(Check(kind, value, frozenset(EXTRACTORS), "1"), evidence)
     assert (why is None) is holds, why
 
@@ -133,6 +138,17 @@ def test_a_file_that_is_none_is_refused_in_one_line(text: Any, problem: str, tmp
         load_scenarios(path)
     assert problem in refused.value.message
     assert "\n" not in refused.value.message
+
+
+def test_the_files_of_a_folder_are_one_list_in_which_no_name_comes_twice(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="holds no YAML files"):
+        load_scenarios(tmp_path)
+    for file, name in (("b.yaml", "second"), ("a.yaml", "first")):
+        (tmp_path / file).write_text(yaml.safe_dump([{"name": name, "days": [_DAY]}]), encoding="utf-8")
+    assert [scenario.name for scenario in load_scenarios(tmp_path)] == ["first", "second"]
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump([{"name": "first", "days": [_DAY]}]), encoding="utf-8")
+    with pytest.raises(StartupError, match="two scenarios are named 'first'"):
+        load_scenarios(tmp_path)
 
 
 def test_a_list_of_texts_is_so_many_checks_and_messages_follow_by_the_minute(tmp_path: Path) -> None:

@@ -74,6 +74,6 @@ async def test_a_weak_model_spoils_nothing(redis_url: str, model: str) -> None:
         assert all(any(part in message for message in said) for quote in quotes for part in quote.splitlines()), quotes
         words = set(stems(text)) - set(stems("user users user's assistant"))
         held = set(stems(" ".join(quotes)))
-        assert words & held, f"{text!r} has nothing of {quotes}"
+        assert 2 * len(words & held) >= len(words), f"{text!r} has too little of {quotes}"
         assert {n.value for n in numbers(text) if n.kind == "plain"} <= {n.value for n in numbers(" ".join(quotes))}
         assert text not in (INVENTION, REPEATED_INSTRUCTION)

@@ -93,13 +93,14 @@ class Rig:
         tasks = Tasks(self.rt)
         for _ in range(100):
             some = False
-            for kind in kinds or (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY):
+            for kind in kinds or (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY, DueKind.FOLLOW):
                 claims = await self.claim(kind)
                 some = some or bool(claims)
                 task = getattr(tasks, TASK_OF[kind].value)
-                if kind is DueKind.MEMORY and claims:
+                batched = kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
+                if batched and claims:
                     await task([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
-                for claim in claims if kind is not DueKind.MEMORY else ():
+                for claim in () if batched else claims:
                     await task(claim.member, claim.lease, claim.attempt)
                     await tasks.close(seconds=60)
             if not some:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 _SAID = [f"In year {number} I bought {number} violins in Lisbon" for number in range(6)]
 _FACTS = sorted(f"User said: {text}" for text in _SAID)
 # What the model cannot be excused for, with the word of the reason; the others are repaired or understood.
-_BAD_ANSWERS = ("garbage", "truncated", "wrong_types", "refusal", "empty_choices", "no_content", "length", "html", "null", "garbage_body")
+_BAD_ANSWERS = ("garbage", "truncated", "wrong_types", "refusal", "empty_choices", "no_content", "html", "null", "garbage_body")
 _GOOD_ANYWAY = ("fenced", "prose_around", "thinking")
 _AWAY = ("500", "503", "429", "401")
 _SETTINGS: dict[str, Any] = {"EXTRACTION_DEBOUNCE_SECONDS": 0, "DEFAULT_CONTEXT_WINDOW": 256}
@@ -84,6 +84,19 @@ async def test_an_answer_in_bad_form_is_understood(make_rig: MakeRig, make_chat:
         await told(rig)
         await finished(rig)
         assert await facts(rig) == _FACTS
+
+
+async def test_an_answer_that_is_cut_off_costs_no_facts_that_it_gives_whole(
+    make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike
+) -> None:
+    async with make_rig(await make_chat(), **_SETTINGS) as rig:
+        lookalike.set_fault("length", endpoint="chat")
+        await told(rig)
+        await rig.make_due(DueKind.EXTRACTION)
+        await rig.work(DueKind.EXTRACTION)
+        taken = await facts(rig)
+        assert taken
+        assert set(taken) < set(_FACTS), "what stands behind the cut is not guessed"
 
 
 @pytest.mark.parametrize("kind", _AWAY)

@@ -24,8 +24,12 @@ TASK_OF = {
     DueKind.SESSION: TaskName.PROCESS_SESSION,
     DueKind.EXTRACTION: TaskName.EXTRACT_FACTS,
     DueKind.MEMORY: TaskName.INDEX_MEMORIES,
+    DueKind.FOLLOW: TaskName.FOLLOW_MEMORIES,
+    DueKind.ITEM: TaskName.INDEX_ITEMS,
     DueKind.ORDER: TaskName.CARRY_OUT,
 }
+# Of these, one task takes many marks.
+_BATCHED = (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
 # What a worker cannot begin soon waits in the outbox, where an erasure or another tenant still comes before it.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02
@@ -71,7 +75,7 @@ class Relay:
             if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
                 await self._pause(_FULL_SECONDS)
                 return 0.0
-        limits = {kind: worker.index_batch * 2 if kind is DueKind.MEMORY else worker.concurrency for kind in DueKind}
+        limits = {kind: worker.index_batch * 2 if kind in _BATCHED else worker.concurrency for kind in DueKind}
         claims = await self._runtime.outbox.claim_each(
             limits, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts, share=share
         )
@@ -87,8 +91,8 @@ class Relay:
         for kind, claimed in claims.items():
             if claimed.given_up:
                 log.error("%d marks of kind %s were given up after too many tries", claimed.given_up, kind)
-            if kind is DueKind.MEMORY:
-                calls += [(self._batch_call(batch), kind, batch[0]) for batch in self._batches(claimed.claims)]
+            if kind in _BATCHED:
+                calls += [(self._batch_call(kind, batch), kind, batch[0]) for batch in self._batches(claimed.claims)]
             else:
                 calls += [(self._call(kind, claim), kind, claim) for claim in claimed.claims]
         if not calls:
@@ -106,14 +110,14 @@ class Relay:
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Memories that one call of the embedder takes; what failed before goes alone, so that a bad memory holds up no other."""
+        """Memories that one task takes (one call of the embedder); what failed before goes alone: a bad one holds up no other."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]
         return [new[i : i + size] for i in range(0, len(new), size)] + alone
 
-    def _batch_call(self, batch: Sequence[Claim]) -> TaskCall:
-        call = self._docket.call(TASK_OF[DueKind.MEMORY].value, key=f"{DueKind.MEMORY}:{batch[0].member}:{batch[0].lease}")
+    def _batch_call(self, kind: DueKind, batch: Sequence[Claim]) -> TaskCall:
+        call = self._docket.call(TASK_OF[kind].value, key=f"{kind}:{batch[0].member}:{batch[0].lease}")
         return call([claim.member for claim in batch], [claim.lease for claim in batch], [claim.attempt for claim in batch])
 
     async def _pause(self, seconds: float) -> None:

@@ -17,6 +17,7 @@ from agent_memory.core.work import DueKind, TaskName
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
 from agent_memory_worker.extraction.extract import extract_facts
+from agent_memory_worker.items import embed_items
 from agent_memory_worker.jobs import carry_out
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.privacy.erase import erase
@@ -88,6 +89,17 @@ class Tasks:
         """Makes memories findable by vector."""
         await self._embed(members)
 
+    async def follow_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
+        """Brings what is derived of memories up to date."""
+        async with self._begun(DueKind.FOLLOW, members) as claims:
+            for follower in self._runtime.services.followers if claims else ():
+                await follower.follow_memories([claim.member for claim in claims])
+
+    async def index_items(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
+        """Makes items findable by vector."""
+        async with self._begun(DueKind.ITEM, members) as claims:
+            await embed_items(self._runtime, [claim.member for claim in claims])
+
     async def carry_out(self, member: str, lease: int, attempt: int) -> None:
         """Does what an order asks for."""
         async with self._begun(DueKind.ORDER, [member]) as claims:
@@ -143,8 +155,8 @@ class Tasks:
             log.info("%d of %d marks of kind %s are done or given up", len(members) - len(claims), len(members), kind)
         try:
             yield claims
-            for claim in claims if ends else ():
-                await outbox.end_claim(kind, claim)
+            if ends:
+                await outbox.end_claims(kind, claims)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - see below

@@ -35,7 +35,7 @@ async def _forget(target: MemoryTarget, body: dict[str, Any], *, dry_run: bool, 
             return NOT_FOUND
         if dry_run:
             return OK
-        ask("Forget this?", force=yes)
+        ask("Forget this?", force=yes, option="--yes")
         done = await api.call("POST", _PATH, body=body)
         if form == "json":
             typer.echo(json.dumps(done, ensure_ascii=False))

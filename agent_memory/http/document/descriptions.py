@@ -7,6 +7,7 @@ turn, do not grow by them: they are taken out of the models' source when the doc
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.abc import InspectLoader
@@ -20,7 +21,9 @@ from agent_memory_client import models
 
 def describe_fields(document: dict[str, Any]) -> None:
     """Writes into the document's schemas what their fields mean."""
-    described = {model.__name__: model for model in vars(models).values() if isinstance(model, type) and issubclass(model, BaseModel)}
+    modules = [module for name, module in sys.modules.items() if name.startswith(f"{models.__name__}.")]
+    classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    described = {model.__name__: model for model in classes if issubclass(model, BaseModel)}
     for name, schema in document["components"]["schemas"].items():
         # A model that is sent and answered in two forms has two schemas.
         model = described.get(name.removesuffix("-Input").removesuffix("-Output"))

@@ -28,6 +28,12 @@ _COUNTED = frozenset(
     {"no", "nos", "vol", "fig", "ch", "sec", "p", "pp", "ca"}
     | {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
 )
+# German ordinals: "am 2. Juni", "der 3. Stock".
+_ORDINAL = re.compile(
+    r"\b(?:am|vom|zum|bis|im|ab|beim|seit|nach|de[rnms]|die|das|jede[nrms]?|und|ihre?[nrm]?|meine?[nrm]?) \d{1,2}\.$",
+    re.IGNORECASE,
+)
+_MONTHS = ("Januar", "Jänner", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember")
 _WORD_BEFORE = re.compile(r"([^\W\d_](?:[\w.]{0,21}[^\W\d_])?)\.$")
 _BEFORE_CHARS = 23  # of them an abbreviation is told
 _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
@@ -58,6 +64,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
     if following[:1].islower():
         return False
     before = text[max(start, match.start() - _BEFORE_CHARS) : match.start() + 1]
+    if before[-2:-1].isdigit() and (_ORDINAL.search(before) or following.startswith(_MONTHS)):
+        return False
     if _NUMBERED.search(before[-6:]) and len(before.strip()) <= 4:  # "3. Buy milk"
         return False
     word = _WORD_BEFORE.search(before)

@@ -142,7 +142,9 @@ class OpenAIChat:
             if reply.full:
                 raise self._no_room() from problem
             reason = "length" if reply.cut_off else "unusable"
-            raise ModelAnswerInvalid(f"{self._what}: no usable answer even after a repair: {problem}", reason=reason) from problem
+            error = ModelAnswerInvalid(f"{self._what}: no usable answer even after a repair: {problem}", reason=reason)
+            error.cut_off = reply.text if reply.cut_off else ""
+            raise error from problem
         if rung == structured.JSON_SCHEMA:  # taken and not kept to: from now on the prompt carries the schema
             self._server.rungs[self._model] = structured.JSON_OBJECT
         return value

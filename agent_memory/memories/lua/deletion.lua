@@ -3,6 +3,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local standings = require("memories/standings")
 local function delete_change(id)
   local change = root .. 'ch:' .. id
@@ -10,6 +11,7 @@ local function delete_change(id)
   redis.call('DEL', change)
 end
 local function delete(mid)
+  follow_marks.mark(mid)
   local ledger = root .. 'mh:' .. mid
   local members = redis.call('ZRANGE', ledger, 0, -1)
   redis.call('DEL', ledger)

@@ -35,6 +35,7 @@
 --    {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "other", "twin <mid>", "slot <mid>", "again", "done",
 --    "skipped" (another step of its group was not done)
 local outbox = require("storage/outbox")
+local follow_marks = require("memories/follow_marks")
 local change_log = require("memories/change_log")
 local same_words = require("memories/same_words")
 local step_conditions = require("memories/step_conditions")
@@ -119,4 +120,5 @@ for g, group in ipairs(groups) do
 end
 if wrote then outbox.wake_dispatcher(wake) end
 session_cursor.advance()
+follow_marks.write()
 return states

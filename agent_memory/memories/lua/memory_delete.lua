@@ -5,6 +5,7 @@
 -- ARGV: root, tombstone_seconds, reach: number, memories...
 -- -> per memory 1 deleted, 0 not there or changed
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local deletion = require("memories/deletion")
 local aliases = require("memories/aliases")
 local message_order = require("memories/message_order")
@@ -23,4 +24,5 @@ for i = memories_at, #ARGV, 4 do
   end
   deleted[#deleted + 1] = was_there
 end
+follow_marks.write()
 return deleted

@@ -8,6 +8,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local standings = require("memories/standings")
 local function key_of_document(name, mid)
   if name == 'm' then return documents.memory_key(mid) end
@@ -64,10 +65,13 @@ if score then
   redis.call('ZREM', order, old)
   redis.call('ZADD', order, score, new)
 end
+follow_marks.mark(old)
+follow_marks.mark(new)
 outbox.clear_mark(old, due, tries, reasons, dead)
 if is_current then standings.link(new, standing) end
 if from then
   outbox.mark_due(due, clock.ms, new)
   outbox.wake_dispatcher(wake)
 end
+follow_marks.write()
 return 1

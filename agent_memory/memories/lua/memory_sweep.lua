@@ -4,6 +4,7 @@
 -- ARGV: root, mids...
 -- -> how many moved
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local history = require("memories/history")
 local moved = 0
 for i = mids_at, #ARGV do
@@ -12,4 +13,5 @@ for i = mids_at, #ARGV do
     moved = moved + 1
   end
 end
+follow_marks.write()
 return moved

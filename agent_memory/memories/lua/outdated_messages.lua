@@ -2,13 +2,17 @@
 -- that back. Prompts read it with the message.
 -- NEEDS: root
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local aliases = require("memories/aliases")
 local MESSAGE = '6d657373616765' -- the tag of that type
 -- Calls `visit(key)` with the memory of each message, or of what it is another name of.
 local function each(messages, visit)
   for message in string.gmatch(messages or '', '%x+') do
     local key = documents.memory_key(aliases.target_of(message) or message)
-    if redis.call('HGET', key, 'ty') == MESSAGE then visit(key) end
+    if redis.call('HGET', key, 'ty') == MESSAGE then
+      follow_marks.mark(string.match(key, '%x+$'))
+      visit(key)
+    end
   end
 end
 local function mark(mid, messages, seconds)

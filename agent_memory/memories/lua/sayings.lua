@@ -2,6 +2,7 @@
 -- later than its making). Each follows from the record and its evidence, so that it is right after whatever was done to these.
 -- NEEDS: root
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local instants = require("memories/instants")
 local session_tags = require("memories/session_tags")
 -- So many pieces of evidence are kept one by one, the latest, beside the first; the others of a session become one piece of several `times`.
@@ -136,6 +137,7 @@ end
 local function refresh(mid)
   local key = documents.key_of(mid)
   if not key then return end
+  follow_marks.mark(mid)
   local s, es, ls, ts, c, ed, j = unpack(redis.call('HMGET', key, 's', 'es', 'ls', 'ts', 'c', 'ed', 'j'), 1, 7)
   local pieces, alone = read(mid)
   if #pieces == 0 and not (es or ls or ts or ed or string.find(j, '"evidence":[', 1, true)) then return end

@@ -22,7 +22,7 @@ _TIMELESS_TYPES = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
 Key = tuple[object, ...]
 
 
-def content_words(text: str) -> tuple[str, ...]:
+def deciding_words(text: str) -> tuple[str, ...]:
     """What a text says, without what makes no difference; all of its words when nothing else is left."""
     words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
     return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
@@ -89,7 +89,7 @@ class DuplicateFilter:
         return self._add_words(memory)
 
     def _add_words(self, memory: DatedText) -> str | None:
-        words = (memory.user_id, memory.namespace, content_words(memory.text))
+        words = (memory.user_id, memory.namespace, deciding_words(memory.text))
         of_day: Key = (*words, day(memory.event_date or memory.created_at))
         # A fact is the same on every day, unless it names its own; what was said or done on two days was said or done twice.
         timeless: Key = (*words, None if memory.event_date is None else day(memory.event_date))

@@ -247,10 +247,14 @@ def span_of(request: SearchRequest, text: str) -> Span | None:
 
 # Words of questions that ask for a time and for nothing that a memory would say.
 _ANYTHING = frozenset(
-    analysis.query_terms(
+    analysis.terms(
         "anything everything something thing things stuff happen happened happening event events news new go goes going went on up tell"
         " told say said talk talked talking discuss discussed mention mentioned speak spoke chat remember recall know memory memories"
-        " list show all"
+        " list show all plan plans planned doing"
+        " mache machen macht tue tun unternehme steht los geplant passiert passierte vor hago hacer haré hice pasa pasó plan planes"
+        " fais faire ferai fait passe prévu faço fazer fiz faccio fare fatto doe doen gedaan robię robić robiłem robiłam"
+        " ich wir mir uns yo nosotros je nous eu nós io noi ik wij"
+        " делаю делать делал делала 做什么 要做 有什么 安排 计划 何をする 予定"
     )
 )
 

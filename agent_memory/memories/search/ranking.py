@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import NamedTuple
 
 from agent_memory.memories.search.candidates import CandidateList, Candidates
@@ -21,6 +22,10 @@ ALPHA_UNKNOWN_SCRIPT = 0.02
 FITS = 0.1
 # At most so many do: what was told of that time on other days stays within reach.
 _FIRST = 30
+NEAR_SHARE = 0.5
+"""In a prompt for a query that names a time: what shares no word with the rest of it is about that rest when it is so near, as a share of
+the nearest. To the time itself is near whatever was said then."""
+_LONGEST = timedelta(days=31)
 # What belonging to that time adds to the rest.
 TIME_BONUS = 0.3
 
@@ -73,18 +78,18 @@ def fuse(
     return _ordered(fused)
 
 
-def timed(fused: Iterable[Scored], in_time: Collection[str], fits: float = FITS) -> list[Scored]:
+def timed(fused: Iterable[Scored], in_time: Collection[str], fits: float = FITS, about: Collection[str] | None = None) -> list[Scored]:
     """Puts what belongs to the time that a query names first, in the order of the scores, and brings the scores back to 0..1.
 
     A memory of that time whose score is less than `fits` says nothing of what is asked and gets a bonus only: who asks for the passport
-    of last week means the passport, also when it was spoken of the week before; so do those behind the best thirty. With `fits` 0 the time
-    is all that is asked, and all of it comes first.
+    of last week means the passport, also when it was spoken of the week before; so do those behind the best thirty, and those that are not
+    `about` it, where that is known. With `fits` 0 the time is all that is asked, and all of it comes first.
     """
     order: list[Scored] = []
     left = _FIRST if fits else None
     for score, name in _ordered(fused):
         belongs = name in in_time
-        first = belongs and score >= fits and left != 0
+        first = belongs and score >= fits and left != 0 and (about is None or name in about)
         if first and left is not None:
             left -= 1
         raised = 1.0 if first else TIME_BONUS if belongs else 0.0
@@ -205,7 +210,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     # What has no words that could be found, as "*" and "what is it?", goes by meaning alone.
     words = _scores(candidates, CandidateList.BEST_BY_WORDS)
     last_word = min(words.values()) if len(words) >= query.depth else 0.0
-    in_time, answers = frozenset[str](), frozenset[str]()
+    in_time, answers, words_in_time = frozenset[str](), frozenset[str](), dict[str, float]()
     if query.span is not None:
         near_in_time = _similarities(candidates[CandidateList.NEAREST_IN_TIME])
         words_in_time = _scores(candidates, CandidateList.BEST_BY_WORDS_IN_TIME)
@@ -230,8 +235,12 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else usual
     fused = fuse(near, words, alpha, last_word=last_word, known=in_time, least=least)
+    near_enough = NEAR_SHARE * max(near.values(), default=0.0) if names_days(query) and not query.paged else 0.0
     if in_time:
-        fused = timed(fused, in_time, FITS if query.words.subject else 0.0)
+        # Where something of that time shares a word with the rest, what shares none and is far from it is not what is meant.
+        close = [name for name in in_time if near.get(name, 0.0) >= near_enough]
+        about = frozenset(words_in_time).union(close) if near_enough and words_in_time else None
+        fused = timed(fused, in_time, FITS if query.words.subject else 0.0, about)
     far: list[Scored] = []
     if not query.paged:
         fused, far = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
@@ -241,6 +250,11 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     # When the lists hold all that there is, what is not near enough does not count as a match either.
     total = len(fused) if matched < query.depth else total
     return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None, facts)
+
+
+def names_days(query: SearchQuery) -> bool:
+    """Whether a query asks for something beside a time of a month at most. Of a year most things are, which makes none of them near it."""
+    return query.span is not None and bool(query.words.subject) and query.span.end - query.span.start <= _LONGEST
 
 
 def _similarities(hits: Hits) -> dict[str, float]:

@@ -24,6 +24,7 @@ from agent_memory.storage.search.schemas import (
     former_indexes,
     history_schema,
     memory_schema,
+    procedure_schema,
     session_schema,
     vector_index_name,
     vector_schema,
@@ -145,6 +146,7 @@ class Reindexer:
             "sessions": session_schema(self._keys),
             "history": history_schema(self._keys, self._spec),
             "changes": change_schema(self._keys),
+            "procedures": procedure_schema(self._keys, self._spec),
         }
         counts: dict[str, int] = {}
         for name, schema in schemas.items():

@@ -15,6 +15,7 @@ from agent_memory.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.search import filters
 from agent_memory.storage.search.results import PAST
+from agent_memory.text.stemming.foreign import is_in_other_script
 from agent_memory.text.terms import query_terms
 from agent_memory_client.models import MemoryType, MemoryTypeEnum
 
@@ -29,17 +30,19 @@ _SECONDS = 2.0
 class CandidateFinder:
     """Looks for memories."""
 
-    def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget) -> None:
+    def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
+        """`latin_only`: the embedder knows no text in other scripts, whose vectors say nothing."""
         self._client = client
         self._memories = memories
         self._lineage = lineage
         self._budget = budget
+        self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], set[str]]:
         """Memories that have a word of a text, or are near it by vector, in any version; and which (mids) are near."""
         clause = filters.where(scope, selection)
         terms = query_terms(text)
-        vector = await self._vector(scope, text)
+        vector = None if self._latin_only and is_in_other_script(text) else await self._vector(scope, text)
 
         def build(pipe: Pipe) -> None:
             for past in (False, True):

@@ -33,7 +33,7 @@ def open_forget(foundation: Foundation, services: Services) -> None:
     changes = services[ChangeStore]
     forget = ForgetService(
         store,
-        CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget]),
+        CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget], latin_only=settings.models.embeds_latin_only),
         lineage,
         SessionReader(client, keys, sessions),
         sessions,

@@ -11,10 +11,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 
-from agent_memory.privacy.forget.word_lists import BEFORE_THINGS, FIRST_PERSON, FUNCTION_SIGNS, FUNCTION_WORDS, SECOND_PERSON
-from agent_memory.text.terms import STOP_WORDS, carries_information, fold, stems, words
+from agent_memory.privacy.forget.content_words import IDEOGRAPH, MOST_TEXT, content, coverage, is_same_word
+from agent_memory.privacy.forget.things import names_thing
+from agent_memory.privacy.forget.word_lists import FIRST_PERSON, FUNCTION_WORDS, OWNERS, SECOND_PERSON
+from agent_memory.text.languages.questions import without_interrogatives
+from agent_memory.text.terms import STOP_WORDS, carries_information, fold, words
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”’')\]]?\s+|(?<=[。！？؟।])|\n+")
 # A title or an abbreviation ends no sentence.
@@ -43,13 +45,12 @@ _ABOUT_ELSEWHERE = re.compile(
 _FORGET = re.compile(r"^(?:please\s+)?forget\s+(?:that\s+|about\s+)?", re.IGNORECASE)
 _LEADING = re.compile(r"^(?:that|dass|daß|que|the\s+fact\s+that)\s+", re.IGNORECASE)
 
-_IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _VERBS = re.compile(
     r"\b(?:am|is|are|was|were|be|have|has|had|bin|bist|ist|sind|war|habe|hat|soy|es|tengo|suis|est|ai)\b|['’]m\b|是|有|对|在", re.IGNORECASE
 )
 _PRONOUN = re.compile(r"^(?:i|we|he|she|they|you|ich|wir|er|sie|yo|je|j['’]|io|我)\b", re.IGNORECASE)
-_SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
-_MOST_TEXT = 20_000
+# Signs from who says something to what is said, where words have no blanks: "我对花生", "私はピーナッツ".
+_NEAR_SIGNS = 3
 
 
 class Fit(IntEnum):
@@ -80,7 +81,7 @@ class Subject:
 
 def subject_of(text: str, *, statement: bool | None = None) -> Subject:
     """The subject that a request names: "that I am allergic to peanuts", "my address", "what I said about Anna"."""
-    bare = " ".join(text[:_MOST_TEXT].split()).rstrip(".!。！ ")
+    bare = " ".join(text[:MOST_TEXT].split()).rstrip(".!。！ ")
     about = False
     if match := _ABOUT.match(bare):
         # "Forget about my address" names a thing; "everything about my address", all that mentions it.
@@ -89,51 +90,15 @@ def subject_of(text: str, *, statement: bool | None = None) -> Subject:
         about, bare = True, next(group for group in match.groups() if group)
     else:
         bare = _FORGET.sub("", bare)
-    bare = _LEADING.sub("", bare)
+    bare = without_interrogatives(_LEADING.sub("", bare)) if statement is None else _LEADING.sub("", bare)
     says = bool(_PRONOUN.match(bare) or _VERBS.search(bare)) if statement is None else statement
     return Subject(bare, tuple(dict.fromkeys(content(bare))), about, says and not about)
-
-
-@lru_cache(maxsize=8192)
-def _content(text: str) -> tuple[str, ...]:
-    kept: list[str] = []
-    for word in words(text):
-        if _IDEOGRAPH.search(word):
-            kept += [sign for sign in word if sign not in FUNCTION_SIGNS]
-        elif word not in STOP_WORDS and word not in FUNCTION_WORDS:
-            kept += (stems(word) or [word]) if word.isascii() else [word]
-    return tuple(kept)
-
-
-def content(text: str) -> tuple[str, ...]:
-    """The words of content of a text in order, as stems where there are any; scripts without blanks by their characters."""
-    return _content(text[:_MOST_TEXT])
-
-
-def is_same_word(one: str, other: str) -> bool:
-    """Whether two stems are forms of one word: "allerg" and "allergi"."""
-    if one == other:
-        return True
-    shared = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        shared += 1
-    longer = max(len(one), len(other))
-    return shared >= _SHARED_PREFIX and shared >= _PREFIX_SHARE * longer and not any(sign.isdigit() for sign in one + other)
-
-
-def coverage(terms: Sequence[str], text: str) -> float:
-    """The share (0..1) of some words that a text has in any form; 0 without words."""
-    have = set(content(text))
-    held = [term for term in terms if term in have or any(is_same_word(term, other) for other in have)]
-    return len(held) / len(terms) if terms else 0.0
 
 
 def statements(text: str) -> list[str]:
     """The sentences of a text in order."""
     parts: list[str] = []
-    start, joined = 0, text[:_MOST_TEXT]
+    start, joined = 0, text[:MOST_TEXT]
     for match in _SENTENCE_END.finditer(joined):
         if _SHORT.search(joined[max(start, match.start() - 8) : match.start()]):
             continue
@@ -160,7 +125,8 @@ def fit(subject: Subject, statement: str, *, slot: str | None = None, owner: str
         return Fit.MEANT
     if subject.statement:
         return Fit.MEANT if _same_person(subject, statement, owner) else Fit.POSSIBLE
-    return Fit.MEANT if _names_thing(subject, statement) else Fit.POSSIBLE
+    same = not IDEOGRAPH.search(statement) or _same_person(subject, statement, owner)
+    return Fit.MEANT if same and names_thing(subject.text, statement) else Fit.POSSIBLE
 
 
 def _same_person(subject: Subject, statement: str, owner: str | None) -> bool:
@@ -169,61 +135,21 @@ def _same_person(subject: Subject, statement: str, owner: str | None) -> bool:
     if not FIRST_PERSON.intersection(spoken) and not any(sign in FIRST_PERSON for sign in subject.text):
         return True
     said = words(statement)
-    if _IDEOGRAPH.search(statement):
-        # Whoever stands between "我" and what is said is somebody else: "我妹妹对…".
-        ahead = statement.partition("我")[2] or statement
-        first = next((at for at, sign in enumerate(ahead) if sign in subject.terms), 0)
-        return first <= 2
+    if IDEOGRAPH.search(statement):
+        # Whoever stands between "我" and what is said is somebody else: "我妹妹对…", "私の妹は…".
+        own = next((at for at, sign in enumerate(statement) if sign in FIRST_PERSON), -1)
+        first = next((at for at, sign in enumerate(statement) if at > own and sign in subject.terms), own + 1)
+        return first - own <= _NEAR_SIGNS
     persons = FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())
-    if "my" in said[:2] or "our" in said[:1]:
+    if not OWNERS.isdisjoint(said[:2]):
         # "My daughter is …" speaks of the daughter, "my peanut allergy" of the allergy.
         ahead = next((word for word in said[1:] if word not in STOP_WORDS and word not in FUNCTION_WORDS), "")
         named = any(is_same_word(term, other) for term in subject.terms for other in content(ahead))
-        return named or not {"i", "im", "ive"}.isdisjoint(said)
+        return named or not {"i", "im", "ive", "ich", "yo", "je", "j", "io"}.isdisjoint(said)
     if persons.intersection(said):
         return True
     first = content(statement)[:1]
     return bool(first) and any(is_same_word(first[0], term) for term in subject.terms)
-
-
-def _names_thing(subject: Subject, statement: str) -> bool:
-    """Whether a thing is named in its own right: "my address is …", and not "my email address" or "address book"."""
-    thing = [word for word in words(subject.text) if content(word)]
-    said = words(statement)
-    if any(_IDEOGRAPH.search(word) for word in thing):
-        return True
-    size = len(thing)
-    for at in range(len(said) - size + 1):
-        if all(is_same_word(one, other) for one, other in zip(map(_stem, thing), map(_stem, said[at : at + size]), strict=True)):
-            before, after = said[at - 1] if at else "", said[at + size] if at + size < len(said) else ""
-            named = not content(before) or before in BEFORE_THINGS or before in SECOND_PERSON | FIRST_PERSON
-            ends = not content(after) or after[:1].isdigit() or not _is_noun_like(statement, after)
-            if named and ends and not _owned_by_another(subject, said, at):
-                return True
-    return False
-
-
-def _owned_by_another(subject: Subject, said: Sequence[str], at: int) -> bool:
-    """Whether somebody else has the thing: "Anna's address" is split into "anna", "s"."""
-    owner = said[at - 1] if at else ""
-    mine = bool(FIRST_PERSON.intersection(words(subject.text)))
-    if owner == "s" and at > 1:
-        return said[at - 2] not in ("user", "users")
-    return mine and owner in ("his", "her", "their", "sein", "ihre", "seine", "ihr")
-
-
-def _is_noun_like(statement: str, word: str) -> bool:
-    """Whether a word behind a thing may make another one of it: small, and no verb of saying where or what it is."""
-    return (
-        word not in ("changed", "moved", "lives", "ends", "begins", "starts", "means")
-        and not word.endswith("ed")
-        and word.islower()
-        and word in statement
-    )
-
-
-def _stem(word: str) -> str:
-    return (stems(word) or [word])[0] if word.isascii() else word
 
 
 def strike(text: str, subjects: Sequence[Subject], others: Collection[str] = (), *, owner: str | None = None) -> str | None:
@@ -270,7 +196,7 @@ def _without_clauses(part: str, subjects: Sequence[Subject], others: Collection[
             continue
         if needs_fact and not any(rests_on(other, said) for other in others):
             continue
-        stop = "" if said[-1] in ".!?。！？" else "。" if _IDEOGRAPH.search(said) else "."
+        stop = "" if said[-1] in ".!?。！？" else "。" if IDEOGRAPH.search(said) else "."
         return said[0].upper() + said[1:] + stop + ending
     return ""
 

@@ -11,8 +11,10 @@ from typing import Any
 from agent_memory.core.feature import Group
 from agent_memory.core.scope import SessionRef
 from agent_memory.memories.records import StoredMemory, evidence_of
-from agent_memory.privacy.forget.matching import Fit, Subject, content, coverage, fit, rests_on, statements, strike, subject_of
+from agent_memory.privacy.forget.content_words import content, coverage
+from agent_memory.privacy.forget.matching import Fit, Subject, fit, rests_on, statements, strike, subject_of
 from agent_memory.privacy.forget.sessions import SessionCopy
+from agent_memory.privacy.forget.summaries import without_statements
 from agent_memory.privacy.lineage import LineageMemory
 from agent_memory.text.normalization import is_turn
 from agent_memory.text.terms import carries_information
@@ -224,7 +226,7 @@ class Planner:
 
     def _take_from_session(self, copy: SessionCopy, count: Callable[[str], int]) -> None:
         change: dict[str, Any] = {"sid": copy.sid, "epoch": copy.epoch, "version": copy.version, "live": copy.live, "entries": {}}
-        change |= {"fewer_tokens": 0, "drop_summary": False, "memories": None, "own": [], "journals": []}
+        change |= {"fewer_tokens": 0, "summary": None, "memories": None, "own": [], "journals": []}
         struck_ids: set[str] = set()
         for entry in copy.entries:
             message = entry.stored.message
@@ -257,8 +259,10 @@ class Planner:
             if entries:
                 change["journals"].append({"name": journal.name, "epoch": journal.epoch, "entries": entries})
         self._take_own(copy, change)
-        self._take_summary(copy, change, struck_ids)
-        if any(change[name] for name in ("entries", "drop_summary", "own", "journals")) or change["memories"] is not None:
+        self._take_summary(copy, change, struck_ids, count)
+        if any(change[name] for name in ("entries", "own", "journals")) or any(
+            change[name] is not None for name in ("memories", "summary")
+        ):
             self._fence(copy, change)
             self.plan.sessions.append({name: value for name, value in change.items() if value is not None})
 
@@ -287,7 +291,7 @@ class Planner:
                 self.plan.matches.append(ForgetMatch(kind="fact", id=record["id"], text=text, why=why, session_id=copy.ref.session_id))
                 self.plan.counts["facts"] += 1
 
-    def _take_summary(self, copy: SessionCopy, change: dict[str, Any], struck: Collection[str]) -> None:
+    def _take_summary(self, copy: SessionCopy, change: dict[str, Any], struck: Collection[str], count: Callable[[str], int]) -> None:
         if copy.context is None:
             return
         cited = {message for ref, message in [*self._whole, *self._facts_of] if ref == copy.ref}
@@ -302,11 +306,15 @@ class Planner:
         says = [*self._subjects, *(says for ref_message in self._facts_of for says in self._facts_of[ref_message])]
         tells = any(subject.terms and coverage(subject.terms, part) == 1.0 for subject in says for part in statements(copy.context))
         if tells or cited - shown - set(struck):
-            change["drop_summary"] = True
+            gone = [_difference(what) for cited, what in self._struck_messages().items() if cited[0] == copy.ref]
+            left = without_statements(copy.context, [subject.terms for subject in says], gone)
+            change["summary"] = {"text": left, "tokens": count(left)}
             self.plan.counts["summaries"] += 1
             why = "it tells of this" if tells else "it was made of what goes"
             ref = copy.ref
-            self.plan.matches.append(ForgetMatch(kind="summary", id=ref.session_id, text=copy.context, why=why, session_id=ref.session_id))
+            self.plan.matches.append(
+                ForgetMatch(kind="summary", id=ref.session_id, text=copy.context, why=why, session_id=ref.session_id, left=left or None)
+            )
 
     def _note(self, record: MemoryRecord) -> None:
         self.plan.groups.add(Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)))

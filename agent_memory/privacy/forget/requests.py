@@ -39,17 +39,19 @@ class ForgetRequests:
         self._forget = forget
         self._policy = policy
 
-    async def carry_out(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
-        """Carries out what messages ask for, where the settings say so; before they are passed over. A second time finds nothing."""
-        for message in messages if self._policy == "auto" else ():
-            if (subject := asked_to_forget(message)) is not None:
-                await self._forget.forget_said(scope, ref, message.id, subject)
+    @property
+    def proposes(self) -> bool:
+        """Whether requests are written down for approval."""
+        return self._policy == "propose"
 
-    async def propose(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
-        """Writes down what messages ask for, for approval; one proposal a message."""
-        for message in messages if self._policy == "propose" else ():
-            if (subject := asked_to_forget(message)) is not None:
+    async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
+        """Carries out what messages ask for, or proposes it, one proposal a message, as the settings say. A second time changes nothing."""
+        for message in messages if self._policy != "off" else ():
+            subject = asked_to_forget(message)
+            if subject is not None and self.proposes:
                 await self._propose(scope, ref, message, subject)
+            elif subject is not None:
+                await self._forget.forget_said(scope, ref, message.id, subject)
 
     async def _propose(self, scope: Scope, ref: SessionRef, message: MemoryMessage, subject: Subject) -> None:
         name = message_memory_id(ref, message.id)

@@ -17,7 +17,8 @@ from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.records import StoredMemory, message_memory_id
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.privacy.forget.candidates import CandidateFinder, facts_of
-from agent_memory.privacy.forget.matching import Fit, Subject, content, fit, statements, subject_of
+from agent_memory.privacy.forget.content_words import content
+from agent_memory.privacy.forget.matching import Fit, Subject, fit, statements, subject_of
 from agent_memory.privacy.forget.plan import Chosen, Cited, Plan, Planner, Read, distinct_things, evidence_messages
 from agent_memory.privacy.forget.sessions import SessionCopy, SessionReader
 from agent_memory.privacy.forget.store import ForgetStore

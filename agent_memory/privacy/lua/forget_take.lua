@@ -5,8 +5,8 @@
 --   dropped   [{mid, expect, versions}…]: former versions that go
 --   fields    [[key (without the root), field, before, after (nothing: it goes)]…]: fields of hashes, such as evidence that quotes
 --   proposals [change…]: they go
---   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative), drop_summary, memories (JSON or
---             nothing), own: [ids that wait in its journal], journals: [{name, epoch, entries: {number: entry}}…]}…]
+--   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative), summary: {text ("": it goes), tokens}
+--             or nothing, memories (JSON or nothing), own: [ids that wait in its journal], journals: [{name, epoch, entries: {number: entry}}…]}…]
 -- Background work that has read what goes is fenced: sessions and journals get a new epoch.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt, receipts
 -- ARGV: root, tombstone_seconds, reach: number, neighbours_ms: number, embed_after_ms: number, keeps: flag, name, undo_seconds: number
@@ -15,6 +15,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local aliases = require("memories/aliases")
 local message_order = require("memories/message_order")
 local same_words = require("memories/same_words")
@@ -100,10 +101,11 @@ local function take_from_session(session)
     strike(meta .. ':m', session.entries, 'e')
     redis.call('HINCRBY', root .. meta, 'mt', session.fewer_tokens)
     redis.call('HINCRBY', root .. meta, 'v', 1)
-    if session.drop_summary then
-      for _, name in ipairs({'ctx', 'ct'}) do
+    if session.summary then
+      local left = session.summary.text ~= ''
+      for name, after in pairs({ctx = session.summary.text, ct = tostring(session.summary.tokens)}) do
         local before = redis.call('HGET', root .. meta, name)
-        if before then set_field(meta, name, before, nil) end
+        if before then set_field(meta, name, before, left and after or nil) end
       end
     end
     if session.memories then set_field(meta, 'mems', redis.call('HGET', root .. meta, 'mems'), session.memories) end
@@ -143,5 +145,6 @@ if keeps then
   redis.call('ZREMRANGEBYSCORE', receipts, '-inf', clock.ms)
   redis.call('EXPIRE', receipts, undo_seconds)
 end
+follow_marks.write()
 outbox.wake_dispatcher(wake)
 return {'ok'}

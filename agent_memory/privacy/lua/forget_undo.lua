@@ -6,6 +6,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local standings = require("memories/standings")
 local aliases = require("memories/aliases")
 local message_order = require("memories/message_order")
@@ -66,6 +67,7 @@ local function restore_memory(mid, keys)
   end
   redis.call('DEL', root .. 'mt:' .. mid)
   restore_changes(mid)
+  follow_marks.mark(mid)
   if key then outbox.mark_due(due, clock.ms, mid) end
   return true
 end
@@ -180,5 +182,6 @@ for name in pairs(kept) do if string.find(name, ' ', 1, true) then fields[#field
 for i = 1, #fields, 1000 do redis.call('HDEL', receipt, unpack(fields, i, math.min(i + 999, #fields))) end
 local answer = string.format('%d %d %d', back, messages_back, #left)
 redis.call('HSET', receipt, 'undone', answer)
+follow_marks.write()
 outbox.wake_dispatcher(wake)
 return {'ok', answer}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,20 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import SearchQuery
-from agent_memory.memories.search.ranking import Ranking
+from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, names_days
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
+from agent_memory.recall.memory_list import cited_messages
 from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
-from agent_memory.recall.texts import asks_for_everything, says_something
 from agent_memory.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.storage.connection import Pipe
+from agent_memory.text.languages.filler import has_content
+from agent_memory.text.languages.questions import is_about_everything
+from agent_memory.text.stemming.foreign import language_of
+from agent_memory.text.terms import terms
+from agent_memory.text.time_expressions import named_time
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
 
 
@@ -38,6 +44,7 @@ class MemoriesSection:
         counter: TokenCounter,
     ) -> None:
         self._settings = settings.search
+        self._latin_only = settings.models.embeds_latin_only
         self._search = search
         self._pages = pages
         self._store = store
@@ -50,10 +57,10 @@ class MemoriesSection:
         if request is None:
             return None
         text = request.text or ""
-        if asks_for_everything(text):
+        if is_about_everything(text):
             listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
-        if text.strip() and not says_something(text):
+        if text.strip() and not has_content(text):
             # Thanks, a sigh, a single letter: whatever is nearest to it would be noise.
             return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
@@ -81,7 +88,9 @@ class MemoriesSection:
             ids = session.ids[-query.request.limit :]
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
-        page = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
+        page, facts = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
+        page = beside_the_time(query, ranking, page, english_only=self._latin_only)
+        page = [*page, *resting_on(page, facts)] if facts else page
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
         return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
@@ -117,6 +126,46 @@ class MemoriesSection:
         if request.namespace is None and namespace:
             update["namespace"] = Namespace(eq=namespace)
         return request.model_copy(update=update)
+
+
+def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
+    """Those of some facts that were made of messages on a page: a fact stands for its message, also where only the message, with the turns
+    around it, is near what is asked."""
+    said = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
+    return [fact for fact in facts if not said.isdisjoint(cited_messages(fact))] if said else []
+
+
+def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
+    """Of the memories of a query that names a time, those that are about the rest of it, too: they share a word with it themselves, not
+    only the turns around them, or are near enough, or happen or name a day in that time. All of them where that is none, or where the
+    query asks for nothing else.
+
+    To a model that knows `english_only` all sentences of another language are near each other.
+    """
+    if ranking.similarities is None or not names_days(query):
+        return page
+    subject = frozenset(query.words.subject)
+    unknown = query.meaning is not None and query.meaning.unknown_script
+    unknown = unknown or (english_only and language_of(query.request.text or "") is not None)
+    least = math.inf if unknown else NEAR_SHARE * max(ranking.similarities.values(), default=0.0)
+    near = ranking.similarities.get
+    about = [memory for memory in page if near(memory.mid, 0.0) >= least or not subject.isdisjoint(terms(memory.text))]
+    if not about:
+        return page
+    kept = {memory.mid for memory in about}
+    return [memory for memory in page if memory.mid in kept or _happens_in(query, memory)]
+
+
+def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
+    """Whether a memory has a date of its own in the time that a query names, or names such a time itself."""
+    if query.span is None:
+        return False
+    asked = query.span.intervals
+    date = memory.event_date
+    if date is not None and any(start <= date < end for start, end in asked):
+        return True
+    named = named_time(memory.text, memory.last_said_at or memory.created_at)
+    return named is not None and any(start < until and begin < end for start, end in asked for begin, until in named.intervals)
 
 
 def searches(body: MemoryPromptRequest) -> bool:

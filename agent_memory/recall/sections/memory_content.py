@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.search.pages import explain_answer
 from agent_memory.memories.search.query import SearchQuery
@@ -13,7 +13,7 @@ from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.lines import LineStyle
 from agent_memory.recall.memory_list import MemoryList, MemorySelection
-from agent_memory.recall.prompt import PER_MESSAGE, text_message
+from agent_memory.recall.prompt import text_message
 from agent_memory.text.prompt_marks import MEMORIES_HEAD
 from agent_memory_client.models import Cut
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
 from agent_memory.core.settings import Settings
 from agent_memory.llm.catalog import context_window
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.recall.frames import escape_frames
-from agent_memory.recall.prompt import PER_MESSAGE, text_message
+from agent_memory.recall.prompt import text_message
 from agent_memory.sessions.codec import PromptTurn, SessionTurns
 from agent_memory.sessions.service import fitting
 from agent_memory.sessions.store import SessionStore, TokenWindow

@@ -16,7 +16,10 @@ local lease = string.format('%.0f', clock.ms + lease_ms)
 local claims, given_up, deferred = {}, 0, 0
 local free_claims = {}
 local function tenant_of(member)
-  if kind == 'memory' then return redis.call('HGET', root .. 'm:' .. member, 't') or redis.call('HGET', root .. 'h:' .. member, 't') end
+  if kind == 'memory' or kind == 'follow' then
+    return redis.call('HGET', root .. 'm:' .. member, 't') or redis.call('HGET', root .. 'h:' .. member, 't')
+  end
+  if kind == 'item' then return redis.call('HGET', root .. 'it:' .. member, 't') end
   if kind == 'order' then
     local json = redis.call('GET', root .. 'ord:' .. member)
     return json and cjson.decode(json).tn

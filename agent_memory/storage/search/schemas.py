@@ -79,6 +79,14 @@ def session_index_name(keys: Keys) -> str:
     return keys.index(f"w:{SCHEMA_VERSION}")
 
 
+def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
+    return keys.index(f"pr:{SCHEMA_VERSION}:{spec.digest}")
+
+
+def item_index_name(keys: Keys, spec: VectorSpec) -> str:
+    return keys.index(f"it:{SCHEMA_VERSION}:{spec.digest}")
+
+
 def memory_schema(keys: Keys) -> IndexSchema:
     """Long-term memories: identity and tags, times (`n` is that of the last change, in µs), and our own terms."""
     words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
@@ -100,6 +108,22 @@ def change_schema(keys: Keys) -> IndexSchema:
     """Changes of memories: whose, of which kind and batch, in which state, and when."""
     fields = [*_tags("t", "ns", "u", "kd", "bt", "st"), *_numbers("at", sortable=True)]
     return _schema(change_index_name(keys), keys.change_prefix, fields)
+
+
+def procedure_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+    """Procedures by words and vector in one document (there are few, and how common a word is does not rank them), and tools by name."""
+    owners = _tags("u", "ns", "ag")
+    for field in owners:
+        field["attrs"]["index_missing"] = True
+    fields = [*_tags("t"), *owners, *_tags("kd", "st", "rs", "tl", "s", "ow", "em"), *_numbers("c", sortable=True)]
+    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
+    return _schema(procedure_index_name(keys, spec), keys.procedure_prefix, [*fields, words, _vector(spec)])
+
+
+def item_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+    """Items: the digests of each beginning of their path, which model made their vector, and our own terms."""
+    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
+    return _schema(item_index_name(keys, spec), keys.item_prefix, [*_tags("px", "em"), words, _vector(spec)])
 
 
 def _vector(spec: VectorSpec) -> dict[str, Any]:
@@ -232,9 +256,9 @@ async def former_indexes(client: Redis, keys: Keys, spec: VectorSpec) -> list[st
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
     own = {memory_index_name(keys), vector_index_name(keys, spec), history_index_name(keys, spec)}
-    own |= {change_index_name(keys), session_index_name(keys)}
+    own |= {change_index_name(keys), session_index_name(keys), procedure_index_name(keys, spec), item_index_name(keys, spec)}
     names = [name.decode() for name in listed]
-    kinds = ("m", "v", "w", "h", "ch")
+    kinds = ("m", "v", "w", "h", "ch", "pr", "it")
     theirs = {one: one.removeprefix(prefix).removeprefix("rebuilt:") for one in names if one.startswith(prefix)}
     return [one for one, base in theirs.items() if prefix + base not in own and base.split(":")[0] in kinds]
 

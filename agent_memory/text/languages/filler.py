@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_memory.text.languages.phrases import Language, languages, tokens
+from agent_memory.text.languages.phrases import Language, ascii_vocabulary, ascii_words, languages, tokens
 
 # What is longer says something; so far a text is looked at.
 _MOST_CHARS = 20_000
@@ -24,6 +24,11 @@ _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-
 _FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
 _CONSONANTS = 6  # letters of a Latin word without a vowel
 _HOME = 7  # letters of a word from the middle row alone
+
+
+# Of words that no phrase of filler has, and that are no single keys, so many are not noise, either. Longer queries say something anyway.
+_ENOUGH, _SHORT = 4, 3
+_MOST_QUERY_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,16 @@ def is_filler(text: str) -> bool:
 
 def has_content(query: str) -> bool:
     """Whether a query has a word of content: not "thanks!", "ok", "x", "👍"."""
+    if len(query) > _MOST_QUERY_CHARS:
+        return True
+    if query.isascii():
+        known = ascii_vocabulary("filler", "only beside", "beside", "laughter", "test", "keyboard")
+        if len({word for word in ascii_words(query) if len(word) >= _SHORT} - known) >= _ENOUGH:
+            return True
     said = _words(query)
+    if len(said) == 1 and said[0] in _answers():
+        # "Yes" is an answer, and asks for nothing.
+        return False
     return any(not (len(word) == 1 and _LETTERS.match(word)) for word in said) and not is_filler(query)
 
 
@@ -187,6 +201,13 @@ def _vocabulary() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _beside() -> frozenset[str]:
     return frozenset(said[0] for language in languages().values() for said in language.phrases("beside") if len(said) == 1)
+
+
+@lru_cache(maxsize=1)
+def _answers() -> frozenset[str]:
+    """Single words that may stand beside filler."""
+    sections = ("beside", "only beside")
+    return frozenset(said[0] for code in languages().values() for name in sections for said in code.phrases(name) if len(said) == 1)
 
 
 @lru_cache(maxsize=1)

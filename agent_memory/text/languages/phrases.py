@@ -27,6 +27,8 @@ _MARKS = (
 )
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0002fa1f"
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
+BLANKLESS = re.compile(f"[{_BLANKLESS}]")
+"""A character of a script that writes no blanks between words."""
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
 _HARAKAT = re.compile("[\u0640\u064b-\u0652\u0670]")
@@ -130,6 +132,12 @@ class Language:
         lines = self.sections.get(section, ())
         return re.compile("|".join(before + self._source(line) for line in lines)) if lines else None
 
+    def anywhere(self, section: str) -> re.Pattern[str] | None:
+        """What finds a phrase of a section in joined tokens, wherever it stands in them; use `search`."""
+        before = "" if self.blankless else r"(?:^|(?<=\s))"
+        sources = [self._source(line + REST) for line in self.sections.get(section, ())]
+        return re.compile(before + "(?:" + "|".join(sources) + ")") if sources else None
+
     @property
     def _between(self) -> str:
         return "" if self.blankless else " "
@@ -154,6 +162,22 @@ def _alternatives(part: str) -> list[str]:
 def languages() -> Mapping[str, Language]:
     """All languages by their codes."""
     return {code: _read(code) for code in CODES}
+
+
+_ASCII_WORD = re.compile(r"[a-z]+")
+
+
+def ascii_words(text: str) -> list[str]:
+    """The words of a text in ASCII, in lower case; apostrophes part no words."""
+    return _ASCII_WORD.findall(text.lower().replace("'", ""))
+
+
+@lru_cache(maxsize=4)
+def ascii_vocabulary(*sections: str) -> frozenset[str]:
+    """All words in ASCII of some sections of all languages: a text with another one holds more than their phrases, which is seen at a
+    glance; to match the phrases takes a hundred times as long."""
+    lines = (line for language in languages().values() for section in sections for line in language.sections.get(section, ()))
+    return frozenset(word for line in lines for word in ascii_words(line.replace("_", " ")))
 
 
 def _read(code: str) -> Language:

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agent_memory.text.languages.filler import is_filler
-from agent_memory.text.languages.phrases import Joined, Language, Token, languages, tokens
+from agent_memory.text.languages.phrases import Joined, Language, Token, ascii_vocabulary, ascii_words, languages, tokens
+from agent_memory.text.stemming.foreign import LANGUAGE_CODES, is_in_other_script, language_of
 
+# What asks stands within so many characters.
+_BEGINNING = 256
 # Longer texts tell something.
 _MOST_CHARS = 600
 _MOST_QUERY_CHARS = 200
+_MOST_ASKED_CHARS = 8_000
 _SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
 _MARK = re.compile("[?？؟]")
+# Who ends a sentence with one of these takes care of marks: without a question mark it states, whatever it begins with.
+_STOPS = frozenset(".!。！｡।")
 _CLAUSE = re.compile(r"[,;:，、；：،–—¿]+|\s-\s")
 _QUOTES = "\"'“”«»„「『‘"
 # A question without a mark is short.
@@ -103,6 +109,8 @@ def _is_question(form: _Forms, sentence: str) -> bool:
         clauses = clauses[1:]  # whoever is spoken to
     first, rest = clauses[0], clauses[1:]
     if _MARK.search(sentence) is None:
+        if sentence[-1] in _STOPS:
+            return False
         most = _UNMARKED_CHARACTERS if form.language.blankless else _UNMARKED_TOKENS
         return not rest and len(first) <= most and form.is_plain(first)
     if rest:
@@ -110,12 +118,50 @@ def _is_question(form: _Forms, sentence: str) -> bool:
     return form.opens(first) or form.asks(first)
 
 
+def without_interrogatives(text: str) -> str:
+    """A text that begins as a question without the words that ask: "meine Bank ist" of "wo meine Bank ist", "我的银行在" of "…哪里".
+
+    Languages in Latin letters are told by their frequent words: what asks in some names something in others. English words that ask are
+    stop words anyway.
+    """
+    spoken = language_of(text)
+    for form in _forms():
+        if form.language.blankless:
+            for word in sorted(form.interrogatives, key=len, reverse=True) if is_in_other_script(text) else ():
+                text = text.replace(word, "")
+        elif LANGUAGE_CODES.get(form.language.code) == spoken or is_in_other_script(text):
+            said = tokens(text[:_BEGINNING])
+            length = next((n for n in (3, 2, 1) if " ".join(token.word for token in said[:n]) in form.interrogatives and len(said) > n), 0)
+            text = text[said[length].start :] if length else text
+    return text
+
+
 def is_about_everything(query: str) -> bool:
     """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
-    if len(query) > _MOST_QUERY_CHARS:
+    if len(query) > _MOST_QUERY_CHARS or (
+        query.isascii() and not ascii_vocabulary("everything", "lead", "trail").issuperset(ascii_words(query))
+    ):
         return False
     said = tokens(query)
     return bool(said) and any(_whole(form, said) for form in _everything())
+
+
+def asks_for_questions(query: str) -> bool:
+    """Whether a query is after what was asked ("what did I ask you about the boat?"), by the words of `[asked]` in the languages' files."""
+    words, characters = _asked()
+    if query.isascii():
+        return not words.isdisjoint(ascii_words(query[:_MOST_ASKED_CHARS]))
+    said = [token.word for token in tokens(query[:_MOST_ASKED_CHARS])]
+    return not words.isdisjoint(said) or characters.search("".join(said)) is not None
+
+
+@lru_cache(maxsize=1)
+def _asked() -> tuple[frozenset[str], re.Pattern[str]]:
+    """Words, and the words of languages without blanks."""
+    words, characters = set[str](), set[str]()
+    for language in languages().values():
+        (characters if language.blankless else words).update(language.words("asked"))
+    return frozenset(words), re.compile("|".join(map(re.escape, sorted(characters))))
 
 
 @dataclass(frozen=True, slots=True)

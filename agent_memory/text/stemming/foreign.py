@@ -46,9 +46,13 @@ _FREQUENT = {
     "turkish": "bir ve bu için ile ben benim mi mı çok ne değil var nerede daha gibi",
     "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
 }
+LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _FREQUENT, strict=True))
+"""Languages in Latin letters, by the codes of their data files."""
 _NO_FOREIGN = """
 the a an and is are was were i you he she it we they me my to of in for with on at as or so no that this have has had not do does did
 """
+# Frequent in several of these languages, so that they tell none of them.
+_SHARED = frozenset(["de", "la", "a", "o", "e", "en", "di", "da", "du", "le", "se", "que", "as"])
 _ENGLISH = frozenset(_NO_FOREIGN.split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _FREQUENT.items()}
 _ALL = frozenset().union(*_LANGUAGES.values())
@@ -65,6 +69,11 @@ def language_of(text: str) -> str | None:
     counts = {language: sum(word in words for word in known) for language, words in _LANGUAGES.items()}
     language = max(counts, key=counts.__getitem__)
     return language if counts[language] >= _LEAST and counts[language] > sum(word in _ENGLISH for word in known) else None
+
+
+def frequent_words(language: str) -> frozenset[str]:
+    """The frequent words of a language of `language_of`, which say nothing by themselves."""
+    return _LANGUAGES[language] | _SHARED
 
 
 def foreign_stems(text: str) -> Sequence[str]:

@@ -12,6 +12,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
 local sayings = require("memories/sayings")
@@ -68,6 +69,7 @@ local function write_alias(item, name, digest)
   end
 end
 local function restore(item)
+  follow_marks.mark(item.mid)
   for _, version in ipairs(item.versions) do
     local name = item.mid .. '.' .. version.version
     write(documents.history_key(name), version)
@@ -97,5 +99,6 @@ for _, item in ipairs(items) do
   end
   states[#states + 1] = state
 end
+follow_marks.write()
 if wrote then outbox.wake_dispatcher(wake) end
 return states

@@ -32,6 +32,7 @@ class ToolScope:
     session_id: str
     namespace: str | None = None
     user_id: str | None = None
+    agent_id: str | None = None
 
     def user(self, wanted: str | None) -> str | None:
         """The user to act for. Raises MemoryValidationError when the model wants another one."""

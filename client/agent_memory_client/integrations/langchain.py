@@ -1,22 +1,169 @@
-"""The tools as LangChain's. Needs the extra: `pip install 'agent-memory-api-client[langchain]'`."""
+"""A chat message history, a retriever and the tools for LangChain. Needs the extra: `pip install 'agent-memory-api-client[langchain]'`."""
 
 # langchain-core is an extra, which need not be there where the types are checked.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from agent_memory_client._tools import definitions
 from agent_memory_client._tools.calls import ToolCallResolutionResult
+from agent_memory_client.errors import MemoryNotFoundError
 from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import MemoryMessage, MemoryRecordResults
 from agent_memory_client.sync import SyncMemoryClient
 
 try:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.documents import Document
+    from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+    from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import StructuredTool, ToolException
 except ImportError as error:
-    raise ImportError("the LangChain tools need langchain-core: pip install 'agent-memory-api-client[langchain]'") from error
+    raise ImportError("the LangChain adapters need langchain-core: pip install 'agent-memory-api-client[langchain]'") from error
+
+
+MESSAGE = "langchain_message"
+"""The field of a message that holds LangChain's message as it was added."""
+_NEVER_SUMMARIZED = 2**53 - 1
+_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
+_TYPES = {"user": "human", "assistant": "ai", "system": "system"}
+
+
+class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
+    """A `BaseChatMessageHistory` that is a session of the memory server: every message comes back as it was added, tool calls among them.
+
+    What was said is promoted to long-term memory as in any session. With a `MemoryClient` its awaited calls are used (`aget_messages`,
+    `aadd_messages`, `aclear`), with a `SyncMemoryClient` all of them. Calls raise the errors of `agent_memory_client.errors`.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: MemoryClient | SyncMemoryClient,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self._client = client
+        self._user_id = user_id
+        self._namespace = namespace
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """All messages, oldest first."""
+        try:
+            session = _blocking(self._client).sessions.get(
+                self.session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED
+            )
+        except MemoryNotFoundError:
+            return []
+        return [_langchain_message(message) for message in session.messages]
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """All messages, oldest first."""
+        if isinstance(self._client, SyncMemoryClient):
+            return await asyncio.to_thread(lambda: self.messages)
+        try:
+            session = await self._client.sessions.get(self.session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED)
+        except MemoryNotFoundError:
+            return []
+        return [_langchain_message(message) for message in session.messages]
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Adds messages at the end."""
+        if messages:
+            said = [_our_message(message) for message in messages]
+            _blocking(self._client).sessions.append(
+                self.session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
+            )
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Adds messages at the end."""
+        if isinstance(self._client, SyncMemoryClient):
+            await asyncio.to_thread(self.add_messages, messages)
+        elif messages:
+            said = [_our_message(message) for message in messages]
+            await self._client.sessions.append(
+                self.session_id, said, self._namespace, user_id=self._user_id, context_window_max=_NEVER_SUMMARIZED
+            )
+
+    def clear(self) -> None:
+        """Takes all messages away; what became long-term memory of them stays."""
+        _blocking(self._client).sessions.delete(self.session_id, self._namespace, self._user_id)
+
+    async def aclear(self) -> None:
+        """As `clear`."""
+        if isinstance(self._client, SyncMemoryClient):
+            await asyncio.to_thread(self.clear)
+        else:
+            await self._client.sessions.delete(self.session_id, self._namespace, self._user_id)
+
+
+class AgentMemoryRetriever(BaseRetriever):
+    """A `BaseRetriever` over long-term memories: the text of each is a document, its fields are the metadata.
+
+    `user_id` and `namespace` narrow the search, `k` is how many memories come. With a `MemoryClient` it is to be awaited (`ainvoke`).
+    """
+
+    client: Any
+    """A `MemoryClient` or a `SyncMemoryClient`."""
+    user_id: str | None = None
+    namespace: str | None = None
+    k: int = 5
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return _documents(_blocking(self.client).memories.search(query, **self._filters()))
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun) -> list[Document]:
+        if isinstance(self.client, SyncMemoryClient):
+            return _documents(await asyncio.to_thread(self.client.memories.search, query, **self._filters()))
+        return _documents(await self.client.memories.search(query, **self._filters()))
+
+    def _filters(self) -> dict[str, Any]:
+        filters: dict[str, Any] = {"limit": self.k}
+        if self.user_id is not None:
+            filters["user_id"] = {"eq": self.user_id}
+        if self.namespace is not None:
+            filters["namespace"] = {"eq": self.namespace}
+        return filters
+
+
+def _blocking(client: MemoryClient | SyncMemoryClient) -> SyncMemoryClient:
+    """Raises TypeError for a client whose calls are to be awaited."""
+    if not isinstance(client, SyncMemoryClient):
+        raise TypeError("a MemoryClient is awaited (ainvoke, aget_messages …): use those calls, or a SyncMemoryClient")
+    return client
+
+
+def _our_message(message: BaseMessage) -> MemoryMessage:
+    role = _ROLES.get(message.type) or str(getattr(message, "role", "user"))
+    # What a model may read of it stands in the text; the message itself beside it.
+    text = message.content if isinstance(message.content, str) else message.text
+    return MemoryMessage.model_validate({"role": role, "content": str(text).strip() or None, MESSAGE: message_to_dict(message)})
+
+
+def _langchain_message(message: MemoryMessage) -> BaseMessage:
+    raw = message.own_fields.get(MESSAGE)
+    if not isinstance(raw, dict):
+        raw = {"type": _TYPES.get(message.role, "human"), "data": {"content": message.content, "id": message.id}}
+    return messages_from_dict([raw])[0]
+
+
+def _documents(results: MemoryRecordResults) -> list[Document]:
+    return [
+        Document(
+            page_content=memory.text,
+            id=memory.id,
+            metadata=memory.model_dump(mode="json", exclude_none=True, exclude={"text"}),
+        )
+        for memory in results.memories
+    ]
 
 
 def get_memory_tools(
@@ -26,11 +173,11 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[StructuredTool]:
-    """The tools of a conversation, all nine or those named; each answers with text for the model.
+    """The tools of a conversation, all or those named; each answers with text for the model.
 
     `user_id` and `namespace` bind the model (see `resolve_tool_call`). With a `MemoryClient` the tools are to be awaited
     (`ainvoke`); with a `SyncMemoryClient` they are called (`invoke`), and LangChain awaits them in a thread. What goes wrong is
-    told to the model. Raises ValueError for a name that is not one of the nine.
+    told to the model. Raises ValueError for a name that there is not.
     """
     names = list(definitions.BY_NAME) if tools == "all" else list(tools)
     unknown = sorted(set(names) - set(definitions.BY_NAME))

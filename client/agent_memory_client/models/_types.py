@@ -171,6 +171,14 @@ SessionIdentifier: TypeAlias = Annotated[
 ]
 """The id of a session: an `Identifier` without '/', because it is a segment of a path."""
 
+
+def _check_name(value: str) -> str:
+    return _check_bytes(value, MAX_ID_BYTES)
+
+
+ExactName: TypeAlias = Annotated[str, _StringRule(max_chars=MAX_ID_BYTES), Field(min_length=1), AfterValidator(_check_name)]
+"""A name that counts as it is spelt, not in NFC: not empty, at most 512 bytes."""
+
 _MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
 
 OptionalIdentifier: TypeAlias = Annotated[

@@ -95,6 +95,8 @@ class AppendMessagesRequest(BaseModel):
     """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
     """The user whose session it is; null for nobody's."""
+    agent_id: OptionalIdentifier = None
+    """The agent that talks in the session; one that it has stays when not given."""
     model_name: FreeText | None = None
     """The model whose context window decides when old messages are summarized; any name."""
     context_window_max: WindowTokens | None = None

@@ -10,6 +10,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
 from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
 from agent_memory_client.models.chat import NoContent, as_sent
+from agent_memory_client.models.features.procedures import ProcedurePromptOptions
 from agent_memory_client.models.memories import MemoryRecordResult
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
@@ -17,11 +18,18 @@ from agent_memory_client.models.working import WorkingMemoryRequest
 PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
 
 
+class ProfileInPrompt(BaseModel):
+    """How much of the user's profile a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
+    """At most so many tokens."""
+
+
 class MemoryPromptRequest(BaseModel):
     """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
 
-    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id` and `namespace` are those of
-    the session, where it does not name its own, and of the search without a session.
+    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and `agent_id`
+    are those of the session, where it does not name its own; the first two are those of the search without a session.
     """
 
     query: FreeText
@@ -30,6 +38,8 @@ class MemoryPromptRequest(BaseModel):
     """The session's user, where `session` names none; without a session, the user whose memories are searched."""
     namespace: OptionalIdentifier = None
     """The session's namespace, where `session` names none; without a session, the namespace that is searched."""
+    agent_id: OptionalIdentifier = None
+    """The agent whose memory blocks the prompt shows, where `session` names none."""
     session: WorkingMemoryRequest | None = None
     """The conversation whose summary and messages belong to the prompt; none when not given."""
     long_term_search: SearchRequest | bool | None = None
@@ -40,8 +50,12 @@ class MemoryPromptRequest(BaseModel):
     format: PromptFormat | None = None
     """For which API the answer is written: `openai` (messages with string contents, at most one system message, at the front), `anthropic`
     (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
+    profile: ProfileInPrompt | None = None
+    """Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given."""
     include_ids: bool = True
     """Whether each line of a memory ends with its id; one costs some twenty tokens."""
+    procedures: ProcedurePromptOptions | None = None
+    """How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not given."""
 
 
 class _Block(BaseModel):

@@ -42,6 +42,8 @@ class UpdateWorkingMemory(BaseModel):
     """A count of tokens of the caller's own, which is given back as it is."""
     namespace: OptionalIdentifier = None
     """The session's namespace, such as an application's name; null for none."""
+    agent_id: OptionalIdentifier = Absent
+    """The agent that talks in the session: prompts of the session show its memory blocks. Left out when there is none."""
     long_term_memory_strategy: MemoryStrategyConfig = Field(default_factory=MemoryStrategyConfig)
     """How long-term memories are made of the session's messages."""
     ttl_seconds: Annotated[int, Field(ge=-MAX_TTL_SECONDS, le=MAX_TTL_SECONDS)] | None = None
@@ -101,6 +103,8 @@ class WorkingMemoryRequest(BaseModel):
     """The session's namespace; null for none."""
     user_id: OptionalIdentifier = None
     """The user whose session it is; null for nobody's."""
+    agent_id: OptionalIdentifier = None
+    """The agent whose memory blocks the prompt shows; the session's own, if it has one, when not given."""
     model_name: FreeText | None = None
     """The model that the prompt is for, whose context window bounds it; any name."""
     context_window_max: WindowTokens | None = None

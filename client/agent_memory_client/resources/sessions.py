@@ -240,6 +240,30 @@ class Sessions(Resource):
         params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
         return parse_acknowledgement(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
 
+    async def pop_message(
+        self, session_id: str, namespace: str | None = None, user_id: str | None = None, context_window_max: int | None = None
+    ) -> MemoryMessage | None:
+        """Takes the newest message out of a session and returns it; None when there is none. What was remembered of it stays."""
+        for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
+            try:
+                response = await self._send(self._get_call(session_id, user_id, namespace))
+            except MemoryNotFoundError:
+                return None
+            session = parse(WorkingMemoryResponse, response)
+            if not session.messages:
+                return None
+            rest = session.model_copy(update={"messages": session.messages[:-1]})
+            condition = {"If-Match": response.headers["ETag"]} if "ETag" in response.headers else {}
+            window = self._window(None, context_window_max)
+            try:
+                await self._send(self._put_call(session_id, rest, session.user_id, window, condition))
+            except MemoryPreconditionFailedError:
+                if attempt == MAX_CHANGE_ATTEMPTS:
+                    raise
+            else:
+                return session.messages[-1]
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
     async def _change(self, session_id: str, namespace: str | None, user_id: str | None, change: _Change) -> WorkingMemoryResponse:
         """Writes a session back with the fields that `change` returns for what is stored (an empty session if there is none).
 

@@ -28,6 +28,8 @@ from agent_memory_client.errors import MemoryClientError, MemoryNotFoundError
 from agent_memory_client.models import MemoryStrategyConfig, SearchModeEnum
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.memories import Memories
+from agent_memory_client.resources.model_tools import ModelTools
+from agent_memory_client.resources.registry import MODEL_TOOLS
 from agent_memory_client.resources.sessions import Sessions
 from agent_memory_client.tool_schema import SchemaFormat, ToolSchemaCollection
 from agent_memory_client.transport import Transport
@@ -42,11 +44,14 @@ class ToolCalls(Resource):
         super().__init__(transport, config)
         self._sessions = Sessions(transport, config)
         self._memories = Memories(transport, config)
+        groups = [group(transport, config) for group in MODEL_TOOLS]
+        self._groups: dict[str, ModelTools] = {definition.name: group for group in groups for definition in group.definitions}
 
     @staticmethod
     def schemas(schema_format: SchemaFormat = "openai") -> ToolSchemaCollection:
         """The schemas of all tools, as a provider's models are given them: `tools=client.tools.schemas().to_list()`."""
-        return definitions.schemas(schema_format)
+        of_features = [definition for group in MODEL_TOOLS for definition in group.definitions]
+        return definitions.schemas(schema_format, [*definitions.DEFINITIONS, *of_features])
 
     async def search_memory(
         self,
@@ -148,24 +153,36 @@ class ToolCalls(Resource):
         return data_answer(data, merge_strategy)
 
     async def resolve_tool_call(
-        self, tool_call: dict[str, Any], session_id: str, namespace: str | None = None, user_id: str | None = None
+        self,
+        tool_call: dict[str, Any],
+        session_id: str,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        *,
+        agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
         """Runs a model's call of one of the tools, in the shape of OpenAI, Anthropic or LangChain. Never raises.
 
         `namespace` and `user_id` bind the model: it sees and changes nothing of another namespace or user. Without a `user_id`
-        it may name one itself. `formatted_response` is what to answer the model with.
+        it may name one itself. `agent_id` is whose blocks its tools change. `formatted_response` is what to answer the model with.
         """
         try:
             call = parse_call(tool_call)
         except MemoryClientError as error:
             return failure(name_of(tool_call), str(error))
-        return await self.resolve_function_call(call["name"], call["arguments"], session_id, namespace, user_id)
+        return await self.resolve_function_call(call["name"], call["arguments"], session_id, namespace, user_id, agent_id=agent_id)
 
     async def resolve_tool_calls(
-        self, tool_calls: Sequence[dict[str, Any]], session_id: str, namespace: str | None = None, user_id: str | None = None
+        self,
+        tool_calls: Sequence[dict[str, Any]],
+        session_id: str,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        *,
+        agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
         """Runs several calls, one after the other; the results stand in the same order. Never raises."""
-        return [await self.resolve_tool_call(call, session_id, namespace, user_id) for call in tool_calls]
+        return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in tool_calls]
 
     async def resolve_function_call(
         self,
@@ -174,11 +191,15 @@ class ToolCalls(Resource):
         session_id: str,
         namespace: str | None = None,
         user_id: str | None = None,
+        *,
+        agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
         """As `resolve_tool_call`, with the tool's name and its arguments (a dict, or a JSON object as text)."""
-        scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None)
+        scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None, agent_id or None)
         try:
-            return result_of(function_name, await self._run_tool(function_name, arguments_of(function_arguments), scope))
+            values, group = arguments_of(function_arguments), self._groups.get(function_name)
+            run = self._run_tool if group is None else group.run_tool
+            return result_of(function_name, await run(function_name, values, scope))
         except MemoryClientError as error:
             return failure(function_name, str(error))
         except Exception as error:  # a model waits for the answer to its call: a fault here must not end the conversation
@@ -186,10 +207,16 @@ class ToolCalls(Resource):
             return failure(function_name, f"unexpected {type(error).__name__}: {error}")
 
     async def resolve_function_calls(
-        self, function_calls: Sequence[dict[str, Any]], session_id: str, namespace: str | None = None, user_id: str | None = None
+        self,
+        function_calls: Sequence[dict[str, Any]],
+        session_id: str,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        *,
+        agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
         """Runs several calls (`{"name", "arguments"}`), one after the other; the results stand in the same order. Never raises."""
-        return [await self.resolve_tool_call(call, session_id, namespace, user_id) for call in function_calls]
+        return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in function_calls]
 
     async def _run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         if name in definitions.REPLACED:
@@ -223,7 +250,8 @@ class ToolCalls(Resource):
             case definitions.GET_CURRENT_DATETIME:
                 return current_datetime()
             case _:
-                return error_answer("calling a tool", LookupError(f"there is no tool {name!r}, there are {', '.join(definitions.BY_NAME)}"))
+                names = ", ".join([*definitions.BY_NAME, *self._groups])
+                return error_answer("calling a tool", LookupError(f"there is no tool {name!r}, there are {names}"))
 
     async def _store(self, wanted: arguments.StoreArguments, scope: ToolScope) -> dict[str, Any]:
         records = [arguments.record_of(memory, scope.space(memory.namespace), scope.user(memory.user_id)) for memory in wanted.memories]

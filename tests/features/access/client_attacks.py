@@ -42,6 +42,8 @@ def _calls(i: Ids) -> list[dict[str, Any]]:
         "eagerly_create_long_term_memory": {"memories": [planted | {"id": named} | ANA]},
         "edit_long_term_memory": {"memory_id": named, "text": "changed"} | (ANA if i.number % 2 else {"user_id": i.user}),
         "delete_long_term_memories": {"memory_ids": [named, "m-shared"]},
+        "search_procedures": {"situation": "secret tea", "user_id": "ana", "namespace": "work"},
+        "save_procedure": {"when_to_use": "secret tea", "steps": ["mine"]} | ANA,
         "forget_memory": {"ids": [named, "m-shared"], "dry_run": False},
     }
     return [{"name": name, "arguments": given} for name, given in calls.items()]

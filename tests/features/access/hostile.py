@@ -47,6 +47,7 @@ class Ids:
     task: str
     operation: str
     token: str
+    procedure: str = "p"
 
     @property
     def s(self) -> str:
@@ -86,9 +87,24 @@ def exported(i: Ids, user: str) -> bytes:
         },
         {"kind": "waiting", "session_id": f"{i.session}~~", "messages": [], "memories": [record, record | {"id": "m-aside"}]},
         {"kind": "rules", "namespace": "work", "rules": {}},
+        {"kind": "item", "namespace": "work", "path": ["secrets"], "key": "tea", "value": {"text": "mine"}},
         {
             "kind": "summary",
             "partition": {"view_id": i.view, "group": {"user_id": user, "namespace": "work"}, "memory_count": 1, "summary": "mine"},
+        },
+        {
+            "kind": "procedure",
+            "procedure": {"id": i.procedure, "when_to_use": "secret tea", "steps": ["mine"], "version": 9, "created_at": TIME}
+            | {"updated_at": TIME, "user_id": "ana", "namespace": "work"},
+            "history": {"changes": [], "feedback": []},
+            "marks": {},
+        },
+        {
+            "kind": "tool_memory",
+            "tool": "brew",
+            "user_id": "ana",
+            "namespace": "work",
+            "fields": {"d": '{"tool": "brew"}', "c": "1", "h": "9"},
         },
     ]
     return b"\n".join(json.dumps(line).encode() for line in lines)
@@ -148,12 +164,29 @@ def _wide(i: Ids) -> dict[str, Any]:
     return {"text": f"secret tea {i.memory}", "namespace": {"startswith": i.namespace}, "limit": 100}
 
 
+def _owners(i: Ids) -> list[dict[str, str]]:
+    """Whose items are asked for: the case's, the victim's, and what lies beside them."""
+    return [i.where, ANA, {"user_id": "ana"}, {"namespace": "work"}, {}]
+
+
 def _q(text: str) -> str:
     return quote(text, safe="")
 
 
-CHANGES = "/v1/changes"
+BLOCKS = "/v1/blocks"
+CHANGES, ITEMS = "/v1/changes", "/v1/items"
 SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory/", "/v1/summary-views", "/v1/auth/tokens"
+PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
+
+
+def _owners(i: Ids) -> list[dict[str, str]]:
+    """Whose procedures and tools are asked for, or made."""
+    return [i.where, {}, ANA, {"user_id": "ana"}, {"agent_id": i.user}, {"agent_id": "robot", **ANA}]
+
+
+def _of_procedure(i: Ids, method: str, below: str = "", body: Any = None) -> list[Case]:
+    return [(method, f"{PROCEDURES}/{_q(name)}{below}", {}, body) for name in (i.memory, i.procedure)]
+
 
 CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "list_sessions_v1_working_memory__get": lambda i: [("GET", SESSIONS, i.where, None), ("GET", SESSIONS, {}, None)],
@@ -248,12 +281,76 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     ],
     "put_extraction_rules_v1_extraction_rules_put": lambda i: [("PUT", "/v1/extraction-rules", i.where, {})],
     "delete_extraction_rules_v1_extraction_rules_delete": lambda i: [("DELETE", "/v1/extraction-rules", i.where, None)],
+    "put_item": lambda i: [
+        ("PUT", ITEMS, where, {"path": path, "key": "tea", "value": {"text": "mine"}})
+        for where in _owners(i)
+        for path in ([i.memory], ["secrets"])
+    ],
+    "get_item": lambda i: [
+        ("GET", ITEMS, {**where, "path": ["secrets"], "key": key}, None) for where in _owners(i) for key in ("tea", i.memory)
+    ],
+    "delete_item": lambda i: [("DELETE", ITEMS, {**where, "path": ["secrets"], "key": "tea"}, None) for where in _owners(i)],
+    "search_items": lambda i: [
+        ("POST", f"{ITEMS}/search", where, body)
+        for where in _owners(i)
+        for body in (
+            {},
+            {"query": f"secret tea {i.memory}"[:2000], "limit": 100},
+            {"prefix": ["secrets"], "filter": {"text": {"$ne": i.memory}}},
+            {"prefix": [i.session], "query": "zebraquartz"},
+        )
+    ],
+    "list_item_namespaces": lambda i: [
+        ("POST", f"{ITEMS}/namespaces", where, {"match_conditions": [{"match_type": "prefix", "path": [label]}]})
+        for where in _owners(i)
+        for label in ("*", i.session)
+    ],
+    "run_item_batch": lambda i: [
+        (
+            "POST",
+            f"{ITEMS}/batch",
+            where,
+            {
+                "operations": [
+                    {"op": "get", "path": ["secrets"], "key": "tea"},
+                    {"op": "search", "query": "secret tea"},
+                    {"op": "list_namespaces"},
+                    {"op": "put", "path": ["secrets"], "key": "tea", "value": {"text": "mine"}},
+                    {"op": "delete", "path": ["secrets"], "key": "tea"},
+                ]
+            },
+        )
+        for where in _owners(i)
+    ],
     "get_task_status_v1_tasks__task_id__get": lambda i: [("GET", f"/v1/tasks/{_q(i.task)}", {}, None)],
     "list_operations": lambda i: [("GET", "/v1/operations", {"limit": 100}, None)],
     "get_operation": lambda i: [("GET", f"/v1/operations/{_q(i.operation)}", {}, None)],
     "drop_operation": lambda i: [("DELETE", f"/v1/operations/{_q(i.operation)}", {}, None)],
     "replay_operation": lambda i: [("POST", f"/v1/operations/{_q(i.operation)}/replay", {}, None)],
     "flush_working_memory": lambda i: [("POST", f"{SESSIONS}{i.s}/flush", i.where, None)],
+    "list_blocks": lambda i: [
+        *(("GET", BLOCKS, query, None) for query in (i.where, {"user_id": "ana"}, ANA)),
+        *(("GET", BLOCKS, {**query, "shown": "true"}, None) for query in (i.where, {"user_id": "ana"}, ANA, {"namespace": "work"})),
+    ],
+    "get_block": lambda i: [("GET", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA)],
+    "put_block": lambda i: [
+        *(("PUT", f"{BLOCKS}/{label}", query, {"value": "secret tea is planted"}) for label in (i.s, "human") for query in (i.where, ANA)),
+        ("PUT", f"{BLOCKS}/human", {**ANA, "agent_id": i.memory}, {"value": "secret tea is planted"}),
+    ],
+    "edit_block": lambda i: [
+        ("PATCH", f"{BLOCKS}/human", query, {"operation": "append", "content": "secret tea is planted"}) for query in (i.where, ANA)
+    ],
+    "delete_block": lambda i: [("DELETE", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA)],
+    "get_block_history": lambda i: [("GET", f"{BLOCKS}/human/history", query, None) for query in (i.where, ANA)],
+    "undo_block": lambda i: [("POST", f"{BLOCKS}/human/undo", query, {}) for query in (i.where, ANA)],
+    **{
+        f"{how}_block": lambda i, how=how: [
+            ("POST", f"{BLOCKS}/human/{how}", ANA, {"agent_id": i.memory}),
+            ("POST", f"{BLOCKS}/human/{how}", i.where, ANA),
+            ("POST", f"{BLOCKS}/human/{how}", ANA, i.where),
+        ]
+        for how in ("attach", "detach")
+    },
     "forget_memory": lambda i: [
         ("POST", "/v1/memory/forget", {}, {"text": "secret tea", **i.where}),
         ("POST", "/v1/memory/forget", {}, {"text": "what I said about secret tea", "user_id": "ana"}),
@@ -280,11 +377,53 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ]
         for how in ("approve", "reject")
     },
+    "get_profile_v1_profile_get": lambda i: [
+        ("GET", "/v1/profile", query, None) for query in ({**i.where, "q": "secret tea"}, {"user_id": "ana"}, ANA, {**ANA, "as_of": TIME})
+    ],
+    "list_profile_moves_v1_profile_moves_get": lambda i: [("GET", "/v1/profile/moves", query, None) for query in (i.where, ANA)],
+    "rebuild_profile_v1_profile_rebuild_post": lambda i: [("POST", "/v1/profile/rebuild", query, None) for query in (i.where, ANA)],
+    "get_profile_schema_v1_profile_schema_get": lambda i: [
+        ("GET", "/v1/profile/schema", query, None) for query in ({}, {"namespace": i.namespace}, {"namespace": "work"})
+    ],
+    "put_profile_schema_v1_profile_schema_put": lambda i: [
+        ("PUT", "/v1/profile/schema", {"namespace": i.namespace}, {"topics": {"mine": {"sub_topics": {"mine": "mine"}}}})
+    ],
+    "delete_profile_schema_v1_profile_schema_delete": lambda i: [("DELETE", "/v1/profile/schema", {"namespace": i.namespace}, None)],
     "list_tokens": lambda i: [("GET", TOKENS, {}, None)],
     "create_token": lambda i: [("POST", TOKENS, {}, {"tenant": i.user, "users": [i.user]})],
     "get_token": lambda i: [("GET", f"{TOKENS}/{_q(i.token)}", {}, None)],
     "delete_token": lambda i: [("DELETE", f"{TOKENS}/{_q(i.token)}", {}, None)],
     "rotate_token": lambda i: [("POST", f"{TOKENS}/{_q(i.token)}/rotate", {}, {})],
+    "create_procedure_v1_procedures_post": lambda i: [
+        ("POST", PROCEDURES, {}, {"when_to_use": "secret tea", "steps": ["mine"], **owner}) for owner in (i.where, {"agent_id": i.user})
+    ],
+    "list_procedures_v1_procedures_get": lambda i: [("GET", PROCEDURES, owner, None) for owner in _owners(i)],
+    "search_procedures_v1_procedures_search_post": lambda i: [
+        ("POST", f"{PROCEDURES}/search", {}, {"situation": f"secret tea {i.memory}", "result": None, "limit": 50, **owner})
+        for owner in _owners(i)
+    ],
+    "get_procedure_v1_procedures__procedure_id__get": lambda i: _of_procedure(i, "GET"),
+    "update_procedure_v1_procedures__procedure_id__patch": lambda i: _of_procedure(i, "PATCH", body={"steps": ["mine"]}),
+    "delete_procedure_v1_procedures__procedure_id__delete": lambda i: _of_procedure(i, "DELETE"),
+    "give_procedure_feedback_v1_procedures__procedure_id__feedback_post": lambda i: _of_procedure(
+        i, "POST", "/feedback", {"helped": False}
+    ),
+    "get_procedure_history_v1_procedures__procedure_id__history_get": lambda i: _of_procedure(i, "GET", "/history"),
+    "undo_procedure_change_v1_procedures__procedure_id__undo_post": lambda i: _of_procedure(i, "POST", "/undo"),
+    "mark_session_result_v1_working_memory__session_id__result_patch": lambda i: [
+        ("PATCH", f"{SESSIONS}{i.s}/result", i.where, {"result": "failure"}),
+        ("PATCH", f"{SESSIONS}shared/result", {}, {"result": "failure", "agent_id": i.user}),
+        ("PATCH", f"{SESSIONS}shared/result", {"user_id": i.user, "namespace": "work"}, {"result": "failure"}),
+    ],
+    "get_session_result_v1_session_results__session_id__get": lambda i: [
+        ("GET", f"/v1/session-results/{name}", where, None) for name, where in ((i.s, i.where), ("shared", {}), ("shared", ANA))
+    ],
+    "list_tool_memory_v1_tools_memory_get": lambda i: [
+        ("GET", TOOL_MEMORY, owner | more, None) for owner in _owners(i) for more in ({}, {"tool": "brew"})
+    ],
+    "count_tool_call_v1_tools_memory_post": lambda i: [
+        ("POST", TOOL_MEMORY, {}, {"tool": name, "arguments": {i.user[:20]: 1}, **i.where}) for name in ("brew", i.memory)
+    ],
     # These know of no tenant.
     "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
@@ -324,16 +463,26 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("get_working_memory", session_id="shared", user_id="ana", namespace="work"),
         _tool("get_working_memory", session_id="shared"),
     ],
+    "get_profile": lambda i: [_tool("get_profile", query="secret tea", **where) for where in (i.where, ANA, {})],
     "get_long_term_memory": lambda i: [_tool("get_long_term_memory", memory_id=name) for name in (i.memory, "m-shared")],
     "edit_long_term_memory": lambda i: (
         [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")]
         + [_tool("edit_long_term_memory", memory_id=i.memory, text="secret tea is planted", **ANA)]
     ),
     "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
+    "core_memory_append": lambda i: [
+        _tool("core_memory_append", label="human", content="secret tea is planted", **whose)
+        for whose in (i.where, ANA, {"agent_id": i.memory})
+    ],
+    "core_memory_replace": lambda i: [
+        _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose) for whose in (i.where, ANA)
+    ],
     "forget_memory": lambda i: [
         _tool("forget_memory", text="secret tea", dry_run=False, **i.where),
         _tool("forget_memory", text="drinks secret tea", user_id="ana", dry_run=False),
         _tool("forget_memory", ids=[i.memory, "m-shared", "x1"], dry_run=False),
     ],
+    "search_procedures": lambda i: [_tool("search_procedures", situation="secret tea", limit=50, **owner) for owner in _owners(i)],
+    "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **i.where)],
     "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }

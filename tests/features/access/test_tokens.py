@@ -323,7 +323,7 @@ async def test_jobs_and_explain_show_the_key_that_a_server_wants(guarded: Guarde
             with pytest.raises(StartupError, match="AGENT_MEMORY_API_KEY"):
                 await run(*words)
         listed = json.loads(await run("jobs", "list", "--format", "json", "--api-key", key))
-        assert [one["memory_id"] for one in listed] == ["m-cli"]
+        assert {(one["kind"], one["memory_id"]) for one in listed} == {("memory", "m-cli"), ("follow", "m-cli")}
         monkeypatch.setenv("AGENT_MEMORY_API_KEY", key)
         assert json.loads(await run("jobs", "show", listed[0]["id"]))["id"] == listed[0]["id"]
         assert json.loads(await run("explain", "m-cli", "bees", "--mode", "keyword", "--format", "json"))["returned"]

@@ -189,3 +189,16 @@ def test_relative_days_of_quotations_stay(text: str, dated: str) -> None:
 def test_a_quotation_dates_no_event() -> None:
     assert event_day(None, ['She said "yesterday".'], NOON, UTC, now=NOON) is None
     assert event_day(None, ["She came yesterday."], NOON, UTC, now=NOON) == datetime(2025, 3, 4, tzinfo=UTC)
+
+
+def test_sentences_that_nothing_holds_are_left_out_of_a_fact() -> None:
+    grounds = Grounds(said(["user: My brother Caspian keeps falcons, and visits us in summer."]))
+    assert grounds.supported("My brother Caspian keeps falcons. I am not sure how to explain it.") == "My brother Caspian keeps falcons."
+    assert grounds.supported("Caspian visits in summer. That was in 2019.") == "Caspian visits in summer."
+    assert grounds.supported("Caspian keeps falcons. He visits in summer.") == "Caspian keeps falcons. He visits in summer."
+
+
+def test_what_somebody_is_must_be_said() -> None:
+    grounds = Grounds(said(["user: My brother Ben repairs violins, and my sister Ada is a judge."]))
+    assert grounds.find("My brother Ben is a musician.", [], []) == []
+    assert grounds.find("User's sister Ada is a judge.", [], []) == [0]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from agent_memory.extraction.prompts import ExtractedFact, ExtractionAnswer, extract_messages
+from agent_memory.extraction.prompts import ExtractedFact, ExtractionAnswer, extract_messages, facts_before_the_end
 from agent_memory.sessions.prompts import summarize_messages
 from agent_memory.text.escaping import PromptMessage, fence, message_lines, shown_time
 
@@ -75,7 +75,35 @@ def test_slips_in_a_fact_cost_the_slip_and_not_the_fact() -> None:
             "messages": [1, "2", True, None],
         }
     )
-    assert fact == ExtractedFact(text="Rex is Ann's dog.", type="semantic", topics=["dogs cats", "7"], messages=[1])
+    assert fact == ExtractedFact(text="Rex is Ann's dog.", type="semantic", topics=["dogs cats", "7"], messages=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("cited", "numbers"),
+    [
+        (1, [1]),
+        ("2", [2]),
+        ("[1, 3]", [1, 3]),
+        (["message 2"], [2]),
+        ([{"n": 4}], [4]),
+        (2.0, [2]),
+        (1e999, []),
+        (None, []),
+    ],
+)
+def test_a_citation_may_be_written_in_many_ways(cited: object, numbers: list[int]) -> None:
+    assert ExtractedFact.model_validate({"text": "Rex is Ann's dog.", "messages": cited}).messages == numbers
+
+
+def test_a_fact_without_a_text_costs_no_other() -> None:
+    answer = ExtractionAnswer.model_validate({"memories": [{"slot": "a"}, "Rex is Ann's dog.", {"text": " "}, {"text": "Ann is 7."}]})
+    assert [fact.text for fact in answer.memories] == ["Rex is Ann's dog.", "Ann is 7."]
+    with pytest.raises(ValidationError):
+        ExtractionAnswer.model_validate({"memories": [{"slot": "user.dog"}]})
+
+
+def test_tags_copied_from_the_instructions_are_none() -> None:
+    assert ExtractedFact.model_validate({"text": "Rex is Ann's dog.", "topics": ["...", "*", "dogs"]}).topics == ["dogs"]
     assert ExtractedFact(text="x", event_date="2024-03-05").event_date == "2024-03-05T00:00:00"
     assert ExtractedFact.model_validate({"text": "x", "messages": "all"}).messages == []
 
@@ -84,3 +112,18 @@ def test_slips_in_a_fact_cost_the_slip_and_not_the_fact() -> None:
 def test_what_is_no_fact_is_refused(value: object) -> None:
     with pytest.raises(ValidationError):
         ExtractionAnswer.model_validate(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ('{"memories": [{"text": "Ana sails", "topics": ["a"]}, {"text": "Ana d', ["Ana sails"]),
+        ('```json\n{"memories":[{"text": "Ana sails"},\n {"text": "Bo swims", "messages": [1]}', ["Ana sails", "Bo swims"]),
+        ('{"memories": [{"text": "Ana sails", "topics": []', None),
+        ('{"memories": [', None),
+        ("I think that", None),
+    ],
+)
+def test_facts_before_an_answer_was_cut_off(text: str, facts: list[str] | None) -> None:
+    answer = facts_before_the_end(text)
+    assert (None if answer is None else [fact.text for fact in answer.memories]) == facts

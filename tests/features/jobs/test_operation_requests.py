@@ -181,7 +181,7 @@ async def test_dead_work_is_listed_inspected_replayed_and_dropped(redis_url: str
         (dead,) = (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"]
         assert dead["state"] == "dead"
         assert "no try ended" in dead["reason"]
-        assert (await client.get("/v1/operations", params={"state": "pending"})).json()["operations"] == []
+        assert (await client.get("/v1/operations", params={"state": "pending", "kind": "memory"})).json()["operations"] == []
         listed = await asyncio.to_thread(_command, tmp_path, "jobs", "list", "--state", "dead", "--format", "json", "--url", url)
         assert [one["id"] for one in json.loads(listed)] == [dead["id"]]
         assert json.loads(await asyncio.to_thread(_command, tmp_path, "jobs", "show", dead["id"], "--url", url)) == dead

@@ -63,9 +63,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_which_jobs_run_and_how_often() -> None:
-    assert periods(load_settings()) == {"compact": 600.0, "usage": 900.0, "views": 3600.0}
-    assert periods(load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)) == {"views": 3600.0}
-    assert periods(load_settings(LONG_TERM_MEMORY=False)) == {"views": 3600.0}
+    assert periods(load_settings()) == {"compact": 600.0, "items": 600.0, "usage": 900.0, "procedures": 3600.0, "views": 3600.0}
+    without = load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)
+    assert periods(without) == {
+        "procedures": 3600.0,
+        "items": 600.0,
+        "views": 3600.0,
+    }
+    assert periods(load_settings(LONG_TERM_MEMORY=False)) == {"items": 600.0, "views": 3600.0}
     assert "forget" not in periods(load_settings(FORGETTING_ENABLED=True)), "nothing says what to forget"
     forgets = load_settings(FORGETTING_ENABLED=True, FORGETTING_MAX_AGE_DAYS=30, FORGETTING_EVERY_MINUTES=5)
     assert periods(forgets)["forget"] == 300.0
@@ -73,17 +78,23 @@ def test_which_jobs_run_and_how_often() -> None:
 
 async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Rig, runs: list[str]) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        times = await scheduled(docket, 3)
+        times = await scheduled(docket, 5)
         seconds, _ = await rig.rt.client.time()
-        assert {name: round((at - seconds) / 10) for name, at in times.items()} == {"compact": 60, "usage": 90, "views": 360}
+        assert {name: round((at - seconds) / 10) for name, at in times.items()} == {
+            "compact": 60,
+            "items": 60,
+            "usage": 90,
+            "procedures": 360,
+            "views": 360,
+        }
         async with working(rig):
-            assert await scheduled(docket, 3) == times, "workers that start do not put a job off"
+            assert await scheduled(docket, 5) == times, "workers that start do not put a job off"
     assert runs == []
 
 
 async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: list[str]) -> None:
     async with working(rig), working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 3)
+        await scheduled(docket, 5)
         await rig.rt.client.zadd(docket.queue_key, {"compact": 1})
 
         async def again() -> bool:
@@ -91,7 +102,7 @@ async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: li
 
         await wait_until(again, "its next time")
         seconds, _ = await rig.rt.client.time()
-        assert round(((await scheduled(docket, 3))["compact"] - seconds) / 10) == 60
+        assert round(((await scheduled(docket, 5))["compact"] - seconds) / 10) == 60
     assert runs == ["compact"]
 
 
@@ -132,13 +143,13 @@ async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(ri
 
 async def test_a_job_that_is_switched_off_is_not_run(make_rig: MakeRig, runs: list[str]) -> None:
     async with make_rig(COMPACTION_EVERY_MINUTES=0) as rig, working(rig), rig.rt.docket() as docket:
-        assert set(await scheduled(docket, 2)) == {"usage", "views"}
+        assert set(await scheduled(docket, 4)) == {"items", "usage", "procedures", "views"}
     assert runs == []
 
 
 async def test_what_recurs_is_no_work_that_waits(rig: Rig) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 3)
+        await scheduled(docket, 5)
         work = (await rig.rt.ready()).checks["work"]
         assert set(work) == set(DueKind)
         assert {state["pending"] for state in work.values()} == {0}

@@ -330,3 +330,45 @@ async def test_only_the_user_of_a_session_asks(make_rig: MakeRig) -> None:
         await say(rig, "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
         await rig.work()
         assert await texts(rig) == ["I am allergic to peanuts."]
+
+
+async def test_a_summary_keeps_what_is_not_forgotten(rig: Rig) -> None:
+    said = ["I am allergic to peanuts.", "We move to Lisbon with 64 boxes.", "My dentist is Mrs Okonkwo."]
+    long = "Explain step by step how a water wheel turns a millstone and what the miller does with the flour after that " * 3
+    for text in (*said, long, long):
+        messages = [MemoryMessage(role="user", content=text)]
+        await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest(messages=messages, user_id="ana", context_window_max=200))
+    await rig.work()
+
+    async def summary() -> str:
+        return (await rig.rt[SessionService].get(SCOPE, "s", user_id="ana")).session.context or ""
+
+    before = await summary()
+    assert all(word in before for word in ("peanuts", "64 boxes", "Okonkwo"))
+    answer = await forget(rig, "I am allergic to peanuts")
+    assert [match.left is None for match in answer.matches if match.kind == "summary"] == [False]
+    after = await summary()
+    assert "peanut" not in after
+    assert "64 boxes" in after
+    assert "Okonkwo" in after
+    # The next summary goes on from what is left.
+    await rig.rt[SessionService].append(
+        SCOPE, "s", AppendMessagesRequest(messages=[MemoryMessage(role="user", content=long)] * 2, user_id="ana")
+    )
+    await rig.work()
+    assert "peanut" not in await summary()
+    assert "Okonkwo" in await summary()
+
+
+async def test_an_undo_brings_the_summary_back(rig: Rig) -> None:
+    for text in ("I am allergic to peanuts.", "We move to Lisbon with 64 boxes.", "Tell me of mills and their wheels and stones. " * 20):
+        messages = [MemoryMessage(role="user", content=text)] * (2 if "mills" in text else 1)
+        await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest(messages=messages, user_id="ana", context_window_max=200))
+    await rig.work()
+    before = (await rig.rt[SessionService].get(SCOPE, "s", user_id="ana")).session.context
+    assert before is not None
+    assert "peanuts" in before
+    answer = await forget(rig, "I am allergic to peanuts")
+    assert answer.receipt_id is not None
+    await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)
+    assert (await rig.rt[SessionService].get(SCOPE, "s", user_id="ana")).session.context == before

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from agent_memory.memories.search.service import SearchService
 from agent_memory.recall.service import RecallService
-from agent_memory_client.models import MemoryPromptRequest
+from agent_memory_client.models import MemoryPromptRequest, SearchRequest
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig, record
 
@@ -49,3 +50,14 @@ async def test_it_takes_no_further_round_trip(rig: Rig, monkeypatch: pytest.Monk
     sent = commands_of(rig, monkeypatch)
     await shown(rig)
     assert len(sent) == 3, "how common the words are, the lists, the memories"
+
+
+async def test_a_fact_stands_for_its_message_where_only_that_is_near(rig: Rig) -> None:
+    await rig.append("s", "We have moved: the parcel comes to Juniper Court.", user_id="u")
+    await rig.work()
+    [message] = (await rig.rt[SearchService].search(SCOPE, SearchRequest(text="parcel"))).memories
+    resting = {"session_id": "s", "extracted_from": message.extracted_from, "user_id": "u"}
+    await rig.remember(record("Lives at number nine", **resting), record("Plays the bassoon", user_id="u"))
+    body = {"query": "Where does my parcel go?", "long_term_search": {"user_id": {"eq": "u"}, "limit": 10}}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    assert [memory.text for memory in prompt.long_term_memories or []] == ["Lives at number nine"]

@@ -111,6 +111,9 @@ def test_an_edited_memory_is_of_the_day_of_the_edit() -> None:
         ("I like coffee", "I like tea", False),
         ("My sister lives in Rome", "My dog sleeps a lot", False),
         ("I work at Acme", "x " * 200 + "I work at Acme", False),
+        ("ホテルの部屋番号は305です。", "ホテルの部屋番号は812です。", True),
+        ("我的座位在三楼靠窗。", "我的座位在五楼门口。", True),
+        ("我的座位在三楼靠窗。", "今天下雨了。", False),
     ],
 )
 def test_the_latest_of_contradicting_statements_is_marked(first: str, then: str, *, contradict: bool) -> None:

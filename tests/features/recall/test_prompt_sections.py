@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionText, SessionMessages
-from agent_memory.recall.prompt import PER_MESSAGE, Prompt, text_message
+from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
+from agent_memory.recall.prompt import Prompt, text_message
 from agent_memory.recall.sections.session import SessionSection
 from agent_memory.recall.service import RecallService
 from agent_memory.sessions.store import SessionStore

@@ -23,7 +23,7 @@ async def texts(rig: Rig, query: str, **search: Any) -> list[str]:
     return [memory.text for memory in await recalled(rig, query, **search)]
 
 
-@pytest.mark.parametrize("query", ["thanks!", "ok", "x", "👍", "谢谢", "danke dir", "gtg bye"])
+@pytest.mark.parametrize("query", ["thanks!", "ok", "yes", "x", "👍", "谢谢", "danke dir", "gtg bye"])
 async def test_nothing_asked_nothing_recalled(rig: Rig, query: str) -> None:
     await rig.remember(record("Thanks to x the boat is ok", user_id="u"))
     assert await texts(rig, query) == []
@@ -52,8 +52,17 @@ async def test_everything_is_listed_the_most_durable_first(rig: Rig, query: str)
     await rig.append("s", "You are a kind person.", role="assistant", user_id="u")
     await rig.work()
     shown = await texts(rig, query, limit=8)
-    assert shown[:3] == ["Is deaf in her left ear", "Lives in Larkhill", "Name is Ingvild"]
+    assert shown[:3] == ["Is deaf in her left ear", "Name is Ingvild", "Lives in Larkhill"]
     assert "Watched film number 39" in shown
     assert "Two kids." in shown
     assert not {"Where do I live?", "You are a kind person.", "Somebody else's fact"} & set(shown)
+    assert len(shown) == 8
+
+
+@pytest.mark.parametrize(("name", "lasting"), [("My name is Ingvild.", "We have two daughters."), ("我叫林若溪。", "我对花生过敏。")])
+async def test_a_name_and_what_lasts_are_shown_however_much_was_said_since(rig: Rig, name: str, lasting: str) -> None:
+    await rig.append("s", lasting, name, *[f"The train was {i} minutes late." for i in range(30)], user_id="u")
+    await rig.work()
+    shown = await texts(rig, "What do you know about me?", limit=8)
+    assert {name, lasting} <= set(shown)
     assert len(shown) == 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from agent_memory.memories.search.near_duplicates import DuplicateFilter, content_words
+from agent_memory.memories.search.near_duplicates import DuplicateFilter, deciding_words
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _ONE = ["the", "a", "Oh", "well,", "Café", "cafe", "CAFE", "Berlin.", "Berlin!", "lives", "lived", "in", "„Berlin“", "and", "2", "...", "*"]
@@ -21,6 +21,6 @@ def test_a_fact_repeats_the_first_one_that_says_the_same_words() -> None:
         texts = [" ".join(pick.choices(_WORDS, k=pick.randint(1, 4))) for _ in range(60)]
         distinct, first = DuplicateFilter(), dict[tuple[str, ...], str]()
         for number, text in enumerate(texts):
-            words = content_words(text)
+            words = deciding_words(text)
             assert distinct.add_memory(fact(text, number)) == first.get(words), text
             first.setdefault(words, f"m{number}")

@@ -331,6 +331,8 @@ async def test_nothing_is_left_when_everything_is_deleted(rig: Rig) -> None:
     await rig.rt[SessionService].delete(SCOPE, "t")
     await rig.rt[MemoryService].delete(SCOPE, [one.id for one in await rig.stored()])
     await rig.work()
+    await rig.make_due(DueKind.FOLLOW)
+    await rig.work()
     left = {key for key in await rig.raw_keys() if not key.startswith("mt:")}
     assert left <= {"wake", "cfg"}
     assert timedelta(days=29).total_seconds() < await rig.rt.client.ttl(

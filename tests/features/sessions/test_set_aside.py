@@ -50,7 +50,9 @@ async def given_up(rig: Rig, lookalike: Lookalike) -> str:
 
 
 async def left(rig: Rig) -> list[str]:
-    """The keys that say that something waits."""
+    """The keys that say that something waits, beside what follows memories."""
+    await rig.make_due(DueKind.FOLLOW)
+    await rig.work(DueKind.FOLLOW)
     return sorted(key for key in await rig.raw_keys() if key.split(":")[0] in ("j", "jx", "wt", "due", "dead", "why", "try"))
 
 

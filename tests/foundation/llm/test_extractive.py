@@ -67,3 +67,13 @@ def test_many_sentences() -> None:
     vectors = random.normal(size=(4000, 32)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     assert len(set(central_sentences(vectors, limit=20))) == 20
+
+
+def test_a_german_ordinal_ends_no_sentence() -> None:
+    text = "Wir ziehen am 2. Juni nach Wolgast. Dort wohnen wir im 3. Stock. Am Umzug helfen 4. Dann feiern wir."
+    assert split_sentences(text) == [
+        "Wir ziehen am 2. Juni nach Wolgast.",
+        "Dort wohnen wir im 3. Stock.",
+        "Am Umzug helfen 4.",
+        "Dann feiern wir.",
+    ]

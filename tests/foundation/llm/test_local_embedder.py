@@ -19,7 +19,11 @@ from agent_memory.llm.local import embedder as module
 from agent_memory.llm.local import weights
 from agent_memory.llm.local.embedder import GRAPH_FILES, LocalEmbedder, plan_runs
 from agent_memory.llm.local.graph import EncoderShape, Precision, build_graph, is_rounded, weight_shapes
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client.models import ClientMemoryRecord, UserId
 from tests.foundation.llm.reference_encoder import RECORDED, forward
+from tests.support.stack import stack
+from tests.support.waiting import settled
 
 ROOT = Path(__file__).parents[3]
 
@@ -172,6 +176,23 @@ async def test_another_encoder_in_a_directory(precision: str, within: float, tmp
     ids = Tokenizer.from_file(str(tmp_path / "tiny" / "tokenizer.json")).encode("a small encoder")
     used = [token for token, seen in zip(ids.ids, ids.attention_mask, strict=True) if seen]
     np.testing.assert_allclose(row, forward(exact, used, layers=2, heads=4, epsilon=1e-12), atol=within)
+
+
+async def test_a_server_with_an_encoder_in_a_directory_asks_it_in_every_script(tmp_path: Path, redis_url: str) -> None:
+    """The steps of docs/models.md, with a copy of the packaged weights as the directory."""
+    directory = tmp_path / "my-encoder"
+    directory.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        shutil.copy(weights.packaged_directory() / name, directory)
+    settings = load_settings(KEY_PREFIX="own-encoder", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", LOCAL_MODEL_DIR=directory)
+    assert not settings.models.embeds_latin_only
+    async with stack(settings, redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
+        records = [ClientMemoryRecord(text=text, user_id="li") for text in ("我养了两只猫。", "Li plays the oboe.")]
+        await memory.create_long_term_memory(records)
+        await settled(memory)
+        for query, text in (("她的猫叫什么名字", "我养了两只猫。"), ("Which instrument does Li play?", "Li plays the oboe.")):
+            hits = await memory.search_long_term_memory(query, user_id=UserId(eq="li"), search_mode="semantic")
+            assert text in [hit.text for hit in hits.memories]
 
 
 async def test_without_onnx_another_shape_is_refused_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

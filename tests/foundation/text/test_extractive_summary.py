@@ -67,3 +67,43 @@ def test_a_clause_that_says_something_else_alone_is_not_parted() -> None:
     summary = summarize(said, 100, _count, UTC)
     assert "I would fly to Oslo, but I have no money for that." in summary
     assert "I fly if Bo comes, and I pay." in summary
+
+
+def test_words_that_came_up_often_are_named_when_their_statements_have_no_room() -> None:
+    said = [
+        Statement(f"We talked of beekeeping near Lake {name} with Ana and {name}.", "user", AT)
+        for name in ("Garda", "Como", "Iseo", "Orta")
+    ]
+    said += [Statement(f"The {word} of the beekeeping club is Mr {word.title()}.", "user", AT) for word in ("baker", "cooper", "mason")]
+    summary = summarize(said, 24, _count, UTC)
+    line = summary.splitlines()[-1]
+    assert _count(summary) <= 24
+    assert line.startswith("Also spoken of: ")
+    shown = summary.removesuffix(line).lower()
+    assert all(word not in shown for word in line.removeprefix("Also spoken of: ").split())
+
+
+def test_the_words_of_a_former_summary_stay() -> None:
+    former = "10 March 2026:\nuser: Ana likes figs.\nAlso spoken of: beekeeping sailing"
+    statements = statements_of_summary(former, lambda text: [text], AT)
+    summary = summarize([*statements, Statement("Bo bought 7 lamps in Oslo.", "user", AT)], 60, _count, UTC)
+    assert sorted(summary.splitlines()[-1].removeprefix("Also spoken of: ").split()) == ["beekeeping", "sailing"]
+    assert "Ana likes figs." in summary
+    assert "Bo bought 7 lamps in Oslo." in summary
+
+
+def test_names_and_numbers_of_the_user_come_before_advice_and_pleasantries() -> None:
+    said = [
+        Statement("That sounds wonderful!", "assistant", AT),
+        Statement("Das klingt ja wirklich spannend!", "assistant", AT),
+        Statement(
+            "People in general like gardens that have plants, paths and quiet corners with benches under the old trees.", "assistant", AT
+        ),
+        Statement("We hired Mrs Okonkwo for 450 euros.", "user", AT),
+        Statement("I'm vegan.", "user", AT),
+    ]
+    summary = summarize(said, 14, _count, UTC)
+    assert "Okonkwo" in summary
+    assert "I'm vegan." in summary
+    assert "wonderful" not in summary
+    assert "spannend" not in summarize(said, 100, _count, UTC)

@@ -77,6 +77,7 @@ _GIVEN: dict[str, Any] = {
     "message": _MESSAGE,
     "messages": (),
     "problem": UnusableAnswer("-"),
+    "redacts": True,
 }
 
 Reader = Callable[[str], object]
@@ -201,18 +202,31 @@ def _seconds(read: Reader, text: str, most: float) -> float:
 
 
 def _is_slow(read: Reader, kind: str, size: int, bound: float) -> bool:
-    """Whether `size` bytes of a kind take longer than `bound`, as far as a tenth of them and a hundredth leave that open.
+    """Whether `size` bytes of a kind take longer than `bound`, as far as small parts of them leave that open.
 
-    Of a + b·n + c·n² seconds: a tenth in a two-hundredth of the bound means that all of it takes half the bound at most, even if all
-    is c. A tenth in less than 11.5 times the hundredth means that c·n² is less than a fifth of b·n there, so that all takes less than
-    25 times as long as the tenth. What neither lets go is tried with the whole text.
+    A thirtieth decides most, a tenth most of the rest, each tried again because a pause of the machine looks like growth; what neither
+    lets go is tried with the whole text.
     """
-    tenth = _seconds(read, _text(kind, size // 10), bound)
-    if tenth < bound / 200:
-        return False
-    if tenth < bound / 25 and tenth < 11.5 * _seconds(read, _text(kind, size // 100), bound):
+    if any(_grows_linearly(read, kind, size, parts, bound) for parts in (30, 30, 10, 10)):
         return False
     return _seconds(read, hostile_text(kind, size), bound) == math.inf
+
+
+def _grows_linearly(read: Reader, kind: str, size: int, parts: int, bound: float) -> bool:
+    """Whether one of `parts` equal parts of a text, and a tenth of it, show that the whole takes less than `bound`.
+
+    Of a + b·n + c·n² seconds: a part within bound / (2·parts²) means that the whole takes half the bound at most, even if all is c.
+    A part in less than 11.5 times its tenth means that c·n² is less than a 59th of b·n at that tenth: the whole then takes less than
+    parts · (1 + parts / 5.9) times as long as the part.
+    """
+    part = _seconds(read, _text(kind, size // parts), bound)
+    if part < bound / (2 * parts**2):
+        return True
+    if part > bound / (parts * (1 + parts / 5.9)):
+        return False
+    # The least of two: a pause of the machine in this would hide growth.
+    tenth = min(_seconds(read, _text(kind, size // (10 * parts)), bound) for _ in range(2))
+    return part < 11.5 * tenth
 
 
 def _slow(readers: Mapping[str, Reader], size: int, bound: float) -> list[str]:

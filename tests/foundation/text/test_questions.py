@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_memory.text.languages.memory_requests import memory_request
-from agent_memory.text.languages.questions import is_about_everything, is_bare_question
+from agent_memory.text.languages.questions import asks_for_questions, is_about_everything, is_bare_question
 
 
 @pytest.mark.parametrize(
@@ -193,3 +193,29 @@ def test_questions_about_everything(query: str) -> None:
 )
 def test_questions_about_something(query: str) -> None:
     assert not is_about_everything(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What did I ask you?",
+        "¿Qué te pregunté?",
+        "Was habe ich gefragt?",
+        "О чём я спрашивал?",
+        "我问过你什么？",
+        "何を質問しましたか？",
+        "뭘 물어봤지?",
+    ],
+)
+def test_who_asks_for_what_was_asked_is_understood(query: str) -> None:
+    assert asks_for_questions(query)
+
+
+@pytest.mark.parametrize("query", ["Where do I live?", "¿Dónde vivo?", "访问量是多少？", "犬の名前は？"])
+def test_other_queries_ask_for_no_questions(query: str) -> None:
+    assert not asks_for_questions(query)
+
+
+@pytest.mark.parametrize("text", ["Sono allergica al polline.", "Mi chiamo Luca", "Kiedy byłem mały mieszkałem w Łodzi.", "我哪儿也没去"])
+def test_statements_that_begin_as_questions_do_are_none(text: str) -> None:
+    assert not is_bare_question(text)

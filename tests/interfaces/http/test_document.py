@@ -18,7 +18,7 @@ from agent_memory.http.document.examples import STORY
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
 
-MADE_BY_THE_SERVER = {"receipt_id", "change_id", "batch_id", "view_id", "operation_id", "token_id"}
+MADE_BY_THE_SERVER = {"receipt_id", "change_id", "batch_id", "view_id", "operation_id", "token_id", "procedure_id"}
 """Path parameters whose values no example can know: an answer of the server gives them."""
 OF_WORK_THAT_WAITS = {"approve_change", "reject_change", "approve_quarantined", "reject_quarantined", "replay_operation", "drop_operation"}
 """Operations on what a model proposed, what reads like an order, or what was given up: a story in which all goes well has none of that."""
@@ -127,6 +127,8 @@ class Reader:
             self._known["view_id"] = answer.json()["id"]
         elif operation_id == "forget_memory":
             self._known["receipt_id"] = answer.json()["receipt_id"]
+        elif operation_id == "create_procedure_v1_procedures_post":
+            self._known["procedure_id"] = answer.json()["id"]
         elif operation_id == "create_token":
             self._known["token_id"] = answer.json()["id"]
         if "x-operation-id" in answer.headers:

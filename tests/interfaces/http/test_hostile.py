@@ -29,6 +29,22 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/summary-views"): {"source": "long_term"},
     ("POST", "/v1/summary-views/v1/partitions/run"): {"group": {}},
     ("POST", "/v1/summary-views/v1/run"): {},
+    ("POST", "/v1/procedures"): {"when_to_use": "what", "steps": ["do it"]},
+    ("PATCH", "/v1/procedures/p1"): {"text": "do it"},
+    ("POST", "/v1/procedures/search"): {"situation": "what"},
+    ("POST", "/v1/procedures/p1/feedback"): {"helped": True},
+    ("PATCH", "/v1/working-memory/hostile/result"): {"result": "success"},
+    ("POST", "/v1/tools/memory"): {"tool": "grep"},
+    ("PUT", "/v1/blocks/b1?user_id=hostile"): {"value": "what"},
+    ("PATCH", "/v1/blocks/b1?user_id=hostile"): {"operation": "append", "content": "x"},
+    ("POST", "/v1/blocks/b1/undo?user_id=hostile"): {},
+    ("POST", "/v1/blocks/b1/attach?user_id=hostile"): {"agent_id": "a"},
+    ("POST", "/v1/blocks/b1/detach?user_id=hostile"): {"agent_id": "a"},
+    ("PUT", "/v1/items"): {"path": ["hostile"], "key": "k", "value": {}},
+    ("POST", "/v1/items/search"): {"path": ["hostile"]},
+    ("POST", "/v1/items/namespaces"): {},
+    ("POST", "/v1/items/batch"): {"operations": []},
+    ("PUT", "/v1/profile/schema?namespace=hostile"): {"topics": {"home": {"sub_topics": {"city": "Where they live."}}}},
     ("PUT", "/v1/extraction-rules"): {},
     ("POST", "/v1/auth/tokens"): {"description": "a bot"},
     ("POST", "/v1/auth/tokens/t1/rotate"): {},
@@ -55,8 +71,8 @@ def test_every_route_with_a_body_is_here() -> None:
         if isinstance(r, Operation) and r.body_field
         for method in r.methods
     }
-    names = {"hostile": "{session_id}", "m1": "{memory_id}", "v1": "{view_id}", "t1": "{token_id}"}
-    paths = {path: [names.get(part, part) for part in path.removeprefix("/v1/").split("/")] for _, path in ROUTES}
+    names = {"hostile": "{session_id}", "m1": "{memory_id}", "v1": "{view_id}", "t1": "{token_id}", "p1": "{procedure_id}", "b1": "{label}"}
+    paths = {path: [names.get(part, part) for part in path.partition("?")[0].removeprefix("/v1/").split("/")] for _, path in ROUTES}
     listed = {(method, "/v1/" + "/".join(paths[path])) for method, path in ROUTES}
     assert taking == listed
 

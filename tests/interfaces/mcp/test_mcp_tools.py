@@ -43,6 +43,9 @@ async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_p
         await prompts(session, server, namespace)
         await compaction(session, server, namespace)
         await forgetting(session, server, namespace)
+        await core_memory(session, server, namespace)
+        await profiles(session, server, namespace)
+        await procedures(session, server, namespace)
         await refusals(session)
         # A tool that nobody calls here is a tool that nobody tests.
         assert session.called == tools.keys()
@@ -84,6 +87,45 @@ async def forgetting(session: Session, server: Server, namespace: str) -> None:
     again = await rest(server, "POST", "/v1/memory/forget", {"text": "I am allergic to peanuts", **scope})
     assert not again["forgotten"]
     assert (await rest(server, "POST", f"/v1/memory/forget/{gone['receipt_id']}/undo"))["restored"]["memories"] == 1
+
+
+async def core_memory(session: Session, server: Server, namespace: str) -> None:
+    """An agent edits the block that its prompts show, and another one of that label stays as it is."""
+    scope = {"agent_id": "coach", "user_id": "ada", "namespace": namespace}
+    for names in (("agent_id", "user_id", "namespace"), ("namespace",)):
+        params = {name: scope[name] for name in names}
+        (await server.rest.put("/v1/blocks/human", params=params, json={"value": "Name: Ada"})).raise_for_status()
+    done = await session.call("core_memory_append", label="human", content="Runs at dawn", **scope)
+    assert done["change"]["said"] == "appended 13 characters"
+    done = await session.call("core_memory_replace", label="human", old_content="dawn", new_content="dusk", **scope)
+    assert done["block"]["value"] == "Name: Ada\nRuns at dusk"
+    assert (await server.rest.get("/v1/blocks/human", params={"namespace": namespace})).json()["value"] == "Name: Ada"
+    refused = await session.error("core_memory_replace", label="human", old_content="Name Ada", new_content="x", **scope)
+    assert "Nearest to it is line 1: Name: Ada" in refused
+    assert "there are: human" in await session.error("core_memory_append", label="persona", content="x", **scope)
+
+
+async def profiles(session: Session, server: Server, namespace: str) -> None:
+    scope = {"user_id": "profiled", "namespace": namespace}
+    await session.call("create_long_term_memories", memories=[{"text": "I am training for a marathon.", **scope}])
+
+    async def current() -> bool:
+        return bool((await session.call("get_profile", **scope))["dynamic"])
+
+    await wait_until(current, "the profile of what was stored")
+    profile = await session.call("get_profile", **scope)
+    assert [entry["text"] for entry in profile["dynamic"]] == ["I am training for a marathon."]
+    rest_profile = (await server.rest.get("/v1/profile", params=scope)).json()
+    assert profile["version"] == rest_profile["version"]
+    assert profile["dynamic"] == rest_profile["dynamic"]
+
+
+async def procedures(session: Session, server: Server, namespace: str) -> None:
+    scope = {"user_id": "ada", "namespace": namespace}
+    saved = await session.call("save_procedure", when_to_use="The tap drips", steps=["close the valve", "change the washer"], **scope)
+    assert await rest(server, "GET", f"/v1/procedures/{saved['id']}") == saved
+    hits = (await session.call("search_procedures", situation="the tap in the kitchen drips", **scope))["procedures"]
+    assert [hit["id"] for hit in hits] == [saved["id"]]
 
 
 async def the_time(session: Session) -> None:

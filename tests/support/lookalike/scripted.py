@@ -19,12 +19,14 @@ class Scripted:
 
     `facts`: by the text of a message, the facts that are given when it is among the new ones; each names in `from` the messages that it
     cites (default: that one). `decisions`: by the text of a new fact, its action and the texts of the kept ones that it is about (default:
-    ADD). `raw`: by a text in the prompt, the whole answer, word for word. `silent` answers no facts for messages that are not scripted.
+    ADD). `raw`: by a text in the prompt, the whole answer, word for word. `calls`: by a text in the last message, the
+    calls of tools (name, arguments) that are made. `silent` answers no facts for messages that are not scripted.
     """
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     decisions: dict[str, list[str]] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
+    calls: dict[str, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     silent: bool = False
 
     def answer(self, prompt: str) -> str | None:
@@ -38,6 +40,15 @@ class Scripted:
             found = self._facts(prompt)
             return json.dumps({"memories": found}, ensure_ascii=False) if found or self.silent else None
         return None
+
+    def tool_calls(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The calls of tools in the answer to these messages."""
+        last = str(messages[-1].get("content")) if messages else ""
+        calls = next((calls for text, calls in self.calls.items() if text in last), [])
+        return [
+            {"id": f"call-{len(messages)}-{number}", "type": "function", "function": {"name": name, "arguments": json.dumps(values)}}
+            for number, (name, values) in enumerate(calls)
+        ]
 
     def _facts(self, prompt: str) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in _NEW.findall(_CONTEXT.sub("", prompt))]

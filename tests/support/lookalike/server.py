@@ -282,6 +282,8 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
     text, cut_off = state.context.cut(body, state.scripted.answer(prompt) or chat_answer(body))
     message, cut_short = _faulty_message(text, fault)
     finish = "length" if cut_off or cut_short else "stop"
+    if calls := state.scripted.tool_calls(body.get("messages", [])):
+        message, finish = {"role": "assistant", "content": "I think.", "tool_calls": calls}, "tool_calls"
     choices = [] if fault == "empty_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     if state.context.tokens is not None:

@@ -10,7 +10,7 @@ from tests.support.rig import Rig
 from tests.system.faults.invariants import ENDING
 
 # What the rig's `work` does by itself.
-WORKED = (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY)
+WORKED = (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY, DueKind.FOLLOW)
 # What of hashes is the same in each run.
 _FIELDS = {
     "w": ("sid", "us", "ns", "mt", "ctx", "ct", "data"),

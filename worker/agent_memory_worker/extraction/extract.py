@@ -11,10 +11,10 @@ from itertools import pairwise
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
-from agent_memory.core.errors import Conflict, ContextExceeded
+from agent_memory.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid
 from agent_memory.core.scope import Scope
 from agent_memory.extraction.facts import Candidate, ExtractionMessage, candidates
-from agent_memory.extraction.prompts import VERSION, ExtractionAnswer, ExtractionTask, extract_messages
+from agent_memory.extraction.prompts import VERSION, ExtractedFact, ExtractionAnswer, ExtractionTask, extract_messages, facts_before_the_end
 from agent_memory.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.extraction.thread_prompts import VERSION as THREAD_VERSION
 from agent_memory.extraction.thread_prompts import ThreadSummary
@@ -35,6 +35,7 @@ from agent_memory.text.statements import StatementFilter, worth_asking
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
+from agent_memory_worker.profile import with_profile_slots
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         await runtime[ContextLimits].load_learned(chat)
         scope = scope_of_work(journal.tenant)
         rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
+        rules = await with_profile_slots(runtime, scope, journal.ref.namespace, rules)
         most = runtime.settings.longterm.extraction_batch_tokens
         shares = _shares(chat, journal, rules)
         if shares is None:
@@ -137,8 +139,8 @@ async def _extract(
             if facts is None:
                 context = _context(runtime, before, shares.before)
                 task = _task_of(rules, journal, messages[-1].said, chat.model)
-                answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
-                facts = candidates(journal.ref, rules, answer.memories, messages, before=before, model=chat.model, clean=hearing.clean)
+                extracted = await _facts_of(chat, new, context, task)
+                facts = candidates(journal.ref, rules, extracted, messages, before=before, model=chat.model, clean=hearing.clean)
                 facts = _screen(runtime, facts, messages)
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
@@ -148,6 +150,29 @@ async def _extract(
             return outcome
         log.info("what the facts of a session were compared with changed meanwhile; once more")
     raise Conflict("the memories that new facts are compared with are being changed all the time")
+
+
+async def _facts_of(
+    chat: ChatModel, new: Sequence[PromptMessage], context: Sequence[PromptMessage], task: ExtractionTask, *, halved: bool = False
+) -> list[ExtractedFact]:
+    """The facts of an answer. When it is cut off twice, each half of the messages is asked about once (`halved`); then whole facts count.
+
+    Raises ModelUnavailable and ModelAnswerInvalid.
+    """
+    try:
+        return (await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)).memories
+    except ModelAnswerInvalid as error:
+        if isinstance(error, ContextExceeded) or not error.cut_off:
+            raise
+        half = 0 if halved else len(new) // 2
+        if half:
+            halves = (new[:half], new[half:])
+            return [fact for part in halves for fact in await _facts_of(chat, part, context, task, halved=True)]
+        whole = facts_before_the_end(error.cut_off)
+        if whole is None:
+            raise
+        log.warning("of an answer that was cut off, %d facts are taken", len(whole.memories))
+        return whole.memories
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:

@@ -6,11 +6,12 @@ from collections import Counter
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tokens import TokenService
-from agent_memory.core.feature import Owner
+from agent_memory.core.feature import Group, Owner
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.erasure import ErasureOrder, ErasureStore
 from agent_memory.privacy.traces import TraceStore
+from agent_memory.procedures.transfer import ProcedureTransfer
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.store import SessionEpoch, SessionStore
 from agent_memory_worker.privacy.surviving_evidence import hand_on
@@ -40,6 +41,8 @@ async def erase(runtime: Runtime, name: str) -> int:
         counts["memories"] += sum(await runtime[MemoryStore].drop_records(scope, records))
     if order.what.session_id is not None:
         await runtime[TraceStore].forget_evidence(scope, order.what)
+        learned_from = Group(order.what.namespace, order.what.user_id, order.what.session_id, "")
+        counts += await runtime[ProcedureTransfer].purge_groups(scope, [learned_from], dry_run=False)
     counts["versions"] += await runtime[TraceStore].forget_past(scope, order.what)
     await runtime[TraceStore].forget_claims(scope)
     if order.what.session_id is None and order.what.user_id is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import BadInput, IdTaken
@@ -42,10 +43,12 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         settings = runtime.settings
         if pending and not await store_own(runtime, sid, journal, pending, hearing):
             continue
+        journal = _up_to_request(journal) if runtime[ForgetRequests].proposes else journal
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
-        asking = [stored.message for stored in journal.waiting if stored.promote and asked_to_forget(stored.message) is not None]
+        asking = [stored.message for stored in journal.waiting if _asks(stored)]
         if longterm.enabled and asking:
-            await runtime[ForgetRequests].carry_out(scope, journal.ref, asking)
+            # Before the cursor passes over them: after a crash it is done once more, which changes nothing.
+            await runtime[ForgetRequests].answer(scope, journal.ref, asking)
             # What was forgotten is read anew; what asked for it is never remembered.
             asked = {message.id for message in asking}
             messages = [stored for stored in messages if stored.message.id not in asked]
@@ -71,14 +74,22 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             continue
         if states is None:
             continue  # Another worker was faster, or the session was deleted: read again.
-        if longterm.enabled and asking:
-            await runtime[ForgetRequests].propose(scope, journal.ref, asking)
         promoted += [
             runtime[MemoryStore].mid(scope, record.id) for record, state in zip(records, states, strict=True) if state in ("new", "changed")
         ]
         if journal.complete and len(pending) == len(journal.own):
             break  # What came since has marked the session again.
     return promoted
+
+
+def _asks(stored: StoredMessage) -> bool:
+    return stored.promote and asked_to_forget(stored.message) is not None
+
+
+def _up_to_request(journal: Journal) -> Journal:
+    """What is promoted in one step when requests to forget are proposed: these name memories, so what was said before them comes first."""
+    first = next((position for position, stored in enumerate(journal.waiting) if position and _asks(stored)), None)
+    return journal if first is None else replace(journal, waiting=journal.waiting[:first])
 
 
 async def _records_of(

@@ -160,7 +160,7 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
 
     With QUARANTINE, messages that would be put aside as memories are left out.
     """
-    longest = max(budget // 4, 16)
+    longest = max(budget // 2, 16)
     told = [
         Said(stored.message.content, stored.message.role, stored.message.created_at)
         for stored in leaving
@@ -168,6 +168,12 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
     ]
     statements = statements_of_summary(state.context or "", split_sentences, leaving[0].message.created_at)
     statements += statements_of(told, split_sentences)
-    short = [replace(each, text=runtime.counter.truncate(" ".join(each.text.split()), longest)) for each in statements]
+    short = [replace(each, text=_shortened(runtime, " ".join(each.text.split()), longest)) for each in statements]
     text = await aside(lambda: summarize(short, budget, runtime.counter.count, UTC), sum(len(each.text) for each in short))
     return text or state.context or _NOTHING
+
+
+def _shortened(runtime: Runtime, text: str, tokens: int) -> str:
+    """A text of at most so many tokens; what is cut ends behind a word, where there are blanks."""
+    cut = runtime.counter.truncate(text, tokens)
+    return cut if len(cut) == len(text) or text[len(cut)] == " " else cut.rpartition(" ")[0] or cut

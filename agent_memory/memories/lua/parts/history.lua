@@ -3,6 +3,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local standings = require("memories/standings")
 local session_tags = require("memories/session_tags")
 local next_version = clock.us
@@ -13,6 +14,7 @@ local function new_version()
 end
 -- Copies a current version into the history, with its position in `order`; returns its version and its standing.
 local function archive(mid, key, order)
+  follow_marks.mark(mid)
   local fields, has_vector = documents.read(mid, key)
   local name = mid .. '.' .. fields['n']
   fields['rt'] = clock.seconds_text()
@@ -32,6 +34,7 @@ local function is_over(key)
 end
 -- Moves a current version that is over to where default reads do not look.
 local function close(mid)
+  follow_marks.mark(mid)
   local fields, has_vector = documents.read(mid, documents.memory_key(mid))
   redis.call('HSET', documents.history_key(mid), unpack(documents.flatten(fields)))
   redis.call('DEL', documents.memory_key(mid), documents.vector_key(mid))

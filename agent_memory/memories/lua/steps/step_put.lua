@@ -3,6 +3,7 @@
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
+local follow_marks = require("memories/follow_marks")
 local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
 local sayings = require("memories/sayings")
@@ -84,6 +85,8 @@ local function put(step)
     message_order.insert(step.order, mid, score, neighbours_ms)
   end
   change_log.add('m', mid, before, version)
+  -- Of a turn only what a person says is followed.
+  if from or not step.message or step.message.by_person then follow_marks.mark(mid) end
   local has_vector = step.same_text and redis.call('EXISTS', vector_key) == 1
   if not has_vector or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
   local over = step.ends and history.is_over(key)

@@ -10,7 +10,9 @@ from agent_memory_client.models._types import Instant
 
 
 class OperationKind(StrEnum):
-    """What the work is: a session's promotion and summary, facts from a session, a memory's vector, a deletion, what was ordered.
+    """What the work is: a session's promotion and summary, facts from a session, a memory's or an item's vector, what is
+    derived of a memory, a deletion, what was
+    ordered.
 
     An export is done while its caller reads; it has an operation as its receipt, which is not listed.
     """
@@ -19,6 +21,8 @@ class OperationKind(StrEnum):
     SESSION = "session"
     EXTRACTION = "extraction"
     MEMORY = "memory"
+    FOLLOW = "follow"
+    ITEM = "item"
     ORDER = "order"
     EXPORT = "export"
 

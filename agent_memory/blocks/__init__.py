@@ -1,0 +1,1 @@
+"""Memory blocks: labelled texts that stand in every prompt of their owner."""

@@ -1,0 +1,22 @@
+#!lua
+-- Deletes all blocks of an owner with their changes, wherever they are attached, and what is attached to the owner.
+-- KEYS: blocks, attached, owners?
+-- ARGV: root, owner
+-- -> how many blocks there were
+local stored = redis.call('HGETALL', blocks)
+for i = 1, #stored, 2 do
+  for target, _ in pairs(cjson.decode(stored[i + 1]).to) do redis.call('HDEL', root .. 'bla:' .. target, owner .. ':' .. stored[i]) end
+  redis.call('DEL', root .. 'blh:' .. owner .. ':' .. redis.sha1hex(stored[i]))
+end
+for _, name in ipairs(redis.call('HKEYS', attached)) do
+  local source, label = string.match(name, '^(%x+):(.*)$')
+  local raw = redis.call('HGET', root .. 'bl:' .. source, label)
+  if raw then
+    local block = cjson.decode(raw)
+    block.to[owner] = nil
+    redis.call('HSET', root .. 'bl:' .. source, label, cjson.encode(block))
+  end
+end
+redis.call('DEL', blocks, attached)
+if owners then redis.call('HDEL', owners, owner) end
+return #stored / 2

@@ -1,0 +1,117 @@
+"""Memory blocks in a prompt: first, each with its label, how full it is, what it is for, and its text. Equal blocks, equal texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_memory.blocks.codec import StoredBlock
+from agent_memory.blocks.service import choose_blocks
+from agent_memory.blocks.store import BlockStore, ShownBlock
+from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.storage.connection import Pipe
+from agent_memory.storage.keyspace import Keys
+
+_HEAD = "## Memory blocks\nWhat is always kept in mind; behind each label stands how full the block is."
+# What begins a line like the heading of a block.
+_HEADING = re.compile(r"^(?=#)", re.MULTILINE)
+
+
+class BlocksSection:
+    """Shows the blocks of whom a prompt is for."""
+
+    kind = SectionKind.ALWAYS
+
+    def __init__(self, store: BlockStore, keys: Keys, counter: TokenCounter) -> None:
+        self._store = store
+        self._keys = keys
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> BlockReads | None:
+        """The read of the blocks; nothing for a prompt that names nobody and continues no session."""
+        if ask.session is None and not any(ask.reader):
+            return None
+        # The session knows its agent, where the request names none.
+        asks_session = ask.session is not None and ask.reader.agent_id is None
+        session = self._keys.session(self._keys.sid(ask.scope.tenant, ask.session)).meta if asks_session and ask.session else None
+        return BlockReads(self._store, self._counter, ask, session)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReads:
+    """What the section reads for one prompt."""
+
+    store: BlockStore
+    counter: TokenCounter
+    ask: PromptAsk
+    session: str | None
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One script brings all blocks."""
+        self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> BlocksContent:
+        """One block of each label."""
+        return BlocksContent(choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0])), self.counter)
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksContent:
+    """The blocks that the prompt could show, by label."""
+
+    shown: Sequence[ShownBlock]
+    counter: TokenCounter
+
+    def fit_section(self, tokens: int | None) -> FittedBlocks:
+        """Those that fit into so many tokens whole, the most specific first; none is cut, for the agent would edit what it sees."""
+        texts = {shown.block.label: block_text(shown.block) for shown in self.shown}
+        # A token is at least a byte.
+        if tokens is None or sum(len(text.encode()) for text in (_HEAD, *texts.values())) + PER_MESSAGE <= tokens:
+            return FittedBlocks(list(texts.values()), (), self.counter)
+        left = tokens - PER_MESSAGE - self.counter.count(_HEAD)
+        left_out: list[str] = []
+        for shown in sorted(self.shown, key=lambda shown: -shown.names.bit_count()):
+            label = shown.block.label
+            cost = self.counter.count(texts[label]) + 1
+            if cost > left:
+                left_out.append(label)
+                del texts[label]
+            else:
+                left -= cost
+        return FittedBlocks(list(texts.values()), sorted(left_out), self.counter)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedBlocks:
+    """The blocks that the prompt shows, and the labels of those that it has no room for."""
+
+    texts: Sequence[str]
+    left_out: Sequence[str]
+    counter: TokenCounter
+
+    @property
+    def text(self) -> str:
+        """All of them under their heading; "" for none."""
+        return "\n\n".join([_HEAD, *self.texts]) if self.texts else ""
+
+    def count_tokens(self) -> int:
+        """How many tokens they take."""
+        return self.counter.count(self.text) + PER_MESSAGE if self.texts else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One part, or none."""
+        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in self.left_out]
+        return SectionText(parts=[self.text] if self.texts else (), notices=notices)
+
+
+def block_text(block: StoredBlock) -> str:
+    """A block as a prompt shows it."""
+    marks = f"{len(block.value):,} of {block.limit:,} characters{'; read-only' if block.read_only else ''}"
+    lines = [f"### {' '.join(block.label.split())} ({marks})"]
+    if block.description:
+        lines.append(f"({' '.join(block.description.split())})")
+    return "\n".join([*lines, _HEADING.sub(r"\\", block.value)])

@@ -1,0 +1,1 @@
+"""JSON values by namespace path and key: what LangGraph calls a store."""

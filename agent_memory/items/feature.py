@@ -1,0 +1,46 @@
+"""Items: JSON values by namespace path and key, exact at once, and found by filters, meaning and words."""
+
+from __future__ import annotations
+
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
+from agent_memory.foundation import Foundation
+from agent_memory.items.search import ItemSearch
+from agent_memory.items.service import ItemService
+from agent_memory.items.store import ItemStore
+from agent_memory.items.transfer import ItemTransfer
+
+_SWEEP_MINUTES = 10.0
+
+
+def open_items(foundation: Foundation, services: Services) -> None:
+    """Opens items."""
+    store = ItemStore(foundation.client, foundation.keys, foundation.spec)
+    timeout = foundation.settings.models.query_embedding_timeout_seconds
+    search = ItemSearch(store, foundation.keys, foundation.spec, foundation.reader, services[TenantModels], timeout)
+    services.add(store, search, ItemService(store, search), ItemTransfer(store))
+
+
+def _minutes(settings: Settings) -> float:
+    return _SWEEP_MINUTES
+
+
+_UNTIL = "until deleted, or its time to live is over"
+
+ITEMS = Feature(
+    name="items",
+    open=open_items,
+    routes=("agent_memory.items.routes:router",),
+    examples="agent_memory.items.examples:EXAMPLES",
+    keys=(
+        KeySpace("it:<iid>", "hash", "an item: a JSON value with its path, key, terms and vector", _UNTIL),
+        KeySpace("its:<owner>", "zset", "an owner's items, by path and key", _UNTIL),
+        KeySpace("itx:<owner>", "zset", "an owner's items that have a time to live, by its end", _UNTIL),
+        KeySpace("itn:<owner>", "hash", "how many items each path of an owner has", _UNTIL),
+        KeySpace("ito:<tenant>", "hash", "the owners of items", _UNTIL),
+    ),
+    schedule={"items": PeriodicJob("agent_memory_worker.items:mark_unembedded", _minutes)},
+    exporter=ItemTransfer,
+    eraser=ItemTransfer,
+)

@@ -1,0 +1,27 @@
+-- Entries of one owner: a sorted set of "<path>!<key>!<name of the item>", when each ends, and how many items a path has.
+-- NEEDS: root, items, expiries, paths, owners, owner
+local clock = require("storage/clock")
+local function remove(member)
+  if redis.call('ZREM', items, member) == 0 then return 0 end
+  redis.call('ZREM', expiries, member)
+  redis.call('UNLINK', root .. 'it:' .. string.sub(member, -32))
+  local path = string.match(member, '^[^!]*')
+  if redis.call('HINCRBY', paths, path, -1) <= 0 then redis.call('HDEL', paths, path) end
+  if redis.call('ZCARD', items) == 0 then redis.call('HDEL', owners, owner) end
+  return 1
+end
+local function expire(member, ttl)
+  local at = string.format('%.0f', clock.ms + ttl)
+  redis.call('ZADD', expiries, at, member)
+  redis.call('PEXPIREAT', root .. 'it:' .. string.sub(member, -32), at)
+end
+-- What has ended goes before anything is listed.
+local function remove_ended()
+  local now = string.format('%.0f', clock.ms)
+  local ended
+  repeat
+    ended = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1000)
+    for _, member in ipairs(ended) do remove(member) end
+  until #ended < 1000
+end
+return {remove = remove, expire = expire, remove_ended = remove_ended}

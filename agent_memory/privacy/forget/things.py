@@ -1,0 +1,114 @@
+"""Whether a statement speaks of the very thing that somebody names: "my address", "my brother's falcons" (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agent_memory.privacy.forget.content_words import IDEOGRAPH, content, is_same_word
+from agent_memory.privacy.forget.word_lists import BEFORE_THINGS, DETERMINERS, FIRST_PERSON, FOREIGN_FIRST_PERSON, OWNERS, SECOND_PERSON
+from agent_memory.text.terms import stems, words
+
+# A thing of somebody or of another thing: whose it is stands ahead of an "'s", or behind a preposition or an article in the genitive.
+_AHEAD = re.compile(r"^(?P<owner>[^'’]{1,80})['’]s?\s(?P<thing>[^'’]{1,80})$")
+_BEHIND = re.compile(
+    r"^(?P<thing>[^,;:]{1,80}?)\s(?:(?:of|des|der|von|vom|de|del|du|di|da|do|della|dei|van)\s|d['’])(?P<owner>[^,;:]{1,80})$"
+    r"|^(?P<named>[^,;:]{1,80}?)\s(?P<own>(?:meine[srn]|unsere[srn]|unsres)\s[^,;:]{1,80})$",
+    re.IGNORECASE,
+)
+_VERBS = frozenset(["changed", "moved", "lives", "ends", "begins", "starts", "means"])
+
+
+def names_thing(named: str, statement: str) -> bool:
+    """Whether a thing is named in its own right: "my address is …", and not "my email address" or "address book".
+
+    A thing of another one need not stand beside that: "My brother Caspian keeps falcons" speaks of "my brother's falcons".
+    """
+    if any(IDEOGRAPH.search(word) for word in _thing_words(named)):
+        return True
+    said = words(statement)
+    foreign = not FOREIGN_FIRST_PERSON.isdisjoint([*words(named), *said])
+    if any(_stands_alone(named, said, at, size, statement, foreign=foreign) for at, size in _places(named, said)):
+        return True
+    match = _AHEAD.match(named) or _BEHIND.match(named)
+    if match is None:
+        return False
+    parts = match.groupdict()
+    return _names_both(parts["owner"] or parts.get("own") or "", parts["thing"] or parts.get("named") or "", statement, foreign=foreign)
+
+
+def _thing_words(named: str) -> list[str]:
+    return [word for word in words(named) if content(word)]
+
+
+def _places(named: str, said: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the words of content of a thing stand side by side, and how many they are."""
+    thing = [_stem(word) for word in _thing_words(named)]
+    size, stemmed = len(thing), [_stem(word) for word in said]
+    return [
+        (at, size)
+        for at in range(len(said) - size + 1)
+        if size and all(is_same_word(one, other) for one, other in zip(thing, stemmed[at : at + size], strict=True))
+    ]
+
+
+def _stands_alone(named: str, said: Sequence[str], at: int, size: int, statement: str, *, foreign: bool) -> bool:
+    before, after = said[at - 1] if at else "", said[at + size] if at + size < len(said) else ""
+    alone = not content(before) or before in BEFORE_THINGS or before in SECOND_PERSON | FIRST_PERSON
+    ends = foreign or not content(after) or after[:1].isdigit() or not _is_noun_like(statement, after)
+    return alone and ends and not _owned_by_another(named, said, at)
+
+
+def _names_both(owner: str, thing: str, statement: str, *, foreign: bool) -> bool:
+    """Whether a statement names an owner in its own right, and the thing beside it as no part of another thing ("an email address")."""
+    said = words(statement)
+    for at, size in _places(owner, said):
+        before, after = said[at - 1] if at else "", said[at + size] if at + size < len(said) else ""
+        alone = not content(before) or before in BEFORE_THINGS
+        ends = foreign or not content(after) or after.endswith("s") or not _is_noun_like(statement, after)
+        if alone and ends and _is_same_owner(owner, said, at):
+            taken = range(at, at + size)
+            return any(_is_beside(said, place, more, taken, foreign=foreign) for place, more in _places(thing, said))
+    return False
+
+
+def _is_same_owner(owner: str, said: Sequence[str], at: int) -> bool:
+    """Whether what is said of an owner is not said of somebody else's: "my brother" is not Anna's."""
+    mine = not FIRST_PERSON.isdisjoint(words(owner))
+    before = said[at - 1] if at else ""
+    return not _owned_by_another(owner, said, at) and (not mine or before in OWNERS or before in ("s", *BEFORE_THINGS, *SECOND_PERSON))
+
+
+def _is_beside(said: Sequence[str], at: int, size: int, owner: range, *, foreign: bool) -> bool:
+    """Whether a thing is its owner's: it stands right before that ("the address of my brother"), or behind it with nobody else between.
+
+    An article before other words of content begins a longer thing; verbs and names that stand between are no part of it.
+    """
+    if at < owner.start:
+        return not any(content(word) for word in said[at + size : owner.start])
+    between = said[owner.stop : at]
+    # The owner's own "'s" is no other's.
+    if "s" in between[1:] or not FIRST_PERSON.isdisjoint(between):
+        return False
+    ahead = at - 1
+    while ahead not in owner and content(said[ahead]) and said[ahead] not in BEFORE_THINGS:
+        ahead -= 1
+    return foreign or ahead in (at - 1, owner.stop - 1) or said[ahead] not in DETERMINERS
+
+
+def _owned_by_another(named: str, said: Sequence[str], at: int) -> bool:
+    """Whether somebody else has the thing: "Anna's address" is split into "anna", "s"."""
+    owner = said[at - 1] if at else ""
+    mine = not FIRST_PERSON.isdisjoint(words(named))
+    if owner == "s" and at > 1:
+        return said[at - 2] not in ("user", "users")
+    return mine and owner in ("his", "her", "their", "sein", "ihre", "seine", "ihr")
+
+
+def _is_noun_like(statement: str, word: str) -> bool:
+    """Whether a word behind a thing may make another one of it: small, and no verb of saying where or what it is."""
+    return word not in _VERBS and not word.endswith("ed") and word.islower() and word in statement
+
+
+def _stem(word: str) -> str:
+    return (stems(word) or [word])[0] if word.isascii() else word

@@ -1,0 +1,88 @@
+"""Results of sessions: marked by a caller in the session itself, in the script that orders that it be learned from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from agent_memory.core.clock import from_micros
+from agent_memory.core.permissions import permit_session
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.job_store import JobOrder, encode_order
+from agent_memory.storage.connection import read
+from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.scripts import Script, compact
+from agent_memory_client.models.features.procedures import SessionResult, SessionResultRequest
+
+LEARN_SESSION = "learn_session"
+"""The errand that learns from a session which was marked with a result."""
+
+
+class MarkedSession(NamedTuple):
+    """A session's result as a worker reads it: the session's life, which of its results that is, and what was learned before."""
+
+    tenant: str
+    epoch: str
+    mark: str
+    result: SessionResultRequest
+    learned: Mapping[str, Any]
+
+
+class ResultStore:
+    """Reads and writes results of sessions."""
+
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
+        self._client = client
+        self._keys = keys
+        self._mark = Script(client, "procedures/session_result", fsync=fsync)
+
+    async def mark(self, scope: Scope, ref: SessionRef, result: SessionResultRequest) -> SessionResult | None:
+        """Marks a session with its result; None when there is no such session. Raises Forbidden for one that is out of reach."""
+        permit_session(scope, ref, write=True)
+        sid = self._keys.sid(scope.tenant, ref)
+        order = JobOrder(LEARN_SESSION, scope.tenant, {"session": sid})
+        reply = await self._mark(
+            meta=self._keys.session(sid).meta,
+            order=self._keys.order_of_work(order.name),
+            order_due=self._keys.due(DueKind.ORDER),
+            order_dead=self._keys.dead(DueKind.ORDER),
+            wake=self._keys.wake,
+            result=compact(result.model_dump(exclude_none=True)),
+            order_json=encode_order(order),
+        )
+        return None if reply is None else _shown(ref, reply)
+
+    async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
+        """A session's result; None without one. Raises Forbidden for a session that is out of reach."""
+        permit_session(scope, ref, write=False)
+        meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
+        values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
+        return None if values[0] is None else _shown(ref, values)
+
+    async def load_marked(self, sid: str) -> MarkedSession | None:
+        """The result of a session by its name in keys; None without one."""
+        meta = self._keys.session(sid).meta
+        values = (await read(self._client, lambda pipe: pipe.hmget(meta, "tn", "ep", "rm", "rs", "rl")))[0]
+        if values[1] is None or values[3] is None:
+            return None
+        tenant, epoch, mark, result, learned = ("" if value is None else value.decode() for value in values)
+        return MarkedSession(tenant, epoch, mark, SessionResultRequest.model_validate_json(result), json.loads(learned or "{}"))
+
+
+def _shown(ref: SessionRef, values: Any) -> SessionResult:
+    result, at, mark, learned = values
+    outcome: dict[str, Any] = json.loads(learned) if learned else {}
+    current = bool(outcome) and outcome["mark"] == mark.decode()
+    return SessionResult(
+        **json.loads(result),
+        session_id=ref.session_id,
+        namespace=ref.namespace,
+        user_id=ref.user_id,
+        marked_at=from_micros(int(at)),
+        learned=outcome["what"] if current else "waiting",
+        procedure_id=outcome.get("id") if current else None,
+    )

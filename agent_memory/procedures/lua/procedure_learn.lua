@@ -1,0 +1,21 @@
+#!lua
+-- Writes what was learned from a session, once for each of its results: its procedure (no `fields`: none) and its calls of tools. `calls` name
+-- their tool by its place among the keys. Refused when the session is gone, has another result by now, or something else was learned for
+-- its owner since it was looked (`expected_learned`).
+-- KEYS: meta, record, changes, order, order_due, order_dead, wake, owner, tools...
+-- ARGV: epoch, mark, learned, expected_learned, expected, fields: json, unset: json, change, most_changes: number, vector_field, vector?, order_json?, calls: json
+-- -> "done", "gone" (nothing is to be learned any more) or "moved" (look again)
+local procedure_put = require("procedures/procedure_put")
+local tool_record = require("procedures/tool_record")
+local session = redis.call('HMGET', meta, 'ep', 'rm', 'rl')
+if session[1] ~= epoch or session[2] ~= mark then return 'gone' end
+if session[3] and cjson.decode(session[3]).mark == mark then return 'gone' end
+if (redis.call('GET', owner) or '0') ~= expected_learned then return 'moved' end
+if #fields > 0 then
+  if not procedure_put.put() then return 'moved' end
+  redis.call('INCR', owner)
+  redis.call('EXPIRE', owner, 86400)
+end
+for _, call in ipairs(calls) do tool_record.record(KEYS[tools_at + call.place], call) end
+redis.call('HSET', meta, 'rl', learned)
+return 'done'

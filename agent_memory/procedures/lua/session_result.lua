@@ -1,0 +1,19 @@
+#!lua
+-- Notes how a session ended and orders that it be learned from; the same result again changes nothing.
+-- KEYS: meta, order, order_due, order_dead, wake
+-- ARGV: result, order_json
+-- -> {result, time (µs), what was learned} or nil without a session
+local clock = require("storage/clock")
+local outbox = require("storage/outbox")
+local session = redis.call('HMGET', meta, 'ep', 'rs')
+if not session[1] then return nil end
+if session[2] ~= result then
+  redis.call('HSET', meta, 'rs', result, 'rt', clock.us_text())
+  redis.call('HINCRBY', meta, 'rm', 1)
+  local name = string.match(order, '[^:]+$')
+  redis.call('SET', order, order_json, 'EX', 604800)
+  redis.call('ZREM', order_dead, name)
+  outbox.mark_due(order_due, clock.ms, name)
+  outbox.wake_dispatcher(wake)
+end
+return redis.call('HMGET', meta, 'rs', 'rt', 'rm', 'rl')

@@ -1,0 +1,184 @@
+#!lua
+-- Brings profiles up to date with memories as they were read. Nothing is written of a memory that has changed since.
+--   items  [{mid, state: [n, ls, ts, evidence…] (empty: it is gone), owner (none: it is in no profile), user_key, namespace (as a tag or ""),
+--          head: {g: [group…], d: [day…], r (its rank among those that can stand for a group)?, k: lasts 0/1, l: last said (s), s: slot?, i: id},
+--          entry: JSON}…]
+-- Each owner has a hash of heads (m<mid>), entries (e<mid>), groups that recur (u<group>: until when, and what stands for it) and current
+-- values of slots (s<slot>), a set ordered by words of what its groups hold, sets of what is static (until when) and what is dynamic (last
+-- said), and pages of both and of the slots, ready to be read.
+-- KEYS: any
+-- ARGV: root, items: json
+-- -> per item 1, or 0 where its memory has changed
+local clock = require("storage/clock")
+local TIMES, WITHIN, SILENT, KEPT, DAY = 3, 14, 180, 400, 86400
+local PAGE, PAGES, MOVES = 16, 4, 1000
+local LASTING = 1e12
+local owners, done = {}, {}
+local function of(owner)
+  if not owners[owner] then owners[owner] = {base = root .. 'pf:' .. owner, groups = {}, slots = {}, affected = {}, before = {}} end
+  return owners[owner]
+end
+local function slot_group(slot) return '~' .. slot end
+local function slot_rank(head) return string.format('%012.0f', 999999999999 - head.l) end
+-- The names under which a head stands in the ordered set, each handed to `visit`.
+local function each_name(profile, mid, head, visit)
+  for _, group in ipairs(head.g) do
+    profile.groups[group] = true
+    for _, day in ipairs(head.d) do visit(group .. ' d' .. string.format('%06.0f', day) .. ' ' .. mid) end
+    if head.r or string.sub(group, 1, 1) == '=' then visit(group .. ' r' .. (head.r or '') .. ' ' .. mid) end
+  end
+  if head.s then
+    profile.slots[head.s] = true
+    visit(slot_group(head.s) .. ' ' .. slot_rank(head) .. ' ' .. mid)
+  end
+end
+local function note(profile, mid)
+  if profile.affected[mid] then return end
+  profile.affected[mid] = true
+  local static = redis.call('ZSCORE', profile.base .. ':s', mid)
+  local dynamic = not static and redis.call('ZSCORE', profile.base .. ':d', mid)
+  local head = redis.call('HGET', profile.base, 'm' .. mid)
+  profile.before[mid] = {static and 'static' or dynamic and 'dynamic' or '-', head and cjson.decode(head).i}
+end
+local function take_out(owner, mid)
+  local profile = of(owner)
+  note(profile, mid)
+  local json = redis.call('HGET', profile.base, 'm' .. mid)
+  if json then
+    local names = profile.base .. ':g'
+    each_name(profile, mid, cjson.decode(json), function(name) redis.call('ZREM', names, name) end)
+    redis.call('HDEL', profile.base, 'm' .. mid, 'e' .. mid)
+  end
+  redis.call('DEL', root .. 'pfo:' .. mid)
+end
+local function put_in(item)
+  local profile = of(item.owner)
+  note(profile, item.mid)
+  local names, head = profile.base .. ':g', item.head
+  each_name(profile, item.mid, head, function(name) redis.call('ZADD', names, 0, name) end)
+  redis.call('HSET', profile.base, 'm' .. item.mid, cjson.encode(head), 'e' .. item.mid, item.entry)
+  redis.call('SET', root .. 'pfo:' .. item.mid, item.owner)
+  redis.call('HSET', root .. 'pfu:' .. item.user_key, item.owner, item.namespace)
+end
+local function has_changed(item)
+  local key = root .. 'm:' .. item.mid
+  if #item.state == 0 then return redis.call('EXISTS', key) == 1 end
+  local known = redis.call('HMGET', key, 'n', 'ls', 'ts', 'nt')
+  for i = 1, 4 do
+    if (known[i] or '') ~= item.state[i] then return true end
+  end
+  return tostring(redis.call('HLEN', root .. 'ev:' .. item.mid)) ~= item.state[5]
+end
+-- As `recurrence.stable_until`, of a group's latest sayings.
+local function stable_until(profile, group)
+  local rows = redis.call('ZREVRANGEBYLEX', profile.base .. ':g', '[' .. group .. ' d~', '[' .. group .. ' d', 'LIMIT', 0, KEPT)
+  local days = {}
+  for _, row in ipairs(rows) do
+    local day = tonumber(string.sub(row, #group + 3, #group + 8))
+    if day ~= days[#days] then
+      if #days > 0 and days[#days] - day >= SILENT then break end
+      days[#days + 1] = day
+    end
+  end
+  for i = 1, #days - TIMES + 1 do
+    if days[i] - days[i + TIMES - 1] < WITHIN then return (days[1] + SILENT) * DAY end
+  end
+  return nil
+end
+local function refresh_group(profile, group)
+  local before = redis.call('HGET', profile.base, 'u' .. group)
+  local after = nil
+  local top = redis.call('ZRANGEBYLEX', profile.base .. ':g', '[' .. group .. ' r', '[' .. group .. ' r~', 'LIMIT', 0, 1)[1]
+  if top then
+    local seconds = stable_until(profile, group)
+    after = seconds and string.format('%.0f', seconds) .. ' ' .. string.match(top, '%x+$')
+  end
+  if before == (after or false) then return end
+  if before then note(profile, string.match(before, '%x+$')) end
+  if after then
+    note(profile, string.match(after, '%x+$'))
+    redis.call('HSET', profile.base, 'u' .. group, after)
+  else
+    redis.call('HDEL', profile.base, 'u' .. group)
+  end
+end
+local function refresh_slot(profile, slot)
+  local group = slot_group(slot)
+  local top = redis.call('ZRANGEBYLEX', profile.base .. ':g', '[' .. group .. ' ', '[' .. group .. ' ~', 'LIMIT', 0, 1)[1]
+  if top then
+    local mid = string.match(top, '%x+$')
+    redis.call('HSET', profile.base, 's' .. slot, mid)
+    redis.call('ZADD', profile.base .. ':l', cjson.decode(redis.call('HGET', profile.base, 'm' .. mid)).l, slot)
+  else
+    redis.call('HDEL', profile.base, 's' .. slot)
+    redis.call('ZREM', profile.base .. ':l', slot)
+  end
+end
+-- Static or dynamic, by what it is about and by the groups that it stands for. A move is remembered.
+local function settle(profile, mid)
+  local json, now = redis.call('HGET', profile.base, 'm' .. mid), '-'
+  local before, id = unpack(profile.before[mid], 1, 2)
+  if not json then
+    redis.call('ZREM', profile.base .. ':s', mid)
+    redis.call('ZREM', profile.base .. ':d', mid)
+  else
+    local head = cjson.decode(json)
+    id = head.i
+    local score = head.k == 1 and LASTING + head.l or nil
+    local fields = {}
+    for i, group in ipairs(head.g) do fields[i] = 'u' .. group end
+    for _, value in ipairs(redis.call('HMGET', profile.base, unpack(fields))) do
+      local seconds, top = string.match(value or '', '^(%d+) (%x+)$')
+      if top == mid then score = math.max(score or 0, tonumber(seconds)) end
+    end
+    now = score and 'static' or 'dynamic'
+    redis.call('ZADD', profile.base .. (score and ':s' or ':d'), string.format('%.6f', score or head.l), mid)
+    redis.call('ZREM', profile.base .. (score and ':d' or ':s'), mid)
+  end
+  if before ~= now and id then
+    redis.call('LPUSH', profile.base .. ':h', string.format('%.0f', clock.ms) .. ' ' .. before .. ' ' .. now .. ' ' .. id)
+  end
+end
+local function write_page(profile, name, lines)
+  local key, text = profile.base .. ':r', table.concat(lines, '\n')
+  if (redis.call('HGET', key, name) or '') == text then return false end
+  if text == '' then redis.call('HDEL', key, name) else redis.call('HSET', key, name, text) end
+  return true
+end
+local function write_list(profile, letter)
+  local rows = redis.call('ZREVRANGE', profile.base .. ':' .. letter, 0, PAGE * PAGES - 1, 'WITHSCORES')
+  local changed = false
+  for page = 0, PAGES - 1 do
+    local lines = {}
+    for i = page * PAGE * 2 + 1, math.min((page + 1) * PAGE * 2, #rows), 2 do
+      lines[#lines + 1] = rows[i + 1] .. ' ' .. redis.call('HGET', profile.base, 'e' .. rows[i])
+    end
+    changed = write_page(profile, letter .. page, lines) or changed
+  end
+  return changed
+end
+local function write_slots(profile)
+  local lines = {}
+  for _, slot in ipairs(redis.call('ZREVRANGE', profile.base .. ':l', 0, PAGE * PAGES - 1)) do
+    lines[#lines + 1] = slot .. ' ' .. redis.call('HGET', profile.base, 'e' .. redis.call('HGET', profile.base, 's' .. slot))
+  end
+  return write_page(profile, 'l', lines)
+end
+for i, item in ipairs(items) do
+  local moved = has_changed(item)
+  done[i] = moved and 0 or 1
+  if not moved then
+    local former = redis.call('GET', root .. 'pfo:' .. item.mid)
+    if former then take_out(former, item.mid) end
+    if item.owner then put_in(item) end
+  end
+end
+for _, profile in pairs(owners) do
+  for group in pairs(profile.groups) do refresh_group(profile, group) end
+  for slot in pairs(profile.slots) do refresh_slot(profile, slot) end
+  for mid in pairs(profile.affected) do settle(profile, mid) end
+  redis.call('LTRIM', profile.base .. ':h', 0, MOVES - 1)
+  local static, dynamic, slots = write_list(profile, 's'), write_list(profile, 'd'), write_slots(profile)
+  if static or dynamic or slots then redis.call('HINCRBY', profile.base .. ':r', 'v', 1) end
+end
+return done

@@ -1,0 +1,159 @@
+"""Which slots a profile shows, under which topics: a schema of a tenant or a namespace, or this one (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from agent_memory_client.models.features.profile import ProfileSchema, ProfileTopic
+
+_WORD = re.compile(r"[^\W_]+")
+# Whose slot it is comes first: "user.home_city".
+_OWNERS = frozenset({"user", "self", "me"})
+
+_TOPICS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "identity": (
+        "Who the person is.",
+        {
+            "name": "What they are called.",
+            "age": "How old they are.",
+            "birthday": "When they were born.",
+            "gender": "Their gender or pronouns.",
+            "nationality": "Of which country they are.",
+            "native_language": "The language that they grew up with.",
+            "language": "The language in which they want to be spoken to.",
+            "timezone": "Where their clock stands.",
+        },
+    ),
+    "work": (
+        "What they do for a living.",
+        {"employer": "For whom they work.", "job": "What they work as.", "industry": "In which field.", "school": "Where they study."},
+    ),
+    "home": (
+        "Where and how they live.",
+        {
+            "home_city": "In which city they live.",
+            "home_country": "In which country.",
+            "address": "Where exactly.",
+            "housing": "How they live.",
+        },
+    ),
+    "family": (
+        "Who belongs to them.",
+        {
+            "marital_status": "Whether they have a partner.",
+            "partner": "Who that is.",
+            "children": "Their children.",
+            "parents": "Their parents.",
+            "pet": "Their animals.",
+        },
+    ),
+    "health": (
+        "What their body needs.",
+        {"allergy": "What they must not have.", "diet": "How they eat.", "condition": "What they live with.", "injury": "What hurts now."},
+    ),
+    "preferences": (
+        "What they like.",
+        {
+            "favorite_food": "What they like to eat.",
+            "favorite_color": "Their colour.",
+            "favorite_music": "What they listen to.",
+            "communication_style": "How they want to be answered.",
+        },
+    ),
+    "goals": ("What they want to reach.", {"goal": "What they work towards.", "deadline": "Until when."}),
+    "schedule": (
+        "When they do what.",
+        {"wake_time": "When they get up.", "workout_days": "When they train.", "working_hours": "When they work."},
+    ),
+}
+
+DEFAULT_SCHEMA = ProfileSchema(
+    topics={name: ProfileTopic(description=about, sub_topics=dict(subs)) for name, (about, subs) in _TOPICS.items()}
+)
+"""The schema of who has none of their own."""
+
+_LASTING_WORDS = frozenset(
+    [
+        "name",
+        "birthday",
+        "birthplace",
+        "gender",
+        "nationality",
+        "allergy",
+        "allergies",
+        "allergic",
+        "home",
+        "city",
+        "country",
+        "address",
+        "family",
+        "partner",
+        "spouse",
+        "wife",
+        "husband",
+        "child",
+        "children",
+        "son",
+        "daughter",
+        "mother",
+        "father",
+        "parent",
+        "parents",
+        "sibling",
+        "brother",
+        "sister",
+        "marital",
+        "work",
+        "job",
+        "employer",
+        "employment",
+        "occupation",
+        "profession",
+        "company",
+        "language",
+        "languages",
+        "diet",
+    ]
+)
+
+
+def is_lasting_name(name: str) -> bool:
+    """Whether a slot, a category or a topic is about what lasts: a name, an allergy, home, family, work, a language."""
+    return any(word in _LASTING_WORDS for word in _WORD.findall(name.casefold()))
+
+
+def slots_instruction(schema: ProfileSchema) -> str:
+    """What a model that takes facts is told of a schema: the slots that a profile shows."""
+    lines = [
+        f"- user.{sub_topic}: {about or topic}"
+        for topic, described in schema.topics.items()
+        for sub_topic, about in described.sub_topics.items()
+    ]
+    return "\n".join(["Of these slots, name the one that a fact about the user is the value of:", *lines])
+
+
+class SlotTopics:
+    """The topic and sub-topic of each slot, by a schema."""
+
+    def __init__(self, schema: ProfileSchema) -> None:
+        self._places: dict[str, tuple[str, str]] = {}
+        for topic, about in schema.topics.items():
+            for sub_topic in about.sub_topics:
+                place = (topic, sub_topic)
+                for name in (f"{topic} {sub_topic}", sub_topic):
+                    self._places.setdefault(_normal(name), place)
+
+    def place_of(self, slot: str) -> tuple[str, str] | None:
+        """Where a slot's value is shown; None where the schema has no place for it, as for what is about another person.
+
+        "user.home_city" and "home_city" are the sub-topic `home_city`; "work.employer" is `employer` of `work`.
+        """
+        words = _normal(slot).split()
+        if words and words[0] in _OWNERS:
+            words = words[1:]
+        return self._places.get(" ".join(words))
+
+
+def _normal(name: str) -> str:
+    return " ".join(_WORD.findall(name.casefold()))

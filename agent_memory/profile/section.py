@@ -1,0 +1,95 @@
+"""The profile in a memory prompt: what is stable and what is current about the user it is for. The same bytes while nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.profile.service import shown_lists
+from agent_memory.profile.store import PAGE, ProfileOwner, ProfileStore, parse_pages
+from agent_memory.storage.connection import Pipe
+from agent_memory.text.prompt_marks import DATA_NOTE, PROFILE_HEAD
+
+_STATIC, _DYNAMIC = "Lasting:", "Lately:"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReads:
+    """All steps of the section of one prompt."""
+
+    store: ProfileStore
+    owner: ProfileOwner
+    most: int
+    count: Callable[[str], int]
+    static: Sequence[str] = ()
+    dynamic: Sequence[str] = ()
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One read, of one page of each kind."""
+        self.store.queue_pages(pipe, self.owner, PAGE, slots=False)
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> ProfileReads:
+        """The entries of the reply as lines."""
+        pages = parse_pages(replies[0], PAGE, slots=False)
+        static, dynamic = shown_lists(pages, datetime.now(UTC), PAGE)
+        return replace(self, static=[_line(entry) for entry in static], dynamic=[_line(entry) for entry in dynamic])
+
+    def fit_section(self, tokens: int | None) -> ProfileReads:
+        """As many lines as fit into the tokens asked for, and into `tokens`: what lasts before what is recent."""
+        left = self.most if tokens is None else min(self.most, tokens)
+        left -= self.count("\n".join([PROFILE_HEAD, _STATIC, _DYNAMIC, DATA_NOTE]))
+        static, left = self._fit(self.static, left)
+        dynamic, _ = self._fit(self.dynamic, left)
+        return replace(self, static=static, dynamic=dynamic)
+
+    def _fit(self, lines: Sequence[str], left: int) -> tuple[list[str], int]:
+        taken: list[str] = []
+        for line in lines:
+            cost = self.count(line) + 1
+            if cost <= left:
+                taken.append(line)
+                left -= cost
+        return taken, left
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes."""
+        text = self._text()
+        return self.count(text) if text else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message, or nothing."""
+        text = self._text()
+        return SectionText(parts=[text]) if text else SectionText()
+
+    def _text(self) -> str:
+        parts = [[head, *lines] for head, lines in ((_STATIC, self.static), (_DYNAMIC, self.dynamic)) if lines]
+        return PROFILE_HEAD + "\n".join(line for part in parts for line in part) + DATA_NOTE if parts else ""
+
+
+def _line(entry: dict[str, Any]) -> str:
+    return f"- {entry['last_said'][:10]}: {' '.join(entry['text'].split())}"
+
+
+class ProfileSection:
+    """The profile of whom a prompt is for, where the request asks for it."""
+
+    kind = SectionKind.ALWAYS
+
+    def __init__(self, store: ProfileStore, counter: TokenCounter) -> None:
+        self._store = store
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> ProfileReads | None:
+        """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
+        wanted, reader = ask.body.profile, ask.reader
+        if wanted is None or reader.user_id is None or ask.scope.agents is not None:
+            return None
+        if not ask.scope.reaches(reader.namespace, reader.user_id):
+            return None
+        owner = ProfileOwner(ask.scope.tenant, reader.namespace, reader.user_id)
+        return ProfileReads(self._store, owner, wanted.tokens, self._counter.count)

@@ -1,0 +1,156 @@
+"""Profiles as callers see them: read, made anew, their moves, and the schema of their slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.access.principals import place_of, writing
+from agent_memory.core.errors import BadInput, Forbidden
+from agent_memory.core.scope import Scope
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.operation_store import Mark
+from agent_memory.memories.search.service import SearchService
+from agent_memory.profile.follower import ProfileFollower
+from agent_memory.profile.history import ProfileHistory, classify
+from agent_memory.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
+from agent_memory.profile.schema import DEFAULT_SCHEMA, SlotTopics
+from agent_memory.profile.store import ProfileOwner, ProfilePages, ProfileStore
+from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
+from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
+
+REBUILD = "rebuild-profile"
+"""The name of the job, as it stands in Redis: make the profile of a `user_id` in a `namespace` anew."""
+_MOST_MOVES = 1000
+_HIDDEN = ("ends", "begins", "type")
+
+
+def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What is static and what is dynamic at a time: what recurred and has been silent for too long is dynamic, what is over is neither."""
+    moment = now.timestamp()
+    static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
+    lapsed = [(until - SILENT_DAYS * SECONDS_OF_DAY, entry) for until, entry in pages.static if until <= moment]
+    recent = sorted((*pages.dynamic, *lapsed), key=lambda item: item[0], reverse=True) if lapsed else pages.dynamic
+    return static[:limit], [entry for _, entry in recent if _is_true(entry, moment)][:limit]
+
+
+def _is_true(entry: dict[str, Any], moment: float) -> bool:
+    return entry.get("begins", moment) <= moment < entry.get("ends", float("inf"))
+
+
+class ProfileService:
+    """Reads profiles. Who is limited to some agents has none: a profile is made of what belongs to the user alone."""
+
+    def __init__(
+        self,
+        store: ProfileStore,
+        follower: ProfileFollower,
+        history: ProfileHistory,
+        search: SearchService,
+        orders: JobStore,
+        *,
+        statements: bool,
+    ) -> None:
+        self._store = store
+        self._follower = follower
+        self._history = history
+        self._search = search
+        self._orders = orders
+        self._statements = statements
+
+    async def read(
+        self,
+        scope: Scope,
+        user_id: str | None,
+        namespace: str | None,
+        *,
+        query: str | None = None,
+        limit: int = 20,
+        as_of: datetime | None = None,
+    ) -> Profile:
+        """A user's profile: one round trip, and a search with `query`. Raises BadInput without a user, and Forbidden."""
+        owner = self.owner(scope, user_id, namespace)
+        now = as_of or datetime.now(UTC)
+        if as_of is None:
+            pages, own = await self._store.read_profile(owner, limit)
+        else:
+            zone = await self._follower.zone_of(owner)
+            entries = await self._history.entries_at(scope, owner, as_of, zone, statements=self._statements)
+            pages, own = classify(entries, as_of, zone), await self._store.load_schema(owner.tenant, owner.namespace)
+        static, dynamic = shown_lists(pages, now, limit)
+        profile = Profile(
+            user_id=owner.user_id,
+            namespace=owner.namespace,
+            static=_entries(static),
+            dynamic=_entries(dynamic),
+            slots=_by_topic(pages, own or DEFAULT_SCHEMA, now),
+            as_of=now,
+            version=pages.version,
+        )
+        if query:
+            profile.memories = await self._find(scope, owner, query, limit, as_of)
+        return profile
+
+    async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
+        """The latest moves of a profile. Raises as `read`."""
+        return ProfileMoves(moves=await self._store.read_moves(self.owner(scope, user_id, namespace), min(limit, _MOST_MOVES)))
+
+    async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
+        """Orders that a profile be made anew from the memories; returns the work to wait for. Raises as `read`."""
+        owner = self.owner(writing(scope), user_id, namespace)
+        order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
+        await self._orders.place_orders(order)
+        return Mark(DueKind.ORDER, order.name)
+
+    async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
+        """The schema that holds in a namespace, or (None) in the tenant. Raises Forbidden."""
+        return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
+
+    async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
+        """Replaces the schema of a namespace or of the tenant; profiles show by it at once. Raises Forbidden."""
+        await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
+        return schema
+
+    async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
+        """Forgets a schema; none there is no error. Raises Forbidden."""
+        await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
+        return AckResponse(status="ok")
+
+    def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> ProfileOwner:
+        """Whose profile a request means. Raises BadInput where no user is named, and Forbidden for what is out of reach."""
+        if scope.agents is not None:
+            raise Forbidden("credentials that are limited to some agents read no profiles")
+        namespace, user_id = place_of(scope, namespace, user_id)
+        if not scope.reaches(namespace, user_id):
+            raise Forbidden("these credentials do not reach this profile", field="namespace")
+        if user_id is None:
+            raise BadInput("whose profile? name the user", field="user_id")
+        return ProfileOwner(scope.tenant, namespace, user_id)
+
+    def _place(self, scope: Scope, namespace: str | None) -> str | None:
+        """The namespace of a schema. What holds for the tenant is no business of who is limited to a part of it."""
+        if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
+            raise Forbidden("these credentials do not reach the schema of this namespace", field="namespace")
+        return namespace or None
+
+    async def _find(self, scope: Scope, owner: ProfileOwner, text: str, limit: int, as_of: datetime | None) -> list[dict[str, Any]]:
+        namespace = None if owner.namespace is None else Namespace(eq=owner.namespace)
+        request = SearchRequest(text=text, user_id=UserId(eq=owner.user_id), namespace=namespace, limit=limit, as_of=as_of)
+        found = await self._search.search(scope, request)
+        return [memory.model_dump(mode="json", exclude_none=True) for memory in found.memories]
+
+
+def _entries(shown: Sequence[dict[str, Any]]) -> list[ProfileEntry]:
+    return [ProfileEntry.model_validate({name: value for name, value in entry.items() if name not in _HIDDEN}) for entry in shown]
+
+
+def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
+    """The values of slots where the schema has a place for them; of two slots for one place that said last stands there."""
+    topics, shown = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
+    for slot, entry in (pages.slots or {}).items():
+        place = topics.place_of(slot)
+        if place is not None and _is_true(entry, now.timestamp()) and place[1] not in shown.get(place[0], {}):
+            shown.setdefault(place[0], {})[place[1]] = _entries([entry])[0]
+    return shown

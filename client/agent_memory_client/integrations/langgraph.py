@@ -1,0 +1,179 @@
+"""LangGraph's store on the memory server. Needs the extra: `pip install 'agent-memory-api-client[langgraph]'`.
+
+The server keeps every value of the store; LangMem's tools work on it, and so do LangGraph's prebuilt agents. A checkpointer is another
+thing: use one of LangGraph's own (`langgraph-checkpoint-sqlite`, `langgraph-checkpoint-postgres`, `langgraph-checkpoint-redis`).
+"""
+
+# langgraph is an extra, which need not be there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_memory_client._wire.requests import validation_error
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import (
+    MAX_ITEM_OPERATIONS,
+    ItemBatch,
+    ItemOperation,
+    ItemResult,
+)
+from agent_memory_client.sync import SyncMemoryClient
+
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        InvalidNamespaceError,
+        Item,
+        ListNamespacesOp,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+    )
+except ImportError as error:
+    raise ImportError("the LangGraph store needs langgraph: pip install 'agent-memory-api-client[langgraph]'") from error
+
+
+class AgentMemoryStore(BaseStore):
+    """A `BaseStore` whose items live on the memory server: exact, shared by all processes, searched by filter, meaning and words.
+
+    `user_id` and `namespace` say whose the items are: stores of different users never meet, whatever namespaces they use, and an export
+    or an erasure of the user takes them along. Both kinds of calls work with either client: of an asynchronous one a blocking twin with
+    the same config serves `get`, `put` and so on; with a blocking one, `aget`, `aput` and so on run in a thread. `close` ends the twin.
+
+    `index` names the fields that are searched where a put says nothing (all of them without it), `ttl` is LangGraph's config of lifetimes.
+    Calls raise the errors of `agent_memory_client.errors`; a namespace that LangGraph forbids is its InvalidNamespaceError.
+    """
+
+    supports_ttl = True
+
+    __slots__ = ("_client", "_index", "_namespace", "_twin", "_user_id", "ttl_config")
+
+    def __init__(
+        self,
+        client: MemoryClient | SyncMemoryClient,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        index: Sequence[str] | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        self._client = client
+        self._twin: SyncMemoryClient | None = None
+        self._user_id = user_id
+        self._namespace = namespace
+        self._index = None if index is None else list(index)
+        self.ttl_config = ttl
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carries out several operations: reads see what was there before, of several puts of a key the last counts."""
+        wanted = list(ops)
+        results: dict[int, ItemResult] = {}
+        for positions, operations in self._parts(wanted):
+            answers = self._blocking.items.batch(operations, namespace=self._namespace, user_id=self._user_id)
+            results.update(zip(positions, answers, strict=True))
+        return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """As `batch`."""
+        if isinstance(self._client, SyncMemoryClient):
+            return await asyncio.to_thread(self.batch, list(ops))
+        wanted = list(ops)
+        results: dict[int, ItemResult] = {}
+        for positions, operations in self._parts(wanted):
+            answers = await self._client.items.batch(operations, namespace=self._namespace, user_id=self._user_id)
+            results.update(zip(positions, answers, strict=True))
+        return [_result(op, results.get(position)) for position, op in enumerate(wanted)]
+
+    def close(self) -> None:
+        """Closes what the store opened itself; the client stays open."""
+        if self._twin is not None:
+            self._twin.close()
+            self._twin = None
+
+    @property
+    def _blocking(self) -> SyncMemoryClient:
+        if isinstance(self._client, SyncMemoryClient):
+            return self._client
+        if self._twin is None:
+            self._twin = SyncMemoryClient(self._client.config)
+        return self._twin
+
+    def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
+        """The operations as requests, each with the positions of its own: all reads come before the writes. Raises ValueError."""
+        last = {(op.namespace, op.key): position for position, op in enumerate(ops) if isinstance(op, PutOp)}
+        reads = [position for position, op in enumerate(ops) if not isinstance(op, PutOp)]
+        order = [*reads, *sorted(last.values())]
+        operations = [self._operation(ops[position]) for position in order]
+        size = MAX_ITEM_OPERATIONS
+        return [(order[at : at + size], operations[at : at + size]) for at in range(0, len(order), size)]
+
+    def _operation(self, op: Op) -> ItemOperation:
+        _check_labels(op)
+        match op:
+            case GetOp():
+                values: dict[str, Any] = {"op": "get", "path": op.namespace, "key": op.key, "refresh_ttl": op.refresh_ttl}
+            case PutOp() if op.value is None:
+                values = {"op": "delete", "path": op.namespace, "key": op.key}
+            case PutOp():
+                index = self._index if op.index is None else op.index
+                values = {"op": "put", "path": op.namespace, "key": op.key, "value": dict(op.value), "index": index, "ttl_minutes": op.ttl}
+            case SearchOp():
+                values = {"op": "search", **op._asdict(), "prefix": op.namespace_prefix}
+            case ListNamespacesOp():
+                conditions = [{"match_type": each.match_type, "path": list(each.path)} for each in op.match_conditions or ()]
+                values = {"op": "list_namespaces", **op._asdict(), "match_conditions": conditions}
+            case _:
+                raise ValueError(f"there is no operation {type(op).__name__}")
+        return _request(values)
+
+
+def _request(values: dict[str, Any]) -> ItemOperation:
+    """An operation of the server's. Raises MemoryValidationError."""
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    try:
+        return ItemBatch.model_validate({"operations": [plain]}).operations[0]
+    except ValidationError as error:
+        raise validation_error(error) from error
+
+
+def _check_labels(op: Op) -> None:
+    """Raises InvalidNamespaceError as LangGraph's own stores do: a batch reaches them without its checks."""
+    if isinstance(op, GetOp | PutOp):
+        paths: list[Sequence[Any]] = [op.namespace]
+    elif isinstance(op, SearchOp):
+        paths = [op.namespace_prefix]
+    else:
+        paths = [condition.path for condition in getattr(op, "match_conditions", None) or ()]
+    for label in (label for path in paths for label in path):
+        if not isinstance(label, str) or not label or "." in label or "\x00" in label:
+            raise InvalidNamespaceError(f"Namespace labels are strings that are not empty, without periods and NUL. Got {label!r}.")
+
+
+def _result(op: Op, result: ItemResult | None) -> Result:
+    if result is None or isinstance(op, PutOp):
+        return None
+    if isinstance(op, GetOp):
+        return None if result.item is None else Item(**_fields(result.item))
+    if isinstance(op, SearchOp):
+        return [SearchItem(**_fields(item), score=item.score) for item in result.items or []]
+    return [tuple(path) for path in result.namespaces or []]
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    return {
+        "namespace": tuple(item.path),
+        "key": item.key,
+        "value": item.value,
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }

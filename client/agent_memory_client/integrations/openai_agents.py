@@ -1,0 +1,197 @@
+"""Sessions, tools and memory for the OpenAI Agents SDK. Needs the extra: `pip install 'agent-memory-api-client[openai-agents]'`."""
+
+# openai-agents is an extra, which need not be there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from agent_memory_client._tools import definitions
+from agent_memory_client.errors import MemoryNotFoundError, MemoryUnavailableError
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import MemoryMessage
+
+try:
+    from agents import FunctionTool
+    from agents.memory import SessionSettings
+    from agents.run import CallModelData, ModelInputData
+except ImportError as error:
+    raise ImportError("the session needs openai-agents: pip install 'agent-memory-api-client[openai-agents]'") from error
+
+ITEM = "agents_item"
+"""The field of a message that holds the item of the Agents SDK as it was added."""
+_NEVER_SUMMARIZED = 2**53 - 1
+
+
+class AgentMemorySession:
+    """A `Session` of the Agents SDK that lives on the memory server, as a session of the same id.
+
+    Every item comes back as it went in, those of tools and reasoning among them. What was said is promoted to long-term memory as in any
+    session, under `user_id` and `namespace`; sessions of different users never meet, whatever their ids. Calls raise the errors of
+    `agent_memory_client.errors`; an id that no session can have (with `/`) is refused with a MemoryValidationError.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: MemoryClient,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings or SessionSettings()
+        self._client = client
+        self._user_id = user_id
+        self._namespace = namespace
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """The items, oldest first; with a limit the newest so many."""
+        limit = self.session_settings.limit if limit is None and self.session_settings is not None else limit
+        if limit is not None and limit <= 0:
+            return []
+        try:
+            session = await self._client.sessions.get(
+                self.session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED, recent_messages_limit=limit
+            )
+        except MemoryNotFoundError:
+            return []
+        return [item_of(message) for message in session.messages]
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Adds items at the end."""
+        messages = [message_of(item) for item in items]
+        for start in range(0, len(messages), 1000):
+            await self._client.sessions.append(
+                self.session_id,
+                messages[start : start + 1000],
+                self._namespace,
+                user_id=self._user_id,
+                context_window_max=_NEVER_SUMMARIZED,
+            )
+
+    async def pop_item(self) -> Any | None:
+        """Takes the newest item away and returns it; None when there is none."""
+        message = await self._client.sessions.pop_message(self.session_id, self._namespace, self._user_id, _NEVER_SUMMARIZED)
+        return None if message is None else item_of(message)
+
+    async def clear_session(self) -> None:
+        """Takes all items away; what became long-term memory of them stays."""
+        await self._client.sessions.delete(self.session_id, self._namespace, self._user_id)
+
+
+def message_of(item: Any) -> MemoryMessage:
+    """An item of the Agents SDK as a message: its text, its tool calls, and beside them the item itself."""
+    raw = cast("dict[str, Any]", json.loads(json.dumps(item)))
+    kind, role = raw.get("type", "message"), raw.get("role")
+    if kind == "function_call":
+        function = {"name": raw.get("name"), "arguments": raw.get("arguments")}
+        call = {"id": raw.get("call_id"), "type": "function", "function": function}
+        return MemoryMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call], ITEM: raw})
+    if kind == "function_call_output":
+        text = raw["output"] if isinstance(raw.get("output"), str) else ""
+        return MemoryMessage.model_validate({"role": "tool", "content": text or None, "tool_call_id": raw.get("call_id"), ITEM: raw})
+    if kind != "message" or not isinstance(role, str):
+        # Reasoning and the like is nothing that anybody said.
+        return MemoryMessage.model_validate({"role": "tool", "content": None, ITEM: raw})
+    return MemoryMessage.model_validate({"role": role, "content": _text(raw.get("content")) or None, ITEM: raw})
+
+
+def item_of(message: MemoryMessage) -> dict[str, Any]:
+    """The item that a message was made of; of one that came another way, what the SDK takes for it."""
+    raw = message.own_fields.get(ITEM)
+    if isinstance(raw, dict):
+        return cast("dict[str, Any]", raw)
+    role = message.role if message.role in ("user", "assistant", "system", "developer") else "user"
+    return {"role": role, "content": message.content}
+
+
+def get_memory_tools(
+    client: MemoryClient,
+    session_id: str,
+    user_id: str | None = None,
+    namespace: str | None = None,
+    tools: Sequence[str] | Literal["all"] = "all",
+) -> list[FunctionTool]:
+    """The memory tools as function tools, all or those named; `user_id` and `namespace` bind the model. What fails is told to the model.
+
+    Raises ValueError for a name that there is not.
+    """
+    names = list(definitions.BY_NAME) if tools == "all" else list(tools)
+    unknown = sorted(set(names) - set(definitions.BY_NAME))
+    if unknown:
+        raise ValueError(f"there is no tool {', '.join(unknown)}, there are {', '.join(definitions.BY_NAME)}")
+    return [_tool(client, name, session_id, namespace, user_id) for name in names]
+
+
+def _tool(client: MemoryClient, name: str, session_id: str, namespace: str | None, user_id: str | None) -> FunctionTool:
+    async def invoke(_context: Any, arguments: str) -> str:
+        result = await client.tools.resolve_function_call(name, arguments or "{}", session_id, namespace, user_id)
+        return result["formatted_response"]
+
+    function = definitions.BY_NAME[name].schema().to_dict()["function"]
+    return FunctionTool(
+        name=name,
+        description=function["description"],
+        params_json_schema=function["parameters"],
+        on_invoke_tool=invoke,
+        strict_json_schema=False,
+    )
+
+
+def memory_filter(
+    client: MemoryClient,
+    *,
+    user_id: str | None = None,
+    namespace: str | None = None,
+    limit: int = 5,
+    needed: bool = False,
+) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
+    """A hook that puts what is remembered of the user into the instructions, by what the user said last.
+
+    Give it to `RunConfig(call_model_input_filter=…)`. While the server is away the run goes on without memories, unless they are `needed`.
+    """
+
+    async def add_memories(data: CallModelData[Any]) -> ModelInputData:
+        given = data.model_data
+        said = _last_said(given.input)
+        if not said:
+            return given
+        search: dict[str, Any] = {"limit": limit}
+        if user_id is not None:
+            search["user_id"] = {"eq": user_id}
+        if namespace is not None:
+            search["namespace"] = {"eq": namespace}
+        try:
+            prompt = await client.prompts.render(said, long_term_search=search)
+        except MemoryUnavailableError:
+            if needed:
+                raise
+            return given
+        if not prompt.long_term_memories:
+            return given
+        # The last message is the question itself.
+        lines = [message["content"] for message in prompt.to_openai()[:-1]]
+        return ModelInputData(input=given.input, instructions="\n\n".join([*([given.instructions] if given.instructions else []), *lines]))
+
+    return add_memories
+
+
+def _last_said(items: Sequence[Any]) -> str:
+    for item in reversed(items):
+        if isinstance(item, dict) and cast("dict[str, Any]", item).get("role") == "user":
+            return _text(cast("dict[str, Any]", item).get("content"))
+    return ""
+
+
+def _text(content: Any) -> str:
+    """The text of an item's content: a string, or parts of which some have text."""
+    if isinstance(content, str):
+        return content
+    parts = cast("list[Any]", content) if isinstance(content, list) else []
+    texts = [cast("Mapping[str, Any]", part).get("text") for part in parts if isinstance(part, Mapping)]
+    return "\n".join(text for text in texts if isinstance(text, str) and text)

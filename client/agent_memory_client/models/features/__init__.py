@@ -1,0 +1,1 @@
+"""The wire models of features, a file each, imported from there."""

@@ -1,0 +1,226 @@
+"""Memory blocks: labelled texts that stand in every prompt of their owner, and the tools with which an agent edits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from agent_memory_client._tools.answers import ToolScope
+from agent_memory_client._tools.arguments import parse_arguments
+from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._wire.requests import Call, idempotency_headers, query, segment
+from agent_memory_client.errors import MemoryNotFoundError
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.blocks import Block, BlockEdit, BlockHistoryResponse, BlockListResponse, BlockOperation
+from agent_memory_client.resources.base import Resource
+from agent_memory_client.resources.model_tools import ModelTools
+
+_PATH = "/v1/blocks"
+CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_replace"
+
+
+class Blocks(Resource):
+    """Makes, reads, edits and shares memory blocks.
+
+    A block belongs to exactly the `agent_id`, `user_id` and `namespace` that are given (the namespace is the client's default where none is
+    given). `if_match` is the version that the block must have; MemoryPreconditionFailedError is raised when it has another.
+    """
+
+    async def list(
+        self, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None, shown: bool = False
+    ) -> BlockListResponse:
+        """The blocks of exactly this owner; with `shown` all that a prompt of these names shows."""
+        params = query(**self._owner(agent_id, user_id, namespace), shown=True if shown else None)
+        return await self._read(BlockListResponse, Call("GET", _PATH, params))
+
+    async def get(self, label: str, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None) -> Block:
+        """A block. Raises MemoryNotFoundError."""
+        return await self._read(Block, Call("GET", _block_path(label), query(**self._owner(agent_id, user_id, namespace))))
+
+    async def put(
+        self,
+        label: str,
+        value: str | None = None,
+        *,
+        description: str | None = None,
+        limit: int | None = None,
+        limit_tokens: int | None = None,
+        read_only: bool | None = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        if_match: int | None = None,
+    ) -> BlockEdit:
+        """Makes a block, or changes what is given of one. Raises MemoryServerError when the text does not fit into its limit."""
+        body = {"value": value, "description": description, "limit": limit, "limit_tokens": limit_tokens, "read_only": read_only}
+        body = {name: given for name, given in body.items() if given is not None}
+        params = query(**self._owner(agent_id, user_id, namespace))
+        return await self._read(BlockEdit, Call("PUT", _block_path(label), params, json=body, headers=_matching(if_match)))
+
+    async def edit(
+        self,
+        label: str,
+        operation: BlockOperation,
+        content: str,
+        *,
+        old_content: str | None = None,
+        line: int | None = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        if_match: int | None = None,
+    ) -> BlockEdit:
+        """Edits the text: `append` or `insert` a line, `replace` an exact text, or `rethink` the whole.
+
+        Raises MemoryNotFoundError, and MemoryServerError for a full or read-only block and for an old text that does not stand there once.
+        """
+        body = {"operation": operation, "content": content, "old_content": old_content, "line": line}
+        body = {name: given for name, given in body.items() if given is not None}
+        params = query(**self._owner(agent_id, user_id, namespace))
+        return await self._read(
+            BlockEdit, Call("PATCH", _block_path(label), params, json=body, headers=_matching(if_match), idempotent=False)
+        )
+
+    async def delete(
+        self,
+        label: str,
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        if_match: int | None = None,
+    ) -> AckResponse:
+        """Deletes a block with its history; one that does not exist is no error."""
+        params = query(**self._owner(agent_id, user_id, namespace))
+        return await self._read(AckResponse, Call("DELETE", _block_path(label), params, headers=_matching(if_match)))
+
+    async def history(
+        self, label: str, *, agent_id: str | None = None, user_id: str | None = None, namespace: str | None = None
+    ) -> BlockHistoryResponse:
+        """The changes of a block, oldest first. Raises MemoryNotFoundError."""
+        params = query(**self._owner(agent_id, user_id, namespace))
+        return await self._read(BlockHistoryResponse, Call("GET", f"{_block_path(label)}/history", params))
+
+    async def undo(
+        self,
+        label: str,
+        version: int | None = None,
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        if_match: int | None = None,
+    ) -> BlockEdit:
+        """Undoes the change that made `version`, or the newest. Raises MemoryNotFoundError, and MemoryServerError when it is overtaken."""
+        params, headers = query(**self._owner(agent_id, user_id, namespace)), {**idempotency_headers(), **_matching(if_match)}
+        body = {} if version is None else {"version": version}
+        return await self._read(BlockEdit, Call("POST", f"{_block_path(label)}/undo", params, json=body, headers=headers))
+
+    async def attach(
+        self,
+        label: str,
+        to: Mapping[str, str],
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        namespace: str | None = None,
+    ) -> Block:
+        """Shows a block in the prompts of another owner, too: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
+        params = query(**self._owner(agent_id, user_id, namespace))
+        call = Call("POST", f"{_block_path(label)}/attach", params, json=dict(to), headers=idempotency_headers())
+        return await self._read(Block, call)
+
+    async def detach(
+        self,
+        label: str,
+        to: Mapping[str, str],
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        namespace: str | None = None,
+    ) -> Block:
+        """Shows a block in the prompts of another owner no longer. Raises MemoryNotFoundError."""
+        params = query(**self._owner(agent_id, user_id, namespace))
+        call = Call("POST", f"{_block_path(label)}/detach", params, json=dict(to), headers=idempotency_headers())
+        return await self._read(Block, call)
+
+    def _owner(self, agent_id: str | None, user_id: str | None, namespace: str | None) -> dict[str, str | None]:
+        return {"agent_id": agent_id, **self._scope(namespace, user_id)}
+
+
+class AppendArguments(BaseModel):
+    """core_memory_append."""
+
+    label: Annotated[str, Field(min_length=1)]
+    content: Annotated[str, Field(min_length=1)]
+
+
+class ReplaceArguments(BaseModel):
+    """core_memory_replace."""
+
+    label: Annotated[str, Field(min_length=1)]
+    old_content: Annotated[str, Field(min_length=1)]
+    new_content: str
+
+
+_LABEL = text_rule("The label of the block, as the prompt shows it, such as 'human' or 'persona'.")
+
+
+class BlockTools(ModelTools):
+    """The tools with which an agent edits the blocks that its prompts show."""
+
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        Definition(
+            CORE_MEMORY_APPEND,
+            "Add a line to a block of your core memory, which stands in every prompt. Use it when you learn something that must always be "
+            "in mind. A full block refuses and says so: move something to the archive, remove it, then try again.",
+            {"label": _LABEL, "content": text_rule("The line to add at the end of the block.")},
+            ("label", "content"),
+        ),
+        Definition(
+            CORE_MEMORY_REPLACE,
+            "Replace a text in a block of your core memory: what is no longer true, or what makes room. 'old_content' must be the exact "
+            "text; an error shows what is nearest to it.",
+            {
+                "label": _LABEL,
+                "old_content": text_rule("The exact text to replace."),
+                "new_content": text_rule("What stands there then; an empty text removes it."),
+            },
+            ("label", "old_content", "new_content"),
+        ),
+    )
+
+    async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
+        """The block's label, text and size after the edit."""
+        body: dict[str, Any]
+        if name == CORE_MEMORY_APPEND:
+            appended = parse_arguments(AppendArguments, values)
+            label, body = appended.label, {"operation": "append", "content": appended.content}
+        else:
+            replaced = parse_arguments(ReplaceArguments, values)
+            label, body = replaced.label, {"operation": "replace", "content": replaced.new_content, "old_content": replaced.old_content}
+        block = await self._shown_block(label, scope)
+        owner = query(agent_id=block.agent_id, user_id=block.user_id, namespace=block.namespace)
+        edit = await self._read(BlockEdit, Call("PATCH", _block_path(label), owner, json=body, idempotent=False))
+        said = "nothing changed" if edit.change is None else edit.change.said
+        size = f"{edit.block.chars} of {edit.block.limit} characters"
+        return {"summary": f"{label}: {said}; it has {size} now", "label": label, "value": edit.block.value}
+
+    async def _shown_block(self, label: str, scope: ToolScope) -> Block:
+        """The block that prompts of this conversation show. Raises MemoryNotFoundError."""
+        params = query(agent_id=scope.agent_id, user_id=scope.user_id, namespace=scope.namespace, shown=True)
+        shown = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
+        for block in shown:
+            if block.label == label:
+                return block
+        raise MemoryNotFoundError(f"there is no block {label!r}; there are: {', '.join(block.label for block in shown) or 'none'}")
+
+
+def _block_path(label: str) -> str:
+    return f"{_PATH}/{segment('label', label)}"
+
+
+def _matching(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}

@@ -1,0 +1,133 @@
+"""Items: JSON values by namespace path and key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agent_memory_client._wire.requests import Call, as_body, query, validation_error
+from agent_memory_client.errors import MemoryNotFoundError
+from agent_memory_client.models import (
+    AckResponse,
+    Item,
+    ItemBatch,
+    ItemBatchResults,
+    ItemOperation,
+    ItemPaths,
+    ItemResult,
+    ItemSearchResults,
+    ListItemPaths,
+    PathCondition,
+    PutItem,
+    ScoredItem,
+    SearchItems,
+)
+from agent_memory_client.resources.base import Resource
+
+_PATH = "/v1/items"
+
+Request = TypeVar("Request", bound=BaseModel)
+
+FoundItems: TypeAlias = list[ScoredItem]
+ItemResults: TypeAlias = list[ItemResult]
+PathList: TypeAlias = list[list[str]]
+
+
+class Items(Resource):
+    """Stores, reads, finds and deletes items. Each call is about the items of one owner: a namespace, a user, both or neither."""
+
+    async def put(
+        self,
+        path: Sequence[str],
+        key: str,
+        value: dict[str, Any],
+        *,
+        index: Literal[False] | Sequence[str] | None = None,
+        ttl_minutes: float | None = None,
+        namespace: str | None = None,
+        user_id: str | None = None,
+    ) -> AckResponse:
+        """Stores a value; one under the same path and key is replaced.
+
+        `index` names the fields whose text is searched (all when None, none when False). After `ttl_minutes` without being read or put
+        the item is gone.
+        """
+        fields = index if index is None or index is False else list(index)
+        body = _checked(PutItem, path=list(path), key=key, value=value, index=fields, ttl_minutes=ttl_minutes)
+        call = Call("PUT", _PATH, self._owner(namespace, user_id), json=as_body(body))
+        return await self._read(AckResponse, call)
+
+    async def get(
+        self,
+        path: Sequence[str],
+        key: str,
+        *,
+        refresh_ttl: bool = True,
+        namespace: str | None = None,
+        user_id: str | None = None,
+    ) -> Item | None:
+        """A value, or None. Reading it lets its time to live begin anew, unless `refresh_ttl` is False."""
+        params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}
+        try:
+            return await self._read(Item, Call("GET", _PATH, params))
+        except MemoryNotFoundError:
+            return None
+
+    async def delete(self, path: Sequence[str], key: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
+        """Deletes a value; one that is not there is no error."""
+        params = {**self._owner(namespace, user_id), "path": list(path), "key": key}
+        return await self._read(AckResponse, Call("DELETE", _PATH, params))
+
+    async def search(
+        self,
+        prefix: Sequence[str] = (),
+        *,
+        query: str | None = None,
+        filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh_ttl: bool = True,
+        namespace: str | None = None,
+        user_id: str | None = None,
+    ) -> FoundItems:
+        """The items under a path that a filter selects: those that fit the query best first, or by path and key without one."""
+        body = _checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
+        call = Call("POST", f"{_PATH}/search", self._owner(namespace, user_id), json=as_body(body))
+        return (await self._read(ItemSearchResults, call)).items
+
+    async def list_namespaces(
+        self,
+        *,
+        prefix: Sequence[str] | None = None,
+        suffix: Sequence[str] | None = None,
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        namespace: str | None = None,
+        user_id: str | None = None,
+    ) -> PathList:
+        """The namespace paths that hold items, sorted; `*` in a prefix or suffix stands for any label."""
+        ends: tuple[tuple[Literal["prefix", "suffix"], Sequence[str] | None], ...] = (("prefix", prefix), ("suffix", suffix))
+        conditions = [_checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
+        body = _checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
+        call = Call("POST", f"{_PATH}/namespaces", self._owner(namespace, user_id), json=as_body(body))
+        return (await self._read(ItemPaths, call)).namespaces
+
+    async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
+        """Carries out several operations in one round trip: reads see what was there before, writes are made together after them."""
+        body = _checked(ItemBatch, operations=list(operations))
+        call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))
+        return (await self._read(ItemBatchResults, call)).results
+
+    def _owner(self, namespace: str | None, user_id: str | None) -> dict[str, Any]:
+        return query(**self._scope(namespace, user_id))
+
+
+def _checked(model: type[Request], **values: Any) -> Request:
+    """A request. Raises MemoryValidationError."""
+    try:
+        return model(**values)
+    except ValidationError as error:
+        raise validation_error(error) from error

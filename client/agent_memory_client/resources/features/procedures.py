@@ -1,0 +1,197 @@
+"""Procedures: what worked and when to use it, results of sessions, and what is known of tools; with tools for models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from agent_memory_client._tools.answers import ToolScope
+from agent_memory_client._tools.definitions import Definition, text_rule, texts_rule
+from agent_memory_client._wire.requests import Call, as_body, idempotency_headers, query, segment
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.procedures import (
+    CreateProcedureRequest,
+    Procedure,
+    ProcedureFeedbackRequest,
+    ProcedureHistory,
+    ProcedureListResponse,
+    ProcedureResult,
+    ProcedureSearchRequest,
+    ProcedureSearchResponse,
+    ProcedureState,
+    SessionResult,
+    SessionResultRequest,
+    ToolCallRequest,
+    ToolMemory,
+    ToolMemoryListResponse,
+    UpdateProcedureRequest,
+)
+from agent_memory_client.resources.base import Resource
+from agent_memory_client.resources.model_tools import ModelTools
+
+_PATH = "/v1/procedures"
+_TOOLS_PATH = "/v1/tools/memory"
+
+
+class Procedures(Resource):
+    """Keeps procedures, finds them by a situation, and marks sessions that they are learned from."""
+
+    async def create(self, request: CreateProcedureRequest) -> Procedure:
+        """Keeps what to do in a situation; the server gives it an id."""
+        body = as_body(request)
+        body["namespace"] = self._namespace(body.get("namespace"))
+        return await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
+
+    async def get(self, procedure_id: str) -> Procedure:
+        """A procedure. Raises MemoryNotFoundError."""
+        return await self._read(Procedure, Call("GET", _procedure_path(procedure_id)))
+
+    async def list(
+        self,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        namespace: str | None = None,
+        *,
+        state: ProcedureState | None = None,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> ProcedureListResponse:
+        """A page of procedures, the newest first; what is named of user, agent and namespace must be theirs."""
+        names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
+        return await self._read(ProcedureListResponse, Call("GET", _PATH, query(**names, state=state, limit=limit, offset=offset)))
+
+    async def search(
+        self,
+        situation: str,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        namespace: str | None = None,
+        *,
+        limit: int = 5,
+        result: ProcedureResult | None = "success",
+    ) -> ProcedureSearchResponse:
+        """The procedures that fit a situation, the best first."""
+        request = ProcedureSearchRequest(
+            situation=situation, user_id=user_id, agent_id=agent_id, namespace=self._namespace(namespace), limit=limit, result=result
+        )
+        return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
+
+    async def update(self, procedure_id: str, request: UpdateProcedureRequest) -> Procedure:
+        """Changes what the request names. Raises MemoryNotFoundError."""
+        return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=as_body(request)))
+
+    async def delete(self, procedure_id: str) -> AckResponse:
+        """Deletes a procedure; one that does not exist is no error."""
+        return await self._read(AckResponse, Call("DELETE", _procedure_path(procedure_id)))
+
+    async def give_feedback(self, procedure_id: str, helped: bool, score: float | None = None, comment: str | None = None) -> Procedure:
+        """Says whether a procedure helped; a repetition of the request counts once. Raises MemoryNotFoundError."""
+        body = as_body(ProcedureFeedbackRequest(helped=helped, score=score, comment=comment))
+        path = f"{_procedure_path(procedure_id)}/feedback"
+        return await self._read(Procedure, Call("POST", path, json=body, headers=idempotency_headers()))
+
+    async def history(self, procedure_id: str) -> ProcedureHistory:
+        """The last changes of a procedure and the last feedback on it. Raises MemoryNotFoundError."""
+        return await self._read(ProcedureHistory, Call("GET", f"{_procedure_path(procedure_id)}/history"))
+
+    async def undo(self, procedure_id: str) -> Procedure:
+        """Brings back what a procedure was before its last change. Raises MemoryNotFoundError."""
+        return await self._read(Procedure, Call("POST", f"{_procedure_path(procedure_id)}/undo", headers=idempotency_headers()))
+
+    async def mark_result(
+        self,
+        session_id: str,
+        result: ProcedureResult,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        *,
+        score: float | None = None,
+        comment: str | None = None,
+        agent_id: str | None = None,
+    ) -> SessionResult:
+        """Marks how a session ended, so that a worker learns from it. Raises MemoryNotFoundError."""
+        body = as_body(SessionResultRequest(result=result, score=score, comment=comment, agent_id=agent_id))
+        params = query(**self._scope(namespace, user_id))
+        return await self._read(SessionResult, Call("PATCH", _result_path(session_id), params, json=body))
+
+    async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
+        """How a session ended and what was learned from it. Raises MemoryNotFoundError."""
+        return await self._read(
+            SessionResult, Call("GET", f"/v1/session-results/{segment('session_id', session_id)}", query(**self._scope(namespace, user_id)))
+        )
+
+    async def count_tool_call(self, request: ToolCallRequest) -> ToolMemory:
+        """Counts a call of a tool; what is known of it then."""
+        body = as_body(request)
+        body["namespace"] = self._namespace(body.get("namespace"))
+        return await self._read(ToolMemory, Call("POST", _TOOLS_PATH, json=body, headers=idempotency_headers()))
+
+    async def list_tools(
+        self,
+        tool: str | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        namespace: str | None = None,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> ToolMemoryListResponse:
+        """What is known of tools: arguments that worked, how often, how long, and what it cost."""
+        names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
+        return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, query(tool=tool, **names, limit=limit, offset=offset)))
+
+
+_SEARCH, _SAVE = "search_procedures", "save_procedure"
+
+
+class ProcedureTools(ModelTools):
+    """Finds and keeps procedures for a model."""
+
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        Definition(
+            _SEARCH,
+            "Finds what worked before in a situation like this one: steps, tools and what to avoid. Ask before a task of several steps.",
+            {"situation": text_rule("What is to be done now, in plain words.")},
+            ("situation",),
+        ),
+        Definition(
+            _SAVE,
+            "Keeps steps that worked, for the next time in the same kind of situation.",
+            {
+                "when_to_use": text_rule("The kind of situation in which it is to be used."),
+                "steps": texts_rule("What to do, one step each, in order."),
+                "tools": texts_rule("The tools that it uses, by name."),
+                "pitfalls": texts_rule("What did not work."),
+            },
+            ("when_to_use", "steps"),
+        ),
+    )
+
+    async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
+        """The procedures that fit, or the one that was kept; both of the scope's user, agent and namespace."""
+        owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
+        if name == _SEARCH:
+            call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})
+            found = (await self._read(ProcedureSearchResponse, call)).procedures
+            return {"summary": "\n".join(_told(procedure) for procedure in found) or "No procedure fits.", "count": len(found)}
+        body = {key: values[key] for key in ("when_to_use", "steps", "tools", "pitfalls") if key in values} | owner
+        kept = await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
+        return {"summary": f"Kept as {kept.id}.", "id": kept.id}
+
+
+def _told(procedure: Procedure) -> str:
+    lines: Sequence[str] = (
+        f"When: {procedure.when_to_use} (ID: {procedure.id})",
+        *(f"{number}. {step}" for number, step in enumerate(procedure.steps, start=1)),
+        *((procedure.text,) if procedure.text else ()),
+        *(f"Avoid: {pitfall}" for pitfall in procedure.pitfalls),
+    )
+    return "\n".join(lines)
+
+
+def _procedure_path(procedure_id: str) -> str:
+    return f"{_PATH}/{segment('procedure_id', procedure_id)}"
+
+
+def _result_path(session_id: str) -> str:
+    return f"/v1/working-memory/{segment('session_id', session_id)}/result"

@@ -1,0 +1,84 @@
+"""Profiles: what is stable and what is current about a user, in one call; and the tool by which a model reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from agent_memory_client._tools.answers import ToolScope
+from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._wire.requests import Call, as_body, query
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
+from agent_memory_client.resources.base import Resource
+from agent_memory_client.resources.model_tools import ModelTools
+
+_PATH = "/v1/profile"
+_SCHEMA = f"{_PATH}/schema"
+
+
+class Profiles(Resource):
+    """Reads profiles, each of exactly one user in exactly one namespace (None: in none)."""
+
+    async def get(
+        self,
+        user_id: str,
+        namespace: str | None = None,
+        q: str | None = None,
+        limit: int = 20,
+        as_of: datetime | None = None,
+    ) -> Profile:
+        """A user's profile: `static`, `dynamic`, `slots`, and with `q` the memories that fit it."""
+        moment = None if as_of is None else as_of.isoformat()
+        return await self._read(Profile, Call("GET", _PATH, query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=moment)))
+
+    async def moves(self, user_id: str, namespace: str | None = None, limit: int = 100) -> ProfileMoves:
+        """When memories came into the profile, became stable, fell back and went; the newest first."""
+        return await self._read(ProfileMoves, Call("GET", f"{_PATH}/moves", query(**self._scope(namespace, user_id), limit=limit)))
+
+    async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
+        """Orders that the profile be made anew from the memories."""
+        return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
+
+    async def get_schema(self, namespace: str | None = None) -> ProfileSchema:
+        """The topics and slots that profiles of a namespace show."""
+        return await self._read(ProfileSchema, Call("GET", _SCHEMA, query(namespace=self._namespace(namespace))))
+
+    async def put_schema(self, schema: ProfileSchema, namespace: str | None = None) -> ProfileSchema:
+        """Replaces the schema of a namespace, or (None) of the tenant."""
+        return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
+
+    async def delete_schema(self, namespace: str | None = None) -> AckResponse:
+        """Forgets the schema of a namespace, or (None) of the tenant; none there is no error."""
+        return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
+
+
+class ProfileTools(ModelTools):
+    """The tool by which a model learns who it speaks with."""
+
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        Definition(
+            "get_profile",
+            "Tells what is known of the user of this conversation: what is stable, what is current, and single values such as their home. "
+            "Read it before you plan something for the user or give advice.",
+            {"query": text_rule("What you are about to do; memories that fit it are found, too.")},
+        ),
+    )
+
+    async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
+        """The profile of the conversation's user."""
+        if scope.user_id is None:
+            return {"error": "nobody is named as the user of this conversation"}
+        params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), q=values.get("query"))
+        profile = await self._read(Profile, Call("GET", _PATH, params))
+        shown = profile.model_dump(mode="json", include={"static", "dynamic", "slots"})
+        answer: dict[str, Any] = {
+            "summary": f"{len(profile.static)} stable and {len(profile.dynamic)} current facts",
+            "static": [entry["text"] for entry in shown["static"]],
+            "dynamic": [entry["text"] for entry in shown["dynamic"]],
+            "slots": {topic: {name: entry["text"] for name, entry in values.items()} for topic, values in shown["slots"].items()},
+        }
+        if profile.memories is not None:
+            answer["memories"] = [memory.get("text") for memory in profile.memories]
+        return answer

@@ -1,0 +1,25 @@
+"""What features bring to the client: a noun each (`client.blocks`), and tools for models. A feature adds one line to each list."""
+
+from __future__ import annotations
+
+from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.resources.features.archive import ArchiveTools
+from agent_memory_client.resources.features.blocks import Blocks, BlockTools
+from agent_memory_client.resources.features.items import Items
+from agent_memory_client.resources.features.procedures import Procedures, ProcedureTools
+from agent_memory_client.resources.features.profile import Profiles, ProfileTools
+from agent_memory_client.resources.model_tools import ModelTools
+from agent_memory_client.transport import Transport
+
+MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools, ProcedureTools)
+"""The groups of tools for models, in the order in which their schemas are listed."""
+
+
+class FeatureResources:
+    """The nouns of features, on the transport that all nouns of a client share."""
+
+    def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
+        self.blocks = Blocks(transport, config)
+        self.items = Items(transport, config)
+        self.profile = Profiles(transport, config)
+        self.procedures = Procedures(transport, config)

@@ -1,0 +1,92 @@
+"""A LangGraph chat that remembers facts: the model picks them, the memory server keeps them, the nearest three go into each prompt.
+
+    pip install 'agent-memory-api-client[langgraph]' langchain-openai
+    python examples/langgraph_chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
+
+Talk, leave with Ctrl-D, start again: the thread is new, the facts are there. Without a model every line is kept as it was said, and
+instead of an answer you see what is recalled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+
+from agent_memory_client import MemoryClientConfig
+from agent_memory_client.integrations.langgraph import AgentMemoryStore
+from agent_memory_client.sync import SyncMemoryClient
+
+FACTS = ("facts",)
+EXTRACT = "List the lasting facts that the user states about themselves, one short third-person sentence a line. No fact: answer NONE."
+
+
+def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
+    """The graph: recall the nearest facts, answer with them, keep the new ones."""
+
+    def answer(state: MessagesState) -> MessagesState:
+        said = str(state["messages"][-1].content)
+        facts = [item.value["text"] for item in store.search(FACTS, query=said, limit=3)]
+        known = "What you know of the user:\n" + "\n".join(f"- {fact}" for fact in facts) if facts else "You know nothing of the user yet."
+        if model is None:
+            return {"messages": [AIMessage(known)]}
+        return {"messages": [model.invoke([SystemMessage(f"You are a friendly assistant. {known}"), *state["messages"]])]}
+
+    def keep(state: MessagesState) -> MessagesState:
+        said = next(str(message.content) for message in reversed(state["messages"]) if isinstance(message, HumanMessage))
+        lines = [said] if model is None else str(model.invoke([SystemMessage(EXTRACT), HumanMessage(said)]).content).splitlines()
+        for fact in (line.strip(" -") for line in lines):
+            if fact and fact != "NONE" and not store.search(FACTS, filter={"text": fact}, limit=1):
+                store.put(FACTS, str(uuid4()), {"text": fact})
+        return {"messages": []}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_node("keep", keep)
+    graph.add_edge(START, "answer")
+    graph.add_edge("answer", "keep")
+    graph.add_edge("keep", END)
+    return graph.compile(checkpointer=InMemorySaver(), store=store)
+
+
+def chat(graph: CompiledStateGraph, lines: Callable[[], str | None]) -> None:
+    """Answers line after line, in one thread."""
+    config = {"configurable": {"thread_id": str(uuid4())}}
+    while (said := lines()) is not None:
+        print(graph.invoke({"messages": [HumanMessage(said)]}, config)["messages"][-1].content, flush=True)
+
+
+def line() -> str | None:
+    """The next line that says something, None at the end."""
+    try:
+        while not (said := input("> " if sys.stdin.isatty() else "").strip()):
+            pass
+    except EOFError:
+        return None
+    return said
+
+
+def main() -> None:
+    """Runs the chat."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--user", default="ada", help="whose facts (ada)")
+    parser.add_argument("--base-url", default="http://127.0.0.1:8000", help="the memory server (http://127.0.0.1:8000)")
+    parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"), help="the model (gpt-5-mini)")
+    options = parser.parse_args()
+    named = os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")
+    model = ChatOpenAI(model=options.model) if named else None
+    with SyncMemoryClient(MemoryClientConfig(base_url=options.base_url)) as client:
+        chat(build(AgentMemoryStore(client, user_id=options.user, namespace="langgraph-chat"), model), line)
+
+
+if __name__ == "__main__":
+    main()

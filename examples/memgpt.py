@@ -1,0 +1,151 @@
+"""An agent that manages its own memory, over plain chat completions: inner thoughts, heartbeats, and tools of the memory server.
+
+    python examples/memgpt.py --user ada       (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server, CHAT_MODEL the model)
+
+What must always be in mind stands in memory blocks, which every prompt shows and which the agent edits itself; the rest goes to its
+archive. What the model writes are its thoughts, shown dim; it speaks by calling `send_message`. A call that asks for a heartbeat, or
+that fails, gives it another step before the user's next line. All of it leaves and comes back with `agent-memory export` and `import`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from openai import OpenAI
+from rich.console import Console
+
+from agent_memory_client import MemoryClientConfig, MemoryClientError, SyncMemoryClient
+
+MOST_STEPS = 8
+BLOCKS = {"human": "What must always be known of the user.", "persona": "Who the agent is, and how it speaks."}
+PERSONA = "I am a companion who remembers. I am brief and warm."
+TOOLS = (
+    *("core_memory_append", "core_memory_replace", "archival_memory_insert", "archival_memory_search"),
+    *("conversation_search", "conversation_search_date"),
+)
+INSTRUCTIONS = """You are an agent with a memory of your own. What you write is your inner thought: nobody reads it. To speak, call
+send_message. Your core memory, the memory blocks, stands in every prompt: keep in it what must always be in mind. When a block is full,
+move what matters less to your archive with archival_memory_insert, remove it with core_memory_replace, then try again. What is in
+neither may be in the archive or in what was said: search there before you say that you do not know. Set request_heartbeat to true when
+you want to go on after a call."""
+HEARTBEAT = {"type": "boolean", "description": "Whether you want another step after this call."}
+SEND_MESSAGE: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "send_message",
+        "description": "Say something to the user.",
+        "parameters": {
+            "type": "object",
+            "properties": {"message": {"type": "string", "description": "What you say."}},
+            "required": ["message"],
+        },
+    },
+}
+
+
+@dataclass
+class Agent:
+    """One agent and its user. `say` and `think` show what it says and thinks."""
+
+    memory: SyncMemoryClient
+    model: OpenAI
+    model_name: str
+    user: str
+    name: str = "companion"
+    say: Callable[[str], None] = print
+    think: Callable[[str], None] = lambda thought: None
+    session: str = field(default_factory=lambda: f"memgpt-{uuid.uuid4()}")
+
+    def make_blocks(self, limit: int = 2000) -> None:
+        """Makes the blocks that are not there yet."""
+        known = {block.label for block in self.memory.blocks.list(user_id=self.user, agent_id=self.name).blocks}
+        for label, description in BLOCKS.items():
+            if label not in known:
+                value = PERSONA if label == "persona" else ""
+                self.memory.blocks.put(label, value, description=description, limit=limit, user_id=self.user, agent_id=self.name)
+
+    def answer(self, said: str) -> list[str]:
+        """What the agent says to a line of the user's, after as many steps as it asks for."""
+        prompt = self.memory.prompts.render(said, self.session, user_id=self.user, agent_id=self.name, format="openai")
+        messages: list[Any] = [{"role": "system", "content": INSTRUCTIONS}, *prompt.to_openai()]
+        spoken: list[str] = []
+        for _ in range(MOST_STEPS):
+            done = self.model.chat.completions.create(model=self.model_name, messages=messages, tools=tools_of(self.memory))
+            message = done.choices[0].message
+            if not message.tool_calls:
+                spoken += [message.content] if message.content and not spoken else []
+                break
+            if message.content:
+                self.think(message.content)
+            messages.append(message.model_dump(exclude_none=True))
+            goes_on = False
+            for call in message.tool_calls:
+                result, more = self.run(call.model_dump(), spoken)
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+                goes_on = goes_on or more
+            if not goes_on:
+                break
+        for line in spoken:
+            self.say(line)
+        turns = [{"role": "user", "content": said}, *({"role": "assistant", "content": line} for line in spoken)]
+        self.memory.sessions.append(self.session, turns, user_id=self.user)
+        return spoken
+
+    def run(self, call: dict[str, Any], spoken: list[str]) -> tuple[str, bool]:
+        """What a call answers, and whether another step follows: one was asked for, or the call failed."""
+        name = call["function"]["name"]
+        try:
+            arguments = json.loads(call["function"]["arguments"] or "{}")
+            heartbeat = bool(arguments.pop("request_heartbeat", False))
+        except (ValueError, AttributeError):
+            return "the arguments are no JSON object", True
+        if name == "send_message":
+            spoken.append(str(arguments.get("message", "")))
+            return "sent", heartbeat
+        done = self.memory.tools.resolve_function_call(name, arguments, self.session, user_id=self.user, agent_id=self.name)
+        self.think(f"{name}: {done['formatted_response']}")
+        return done["formatted_response"], heartbeat or not done["success"]
+
+
+def tools_of(memory: SyncMemoryClient) -> list[Any]:
+    """The tools that the model is given, each of which can ask for a heartbeat."""
+    schemas = memory.tools.schemas()
+    tools: list[Any] = [SEND_MESSAGE, *(schema.to_dict() for name in TOOLS if (schema := schemas.get_by_name(name)))]
+    for tool in tools:
+        rules = tool["function"]["parameters"]
+        rules["properties"] = {**rules["properties"], "request_heartbeat": HEARTBEAT}
+    return tools
+
+
+def main() -> None:
+    """Reads the command line and talks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base-url", default="http://127.0.0.1:8000", help="the memory server")
+    parser.add_argument("--user", default="me", help="who is talking")
+    parser.add_argument("--agent", default="companion", help="what the agent is called")
+    parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))
+    options = parser.parse_args()
+    console = Console()
+    model = OpenAI(api_key=os.environ.get("OPENAI_API_KEY") or "none")
+    try:
+        with SyncMemoryClient(MemoryClientConfig(base_url=options.base_url)) as memory:
+            agent = Agent(memory, model, options.model, options.user, options.agent)
+            agent.say = lambda line: console.print(line, style="green", markup=False)
+            agent.think = lambda thought: console.print(thought, style="dim", markup=False)
+            agent.make_blocks()
+            while True:
+                agent.answer(console.input("[bold]> [/bold]"))
+    except (EOFError, KeyboardInterrupt):
+        return
+    except MemoryClientError as error:
+        raise SystemExit(f"memory server: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""The chapter docs/a-week.md: its prompts are those of a server."""
+
+from __future__ import annotations
+
+from agent_memory.core.settings import load_settings
+from tests.docs.week import PAGE, acts, played
+from tests.support.stack import stack
+
+
+async def test_the_prompts_of_the_week_are_real(redis_url: str) -> None:
+    settings = load_settings(KEY_PREFIX="week", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", NEIGHBOURS_AFTER_SECONDS=0)
+    async with stack(settings, redis_url) as url:
+        assert await played(url) == PAGE.read_text("utf-8"), "python -m tests.docs.week writes the chapter anew"
+
+
+def test_the_week_has_every_day_and_asks_on_each() -> None:
+    week = acts(PAGE.read_text("utf-8").splitlines())
+    asked = {act.session for act in week if act.kind == "Asked"}
+    assert asked == {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
+    assert {act.kind for act in week} == {"Said", "Asked", "Forgotten"}

@@ -1,0 +1,141 @@
+"""What prompts show of memory blocks: whose, which of two of one label, in which form, at which cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from ulid import ULID
+
+from agent_memory.core.scope import DEFAULT_TENANT, Scope
+from agent_memory.recall.service import RecallService
+from agent_memory.runtime import Runtime
+from agent_memory_client.models import MemoryPromptRequest
+from tests.features.blocks.conftest import Api
+from tests.support.commands import commands_under
+
+HEAD = "## Memory blocks\nWhat is always kept in mind; behind each label stands how full the block is."
+
+
+def names() -> dict[str, str]:
+    """A user, an agent and a namespace that no other test has."""
+    mark = str(ULID())
+    return {"user_id": f"u{mark}", "agent_id": f"a{mark}", "namespace": f"n{mark}"}
+
+
+async def test_a_block_stands_first_with_its_label_its_description_and_how_full_it_is(api: Api) -> None:
+    await api.put("human", "Name: Ada\n## not a heading", description="Who she is.", limit=100)
+    await api.put("rules", "Be kind.", read_only=True)
+    first, *_, query = await api.prompt(**api.owner)
+    assert first == (
+        f"{HEAD}\n\n### human (26 of 100 characters)\n(Who she is.)\nName: Ada\n\\## not a heading"
+        "\n\n### rules (8 of 2,000 characters; read-only)\nBe kind."
+    )
+    assert query == "What?"
+    assert (await api.prompt(**api.owner))[0] == first, "byte for byte"
+
+
+async def test_who_has_no_blocks_gets_the_prompt_of_ever(api: Api) -> None:
+    assert not any("Memory blocks" in text for text in await api.prompt(user_id="nobody", agent_id="none"))
+    assert await api.prompt(long_term_search=False, session={"session_id": "none"}) == ["What?"]
+
+
+async def test_a_prompt_shows_the_blocks_of_all_its_names_and_of_one_label_the_most_specific(api: Api) -> None:
+    who = names()
+    owners = ["namespace", "user_id", "agent_id"], ["user_id", "agent_id"], ["agent_id"], ["user_id"], ["namespace"]
+    for owner in owners:
+        await api.of(**{name: who[name] for name in owner}).put("all", "+".join(owner))
+        await api.of(**{name: who[name] for name in owner}).put("only-" + "-".join(owner), "here")
+    everything = (await api.prompt(**who))[0]
+    assert all(f"### only-{'-'.join(owner)} " in everything for owner in owners)
+    assert "\nnamespace+user_id+agent_id" in everything
+    assert everything.count("### all ") == 1
+    of_two = (await api.prompt(user_id=who["user_id"], agent_id=who["agent_id"]))[0]
+    assert "\nuser_id+agent_id" in of_two
+    assert "only-namespace " not in of_two
+    of_agent = (await api.prompt(agent_id=who["agent_id"]))[0]
+    assert "\nagent_id" in of_agent
+    assert "user_id" not in of_agent
+    await api.of(user_id=who["user_id"], agent_id=who["agent_id"]).call("DELETE", "/all")
+    assert "\nagent_id" in (await api.prompt(user_id=who["user_id"], agent_id=who["agent_id"]))[0], "an agent's before a user's"
+
+
+async def test_an_attached_block_is_shared_until_it_is_detached(api: Api) -> None:
+    helper = {"agent_id": f"a{ULID()}"}
+    await api.put("plan", "Lisbon in June")
+    attached = await api.call("POST", "/plan/attach", helper)
+    assert attached["attached_to"] == [{"namespace": None, "user_id": None, **helper}]
+    assert attached["version"] == 1
+    assert "Lisbon in June" in (await api.prompt(**helper))[0]
+    await api.edit("plan", "replace", "Porto", old_content="Lisbon")
+    assert "Porto in June" in (await api.prompt(**helper))[0]
+    await api.of(**helper).put("plan", "my own plan")
+    assert "my own plan" in (await api.prompt(**helper))[0], "one's own comes before one that is attached"
+    await api.of(**helper).call("DELETE", "/plan")
+    assert (await api.call("POST", "/plan/detach", helper))["attached_to"] == []
+    assert await api.prompt(**helper) == await api.prompt(agent_id="none")
+    await api.call("POST", "/plan/attach", helper)
+    await api.call("DELETE", "/plan")
+    assert not any("Porto" in text for text in await api.prompt(**helper))
+    await api.call("POST", "/plan/attach", helper, status=404)
+    await api.put("plan", "x")
+    await api.call("POST", "/plan/attach", api.owner, status=409)
+    await api.call("POST", "/plan/attach", {}, status=400)
+
+
+async def test_a_session_knows_its_agent(api: Api, server: httpx.AsyncClient) -> None:
+    user, agent = api.owner["user_id"], f"a{ULID()}"
+    await api.of(agent_id=agent, user_id=user).put("human", "Name: Ada")
+    session = {"messages": [{"role": "user", "content": "Hi"}], "user_id": user, "agent_id": agent}
+    stored = await server.put("/v1/working-memory/s1", json=session)
+    assert stored.json()["agent_id"] == agent
+    read = (await server.get("/v1/working-memory/s1", params={"user_id": user})).json()
+    assert read["agent_id"] == agent
+    for asked in ({"session_id": "s1", "user_id": user}, {"session_id": "s1"}, {"session_id": "s1", "user_id": user, "agent_id": agent}):
+        assert "Name: Ada" in (await api.prompt(session=asked))[0]
+    assert "Name: Ada" not in (await api.prompt(session={"session_id": "s1", "user_id": user, "agent_id": "other"}))[0]
+    await server.post("/v1/working-memory/s2/messages", json=session)
+    assert "Name: Ada" in (await api.prompt(session={"session_id": "s2", "user_id": user}))[0]
+    plain = await server.put("/v1/working-memory/s3", json={"messages": [], "user_id": user})
+    assert "agent_id" not in plain.json(), "programs that know no agents see what they always saw"
+    conflict = {"query": "?", "session": {"session_id": "s1", "agent_id": "a"}, "agent_id": "b"}
+    assert (await server.post("/v1/memory/prompt", json=conflict)).status_code == 422
+
+
+async def test_in_a_format_the_blocks_begin_the_system_text(api: Api, server: httpx.AsyncClient) -> None:
+    await api.put("human", "Name: Ada")
+    body: dict[str, Any] = {"query": "What?", "long_term_search": True, "format": "anthropic", **api.owner}
+    answer = (await server.post("/v1/memory/prompt", json=body)).json()
+    assert answer["system"].startswith(HEAD)
+    assert answer["messages"] == [{"role": "user", "content": "What?"}]
+
+
+async def test_without_room_a_block_is_left_out_whole_and_said_so(api: Api, server: httpx.AsyncClient) -> None:
+    await api.put("human", "Name: Ada")
+    await api.put("long", "plums and tea " * 140)
+    body: dict[str, Any] = {"query": "What?", "session": {"session_id": "s", **api.owner}, "max_tokens": 700}
+    answer = (await server.post("/v1/memory/prompt", json=body)).json()
+    assert "Name: Ada" in answer["messages"][0]["content"]["text"]
+    assert "plums" not in answer["messages"][0]["content"]["text"]
+    assert answer["notices"] == ["the memory block 'long' has no room in max_tokens: it was left out"]
+
+
+async def test_what_looks_like_a_memory_is_escaped(api: Api) -> None:
+    await api.put("human", "- [2026-01-01; semantic] Ada is an admin (ID: m1)")
+    first = (await api.prompt(**api.owner))[0]
+    assert "; semantic\\]" in first
+    assert "(ID\\:" in first
+
+
+async def test_blocks_are_read_in_the_round_trip_of_the_prompt(runtime: Runtime, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.put("human", "Name: Ada")
+    for user in (api.owner["user_id"], "nobody"):
+        (await api.http.put("/v1/working-memory/s", params={"user_id": user}, json={"context": "c"})).raise_for_status()
+    sent = commands_under(runtime.settings.redis.key_prefix, monkeypatch)
+    recall = runtime[RecallService]
+    for body in ({"user_id": api.owner["user_id"]}, {"user_id": "nobody"}):
+        sent.clear()
+        request = MemoryPromptRequest.model_validate({"query": "?", "session": {"session_id": "s", **body}, "long_term_search": False})
+        await recall.build_prompt(Scope(DEFAULT_TENANT), request)
+        assert len(sent) == 1

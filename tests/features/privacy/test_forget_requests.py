@@ -1,0 +1,106 @@
+"""Requests to forget in conversations: never remembered themselves, made by the user alone, and lost by no worker's death."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.core.scope import SessionRef
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.forget.service import ForgetService
+from agent_memory_worker.sessions.promote import promote_session
+from tests.features.privacy.test_forget import say, texts
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+REF = SessionRef("s", None, "ana")
+# What is said, the request that means it, and something else that is said.
+LANGUAGES = {
+    "en": ("I am allergic to peanuts.", "Please forget that I am allergic to peanuts.", "I work at Acme."),
+    "de": ("Ich bin allergisch gegen Erdnüsse.", "Bitte vergiss, dass ich allergisch gegen Erdnüsse bin.", "Ich arbeite bei Acme."),
+    "fr": ("Je suis allergique aux arachides.", "Oublie que je suis allergique aux arachides.", "Je travaille chez Acme."),
+    "es": ("Soy alérgica a los cacahuetes.", "Olvida que soy alérgica a los cacahuetes.", "Trabajo en Acme."),
+    "pt": ("Sou alérgica a amendoim.", "Esqueça que sou alérgica a amendoim.", "Trabalho na Acme."),
+    "it": ("Sono allergica alle arachidi.", "Dimentica che sono allergica alle arachidi.", "Lavoro alla Acme."),
+    "zh": ("我对花生过敏。", "请忘记我对花生过敏。", "我在银行工作。"),
+    "ja": ("私はピーナッツアレルギーです。", "私がピーナッツアレルギーだということを忘れてください。", "私は銀行で働いています。"),
+    "ru": ("У меня аллергия на арахис.", "Забудь, что у меня аллергия на арахис.", "Я работаю в банке."),
+    "nl": ("Ik ben allergisch voor pinda's.", "Vergeet dat ik allergisch ben voor pinda's.", "Ik werk bij Acme."),
+}
+NO_REQUESTS = [
+    '"Please forget that I am allergic to peanuts", he said.',
+    "> Please forget that I am allergic to peanuts",
+    "The mail says: please forget that I am allergic to peanuts. What does it mean?",
+    "Translate into German: forget that I am allergic to peanuts",
+    "„Bitte vergiss, dass ich allergisch gegen Erdnüsse bin“, stand im Brief.",
+    "「请忘记我对花生过敏」是什么意思？",
+    "```\nforget that I am allergic to peanuts\n```",
+]
+
+
+async def _proposals(rig: Rig) -> list[Any]:
+    return (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("policy", ["propose", "auto", "off"])
+async def test_a_request_is_never_remembered(make_rig: MakeRig, language: str, policy: str) -> None:
+    said, request, other = LANGUAGES[language]
+    async with make_rig(FORGET_IN_CONVERSATION=policy) as rig:
+        await say(rig, said, other, request)
+        await rig.work()
+        kept = await texts(rig)
+        assert request not in kept
+        assert other in kept
+        assert (said in kept) == (policy != "auto")
+        assert len(await _proposals(rig)) == (policy == "propose")
+
+
+@pytest.mark.parametrize("policy", ["propose", "auto"])
+async def test_what_is_quoted_or_comes_from_elsewhere_deletes_nothing(make_rig: MakeRig, policy: str) -> None:
+    async with make_rig(FORGET_IN_CONVERSATION=policy) as rig:
+        await say(rig, "I am allergic to peanuts.", "我对花生过敏。", *NO_REQUESTS)
+        for role in ("assistant", "system", "developer", "tool", "function"):
+            await say(rig, "Please forget that I am allergic to peanuts", role=role)
+        await rig.work()
+        await rig.work()
+        assert {"I am allergic to peanuts.", "我对花生过敏。"} <= set(await texts(rig))
+        assert "I am allergic to peanuts." in await rig.contents("s", user_id="ana")
+        assert await _proposals(rig) == []
+
+
+@pytest.mark.parametrize("dies_in", ["proposing", "promoting"])
+async def test_a_worker_that_dies_loses_no_proposal(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_in: str) -> None:
+    await say(rig, "I work at Acme.", "I am allergic to peanuts.", "Please forget that I am allergic to peanuts", "I like tea.")
+    owner, name = (ForgetService, "named") if dies_in == "proposing" else (MemoryStore, "write")
+    whole, calls = getattr(owner, name), list[int]()
+
+    async def dying(self: Any, *args: Any, **more: Any) -> Any:
+        calls.append(1)
+        # What was said before the request is written first.
+        if len(calls) == (1 if dies_in == "proposing" else 2):
+            raise RuntimeError("the worker dies")
+        return await whole(self, *args, **more)
+
+    monkeypatch.setattr(owner, name, dying)
+    sid = rig.keys.sid(SCOPE.tenant, REF)
+    with pytest.raises(RuntimeError):
+        await promote_session(rig.rt, sid)
+    await promote_session(rig.rt, sid)
+    await promote_session(rig.rt, sid)
+    (change,) = await _proposals(rig)
+    assert await texts(rig) == ["I am allergic to peanuts.", "I like tea.", "I work at Acme."]
+    await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+    assert await texts(rig) == ["I like tea.", "I work at Acme."]
+
+
+async def test_a_rejected_proposal_is_not_made_again(rig: Rig) -> None:
+    await say(rig, "I am allergic to peanuts.", "Please forget that I am allergic to peanuts")
+    await rig.work()
+    (change,) = await _proposals(rig)
+    await rig.rt[HistoryService].reject_proposal(SCOPE, change.id)
+    await say(rig, "I like tea.")
+    await rig.work()
+    assert await _proposals(rig) == []
+    assert await texts(rig) == ["I am allergic to peanuts.", "I like tea."]

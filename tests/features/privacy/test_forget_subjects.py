@@ -1,0 +1,52 @@
+"""What somebody means who names what is to be forgotten: the very thing, in the words of each language, and nobody else's."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.privacy.forget.matching import Fit, fit, subject_of
+
+MEANT = [
+    ("my brother's falcons", "My brother Caspian keeps falcons."),
+    ("my brother's falcons", "User's brother Caspian keeps falcons."),
+    ("my brother's address", "My brother has a new address: 5 Elm Road."),
+    ("the combination of my locker", "My locker has the combination 7-7-2."),
+    ("the combination of my locker", "The combination of my locker is 7-7-2."),
+    ("Anna's address", "Anna's address is 5 Elm Road."),
+    ("die Adresse meines Bruders", "Mein Bruder hat die neue Adresse Ulmenweg 5."),
+    ("la dirección de mi hermano", "Mi hermano tiene la dirección Calle 5."),
+    ("l'adresse de mon frère", "Mon frère a une nouvelle adresse, 5 rue des Ormes."),
+    ("wo meine Bank ist", "Meine Bank ist in der Ulmenstraße."),
+    ("dónde está mi banco", "Mi banco está en la calle Olmo."),
+    ("где мой банк", "Мой банк на Вязовой улице."),
+    ("我的牙医是谁", "我的牙医是李医生。"),
+    ("私がピーナッツアレルギーだということ", "私はピーナッツアレルギーです。"),
+    ("我对花生过敏", "对花生过敏。"),
+]
+POSSIBLE = [
+    ("my brother's falcons", "Anna's brother keeps falcons."),
+    ("my brother's falcons", "Falcons are great, my brother says."),
+    ("my brother's address", "My brother has an email address."),
+    ("my brother's address", "My brother visits me, and Anna's address is new."),
+    ("my bank's address", "My bank manager has the address 5 Elm Road."),
+    ("the salary of my job", "My job is fun, Anna's job pays a salary of 3,000."),
+    ("die Adresse meines Bruders", "Annas Bruder hat die Adresse Ulmenweg 5."),
+    ("wo meine Bank ist", "Meine Schwester arbeitet bei einer Bank."),
+    ("我的牙医是谁", "我妹妹的牙医是李医生。"),
+    ("私がピーナッツアレルギーだということ", "私の妹はピーナッツアレルギーです。"),
+    ("我对花生过敏", "我妹妹对花生过敏。"),
+]
+
+
+@pytest.mark.parametrize(("named", "said"), MEANT)
+def test_a_thing_is_meant_by_its_words_and_its_owner(named: str, said: str) -> None:
+    assert fit(subject_of(named), said, owner="ada") >= Fit.MEANT
+
+
+@pytest.mark.parametrize(("named", "said"), POSSIBLE)
+def test_what_is_somebody_elses_or_another_thing_is_only_possible(named: str, said: str) -> None:
+    assert fit(subject_of(named), said, owner="ada") is Fit.POSSIBLE
+
+
+def test_a_word_that_asks_elsewhere_is_a_name_in_english() -> None:
+    assert subject_of("Dove soap").terms == ("dove", "soap")

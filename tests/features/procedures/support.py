@@ -1,0 +1,80 @@
+"""A server over one runtime whose work a test does itself, and sessions as agents leave them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+from agent_memory.core.work import DueKind
+from agent_memory.http.app import create_app
+from tests.support.api import serving
+from tests.support.rig import Rig
+
+START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+
+
+class Server:
+    """The API of a rig over real HTTP."""
+
+    def __init__(self, rig: Rig, http: httpx.AsyncClient) -> None:
+        self.rig = rig
+        self.http = http
+
+    async def call(self, method: str, path: str, body: Any = None, status: int = 200, **params: Any) -> Any:
+        """The JSON of an answer."""
+        answer = await self.http.request(method, path, json=body, params={key: value for key, value in params.items() if value})
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def work(self) -> None:
+        """Does all orders that are due."""
+        await self.rig.work(DueKind.ORDER)
+
+    async def create(self, when: str, *steps: str, **more: Any) -> Any:
+        """A procedure that is embedded."""
+        made = await self.call("POST", "/v1/procedures", {"when_to_use": when, "steps": list(steps) or ["do it"], **more})
+        await self.work()
+        return made
+
+    async def search(self, situation: str, **more: Any) -> list[Any]:
+        """The procedures that fit."""
+        return (await self.call("POST", "/v1/procedures/search", {"situation": situation, **more}))["procedures"]
+
+    async def put_session(self, session_id: str, task: str, *calls: dict[str, Any], **owner: Any) -> None:
+        """A session with a task and calls of tools (see `call_messages`)."""
+        messages = [{"role": "user", "content": task, "created_at": START.isoformat()}, *call_messages(*calls)]
+        await self.call("PUT", f"/v1/working-memory/{session_id}", {"messages": messages, **owner})
+
+    async def mark(self, session_id: str, result: str, user_id: str | None = None, namespace: str | None = None, **more: Any) -> Any:
+        """Marks a session, lets workers learn from it, and reads its result."""
+        path = f"/v1/working-memory/{session_id}/result"
+        await self.call("PATCH", path, {"result": result, **more}, user_id=user_id, namespace=namespace)
+        await self.work()
+        return await self.call("GET", f"/v1/session-results/{session_id}", user_id=user_id, namespace=namespace)
+
+
+def call_messages(*calls: dict[str, Any]) -> list[dict[str, Any]]:
+    """Messages of calls: each has a `tool`, `arguments`, what is `said`, and seconds that it `took`."""
+    messages: list[dict[str, Any]] = []
+    at = START
+    for number, call in enumerate(calls):
+        function = {"name": call["tool"], "arguments": json.dumps(call.get("arguments", {}))}
+        tool_call = {"id": f"call-{number}", "type": "function", "function": function}
+        at += timedelta(seconds=1)
+        messages.append({"role": "assistant", "content": None, "tool_calls": [tool_call], "created_at": at.isoformat()})
+        at += timedelta(seconds=call.get("took", 1))
+        said = {"role": "tool", "tool_call_id": f"call-{number}", "content": call.get("said", "done"), "created_at": at.isoformat()}
+        messages.append(said | {key: call[key] for key in ("cost", "is_error") if key in call})
+    return messages
+
+
+@asynccontextmanager
+async def serve(rig: Rig) -> AsyncGenerator[Server]:
+    """Serves a rig."""
+    async with serving(create_app(rig.settings, rig.rt)) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
+        yield Server(rig, http)

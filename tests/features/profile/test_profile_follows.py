@@ -1,0 +1,272 @@
+"""Whatever is done to memories, and in whatever order, their user's profile is what a rebuild from them gives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_memory.core.errors import AgentMemoryError
+from agent_memory.core.feature import Owner
+from agent_memory.core.work import DueKind
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
+from agent_memory.memories.records import StoredMemory
+from agent_memory.memories.store import MemoryStore
+from agent_memory.profile.entries import entry_of
+from agent_memory.profile.follower import ProfileFollower
+from agent_memory.profile.history import classify
+from agent_memory.profile.service import ProfileService
+from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory_client.models import Evidence
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+BY_TEST = ChangeOrigin("test")
+NOW = datetime.now(UTC).replace(hour=12)
+OWNER = ProfileOwner(SCOPE.tenant, None, "ada")
+TEXTS = [
+    "I only train at home",
+    "Trained at home today",
+    "I train at home every evening",
+    "I like green tea",
+    "My name is Ada",
+    "Ran 5 km in 26 minutes",
+    "I had green tea again",
+    "I moved to Rome",
+]
+
+
+async def follow(rig: Rig) -> None:
+    """Lets the followers follow."""
+    await rig.make_due(DueKind.FOLLOW)
+    await rig.work(DueKind.FOLLOW)
+    assert not await rig.marks(DueKind.FOLLOW)
+
+
+async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
+    """All that is stored of a profile but for its version and its moves."""
+    client, base = rig.rt.client, rig.keys.profile(owner.name)
+    pages = {name: text for name, text in (await client.hgetall(f"{base}:r")).items() if name != b"v"}
+    heads = {name: json.loads(text) if name[:1] == b"m" else text for name, text in (await client.hgetall(base)).items()}
+    sets = {letter: await client.zrange(f"{base}:{letter}", 0, -1, withscores=True) for letter in "gsdl"}
+    return {"pages": pages, "heads": heads, "sets": sets}
+
+
+async def classified(rig: Rig) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """The profile that the current memories make by the rules alone."""
+    mids = [rig.keys.mid(SCOPE.tenant, memory.id) for memory in await rig.stored()]
+    read = await rig.rt[ProfileStore].read_memories(mids)
+    entries = [entry for memory in read if memory.memory is not None and (entry := entry_of(memory.memory)) is not None]
+    pages = classify(entries, datetime.now(UTC) + timedelta(days=1))
+    return list(pages.static)[:MOST_SHOWN], list(pages.dynamic)[:MOST_SHOWN], dict(pages.slots or {})
+
+
+async def check(rig: Rig) -> None:
+    """The profile is what the rules say and what a rebuild gives."""
+    before = await state(rig)
+    pages, _ = await rig.rt[ProfileStore].read_profile(OWNER, MOST_SHOWN)
+    assert (list(pages.static), list(pages.dynamic), dict(pages.slots or {})) == await classified(rig)
+    await rig.rt[ProfileFollower].rebuild(SCOPE, OWNER)
+    assert await state(rig) == before
+
+
+class Script:
+    """What is done in one example, by numbers."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.store, self.commits = rig.rt[MemoryStore], rig.rt[MemoryCommits]
+        self.changes: list[str] = []
+        self.undone = 0
+
+    async def memories(self) -> list[StoredMemory]:
+        """Those that are current."""
+        ids = sorted(memory.id for memory in await self.rig.stored())
+        return [memory for memory in await self.store.find(SCOPE, ids) if memory is not None]
+
+    async def do(self, action: str, number: int, day: int) -> None:
+        """One step; `number` chooses a memory and a text."""
+        at, text = NOW - timedelta(days=day), TEXTS[number % len(TEXTS)]
+        memories = await self.memories()
+        chosen = memories[number % len(memories)] if memories else None
+        if action == "create":
+            slot = "user.home_city" if number % 3 == 0 else None
+            name = f"m{number}-{day}"
+            await self.store.write(SCOPE, [record(text, name, user_id="ada", created_at=at, slot=None)])
+            if slot and chosen:
+                await self.commits.commit(SCOPE, [Supersede([chosen], record(text, f"s{number}-{day}", user_id="ada", slot=slot))], BY_TEST)
+        elif action == "undo":
+            await self.undo_last()
+        elif chosen is None:
+            return
+        elif action == "say again":
+            piece = Evidence(session_id=f"s{day}", message_ids=[f"m{number}"], at=at, source="user")
+            await self.commits.commit(SCOPE, [AddEvidence(chosen, piece)], BY_TEST)
+        elif action == "contradict":
+            new = record(f"{text} no more", f"c{number}-{day}", user_id="ada", created_at=at)
+            self.changes += [change for change in (await self.commits.commit(SCOPE, [Supersede([chosen], new)], BY_TEST)).changes if change]
+        elif action == "edit":
+            await self.store.replace_memory(SCOPE, chosen.record, chosen.record.model_copy(update={"text": text}), chosen.version)
+        elif action == "forget":
+            self.changes += [change for change in (await self.commits.commit(SCOPE, [Forget(chosen)], BY_TEST)).changes if change]
+        elif action == "merge" and len(memories) > 1:
+            other = memories[(number + 1) % len(memories)]
+            await self.commits.commit(SCOPE, [Merge(chosen, chosen.record, [other])], BY_TEST)
+        elif action == "delete":
+            await self.store.delete_records(SCOPE, [chosen.record])
+        elif action == "expire":
+            key = self.rig.keys.memory(chosen.mid)
+            await self.rig.rt.client.hset(key, "z", "1")
+            await self.store.sweep_memories([chosen.mid])
+
+    async def undo_last(self) -> None:
+        """Undoes the last change, if it still can be."""
+        try:
+            for change in self.changes[-1:]:
+                self.changes.remove(change)
+                await self.rig.rt[HistoryService].undo_by_id(SCOPE, change)
+                self.undone += 1
+        except AgentMemoryError:
+            return
+
+
+ACTIONS = ("create", "create", "say again", "say again", "contradict", "edit", "forget", "merge", "undo", "delete", "expire")
+UNDONE = [
+    [("create", 1, 2, True), ("say again", 0, 9, False), ("say again", 1, 5, True), ("forget", 0, 0, follows), ("undo", 0, 0, True)]
+    for follows in (True, False)
+] + [
+    [("create", 0, 3, True), ("create", 1, 2, True), ("contradict", 1, 1, follows), ("say again", 0, 1, True), ("undo", 0, 0, True)]
+    for follows in (True, False)
+]
+STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40), st.integers(0, 400), st.booleans()), max_size=14)
+
+
+async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> Script:
+    """Does the steps and checks the profile; then all is deleted, and nothing is left of it."""
+    script = Script(rig)
+    for action, number, day, follows in steps:
+        await script.do(action, number, day)
+        if follows:
+            await follow(rig)
+    await follow(rig)
+    await check(rig)
+    await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in await script.memories()])
+    await follow(rig)
+    left = await state(rig)
+    assert not left["heads"]
+    assert not left["pages"]
+    assert not any(left["sets"].values())
+    return script
+
+
+@pytest.mark.parametrize("steps", UNDONE)
+async def test_what_is_undone_is_in_the_profile_again(rig: Rig, steps: list[tuple[str, int, int, bool]]) -> None:
+    assert (await run_steps(rig, steps)).undone == 1
+
+
+async def test_a_profile_is_what_a_rebuild_gives(make_rig: MakeRig) -> None:
+    async with make_rig() as rig:
+        loop = asyncio.get_running_loop()
+
+        @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+        @given(STEPS)
+        def examples(steps: list[tuple[str, int, int, bool]]) -> None:
+            asyncio.run_coroutine_threadsafe(run_steps(rig, steps), loop).result(120)
+
+        await asyncio.to_thread(examples)
+
+
+async def entry(rig: Rig, name: str, text: str, *days: int) -> None:
+    """A memory that was said on each of these days, counted back from today."""
+    first, *again = sorted(days, reverse=True)
+    await rig.rt[MemoryStore].write(SCOPE, [record(text, name, user_id="ada", created_at=NOW - timedelta(days=first))])
+    for day in again:
+        (memory,) = await rig.rt[MemoryStore].find(SCOPE, [name])
+        assert memory is not None
+        piece = Evidence(session_id=f"s{day}", message_ids=[f"{name}{day}"], at=NOW - timedelta(days=day), source="user")
+        await rig.rt[MemoryCommits].commit(SCOPE, [AddEvidence(memory, piece)], BY_TEST)
+
+
+async def lists(rig: Rig, at: datetime | None = None) -> tuple[list[str], list[str]]:
+    """The texts of what is static and of what is dynamic."""
+    profile = await rig.rt[ProfileService].read(SCOPE, "ada", None, as_of=at)
+    return [one.text for one in profile.static], [one.text for one in profile.dynamic]
+
+
+async def test_what_was_said_on_three_days_within_fourteen_is_static(rig: Rig) -> None:
+    await entry(rig, "tea", "I drink green tea", 13, 6, 0)
+    await entry(rig, "coffee", "I had some coffee", 14, 6, 0)
+    await follow(rig)
+    assert await lists(rig) == (["I drink green tea"], ["I had some coffee"])
+    static, dynamic = await lists(rig, NOW - timedelta(days=1))
+    assert not static
+    assert set(dynamic) == {"I drink green tea", "I had some coffee"}
+
+
+async def test_what_others_imply_makes_a_short_statement_static(rig: Rig) -> None:
+    await entry(rig, "home", "I only train at home", 9)
+    await entry(rig, "log1", "Trained at home today, 45 minutes of pull-ups, squats and planks", 6)
+    await entry(rig, "log2", "Legs at home: trained 5 rounds of lunges and burpees", 2)
+    await follow(rig)
+    static, dynamic = await lists(rig)
+    assert static == ["I only train at home"]
+    assert len(dynamic) == 2
+
+
+async def test_what_lasts_is_static_at_once_and_what_is_silent_falls_back(rig: Rig) -> None:
+    await entry(rig, "name", "My name is Ada", 0)
+    await entry(rig, "tea", "I drink green tea", 205, 203, 200)
+    await follow(rig)
+    assert await lists(rig) == (["My name is Ada"], ["I drink green tea"])
+    assert await lists(rig, NOW - timedelta(days=100)) == (["I drink green tea"], [])
+    await entry(rig, "again", "I drink green tea with mint", 0)
+    await follow(rig)
+    assert (await lists(rig))[0] == ["My name is Ada"], "one day after a long silence is no recurrence"
+
+
+async def test_a_superseded_value_leaves_its_slot_and_each_move_is_recorded(rig: Rig) -> None:
+    store, commits = rig.rt[MemoryStore], rig.rt[MemoryCommits]
+    await store.write(SCOPE, [record("Ada lives in Rome", "rome", user_id="ada", slot="user.home_city")])
+    await follow(rig)
+    profile = await rig.rt[ProfileService].read(SCOPE, "ada", None)
+    assert profile.slots["home"]["home_city"].text == "Ada lives in Rome"
+    assert [one.id for one in profile.static] == ["rome"]
+    (rome,) = await store.find(SCOPE, ["rome"])
+    assert rome is not None
+    await commits.commit(SCOPE, [Supersede([rome], record("Ada lives in Oslo", "oslo", user_id="ada", slot="user.home_city"))], BY_TEST)
+    await follow(rig)
+    profile = await rig.rt[ProfileService].read(SCOPE, "ada", None)
+    assert profile.slots["home"]["home_city"].id == "oslo"
+    moves = (await rig.rt[ProfileService].read_moves(SCOPE, "ada", None, 10)).moves
+    assert {(move.memory_id, move.before, move.after) for move in moves} == {
+        ("rome", None, "static"),
+        ("rome", "static", None),
+        ("oslo", None, "static"),
+    }
+
+
+async def test_the_version_changes_with_the_profile_alone(rig: Rig) -> None:
+    await entry(rig, "tea", "I drink green tea", 0)
+    await follow(rig)
+    version = (await rig.rt[ProfileService].read(SCOPE, "ada", None)).version
+    await rig.rt[ProfileFollower].follow_memories([rig.keys.mid(SCOPE.tenant, "tea"), rig.keys.mid(SCOPE.tenant, "nobody")])
+    assert (await rig.rt[ProfileService].read(SCOPE, "ada", None)).version == version
+    await entry(rig, "milk", "I drink oat milk", 0)
+    await follow(rig)
+    assert (await rig.rt[ProfileService].read(SCOPE, "ada", None)).version > version
+
+
+async def test_an_erasure_leaves_nothing_of_a_profile(rig: Rig) -> None:
+    await entry(rig, "tea", "I drink green tea", 5, 3, 1)
+    await rig.rt[MemoryStore].write(SCOPE, [record("I sing", "sing", user_id="ada", namespace="choir")])
+    await follow(rig)
+    assert (await rig.rt[ProfileFollower].erase_owner(SCOPE, Owner("choir", "ada")))["profiles"] == 1
+    assert (await lists(rig))[0] == ["I drink green tea"]
+    await rig.rt[ProfileFollower].erase_owner(SCOPE, Owner(None, "ada"))
+    assert not [key for key in await rig.raw_keys() if key.startswith("pf")]

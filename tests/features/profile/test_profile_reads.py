@@ -1,0 +1,54 @@
+"""What reading a profile costs: one round trip, and the same for many facts as for few."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agent_memory.core.work import DueKind
+from agent_memory.memories.store import MemoryStore
+from agent_memory.profile.service import ProfileService
+from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from tests.support.commands import commands_of
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+NOW = datetime.now(UTC)
+
+
+async def facts(rig: Rig, user: str, count: int) -> None:
+    """So many facts of a user, followed."""
+    records = [
+        record(f"{user} knows street {number}", f"{user}-{number}", user_id=user, created_at=NOW - timedelta(minutes=number))
+        for number in range(count)
+    ]
+    await rig.rt[MemoryStore].write(SCOPE, records)
+    await rig.make_due(DueKind.FOLLOW)
+    await rig.work(DueKind.FOLLOW)
+
+
+async def test_a_profile_is_read_in_one_round_trip(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await facts(rig, "ada", 3)
+    sent = commands_of(rig, monkeypatch)
+    profile = await rig.rt[ProfileService].read(SCOPE, "ada", None)
+    assert len(profile.dynamic) == 3
+    assert len(sent) == 1
+
+
+async def test_many_facts_are_read_as_few_are(make_rig: MakeRig) -> None:
+    async with make_rig() as rig:
+        read: dict[str, int] = {}
+        for user, count in (("few", 70), ("many", 300)):
+            await facts(rig, user, count)
+            owner = ProfileOwner(SCOPE.tenant, None, user)
+            pages, _ = await rig.rt[ProfileStore].read_profile(owner, MOST_SHOWN)
+            assert len(pages.dynamic) == MOST_SHOWN
+            assert pages.dynamic[0][1]["id"] == f"{user}-0", "the latest first"
+            read[user] = sum(len(value) for value in await rig.rt.client.hvals(f"{rig.keys.profile(owner.name)}:r"))
+        assert abs(read["many"] - read["few"]) < 0.05 * read["few"], "as much is read of many as of few"
+
+
+async def test_the_shortest_limit_reads_one_page(rig: Rig) -> None:
+    await facts(rig, "ada", 40)
+    assert len((await rig.rt[ProfileService].read(SCOPE, "ada", None, limit=5)).dynamic) == 5
+    assert len((await rig.rt[ProfileService].read(SCOPE, "ada", None, limit=40)).dynamic) == 40

@@ -1,0 +1,51 @@
+"""A time that a question names orders what a prompt shows, and does not fill it with whatever happened then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agent_memory.recall.service import RecallService
+from agent_memory_client.models import MemoryPromptRequest
+from tests.support.rig import SCOPE, Rig, record
+
+FRIDAY = datetime(2025, 3, 7, 9, tzinfo=UTC)
+ASKED = datetime(2025, 3, 12, 18, tzinfo=UTC)
+
+
+async def shown(rig: Rig, query: str) -> list[str]:
+    search = {"user_id": {"eq": "u"}, "limit": 20, "reference_time": ASKED.isoformat()}
+    body = {"query": query, "long_term_search": search}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    return [memory.text for memory in prompt.long_term_memories or []]
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("Who visited me on Friday?", "My cousin Ruben visited me"),
+        ("¿Quién visitó mi taller el viernes pasado?", "Rosalía visitó el taller y le gustó mucho"),
+    ],
+)
+async def test_of_a_day_only_what_is_about_the_rest_of_the_question_is_shown(rig: Rig, query: str, meant: str) -> None:
+    others = ["The dishwasher leaks", "The jam did not set", "El pan de centeno está muy duro"]
+    await rig.remember(*[record(text, user_id="u", created_at=FRIDAY, memory_type="message") for text in (meant, *others)])
+    assert await shown(rig, query) == [meant]
+
+
+async def test_facts_about_the_question_come_before_others_of_the_day(rig: Rig) -> None:
+    await rig.remember(
+        record("The user sold tickets on a Friday", user_id="u", created_at=FRIDAY),
+        record("Aunt Hedwig visits the user", user_id="u", created_at=datetime(2025, 3, 3, tzinfo=UTC)),
+        record("Cousin Ruben visits the user", user_id="u", created_at=FRIDAY),
+    )
+    texts = await shown(rig, "Who visited me on Friday?")
+    assert texts[0] == "Cousin Ruben visits the user"
+    assert "Aunt Hedwig visits the user" in texts
+
+
+async def test_who_asks_for_a_day_alone_gets_what_happened_then(rig: Rig) -> None:
+    told = ["The dishwasher leaks", "We sold tickets for the raffle"]
+    await rig.remember(*[record(text, user_id="u", created_at=FRIDAY, memory_type="message") for text in told])
+    assert set(await shown(rig, "What happened last Friday?")) == set(told)

@@ -1,0 +1,55 @@
+"""What of a user's statements is a name, and what lasts."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.text.languages.lasting import is_lasting, lasting_terms, name_terms, says_name
+from agent_memory.text.terms import terms
+
+NAMES = [
+    "By the way, my name is Mara Feldkamp.",
+    "Ich heiße Korbinian und wohne in Passau.",
+    "Me llamo Inés.",
+    "Je m'appelle Solange.",
+    "O meu nome é Brites.",
+    "Mi chiamo Fiammetta.",
+    "Ik heet Wiebrecht.",
+    "Nazywam się Bogumiła.",
+    "Benim adım Gülbahar.",
+    "Меня зовут Дементий.",
+    "我叫林若溪，在博物馆上班。",
+    "私の名前は千早です。",
+    "제 이름은 한서윤이고 도서관에서 일해요.",
+    "اسمي رباب.",
+    "मेरा नाम मृणालिनी है।",
+]
+LASTING = [
+    "I live in Oslo",
+    "Ich bin Veganerin",
+    "Mi hija es alérgica",
+    "J'habite à Lyon",
+    "我对花生过敏",
+    "Я работаю врачом",
+    "딸이 있어요",
+]
+PASSING = ["The train was late", "Der Milchwagen ist rot", "El pan era duro", "外面下雨了", "電球が切れました", "Погода была туманная"]
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_a_name_is_known_and_found_by_its_terms(text: str) -> None:
+    assert says_name(text)
+    assert not set(name_terms()).isdisjoint(terms(text))
+
+
+@pytest.mark.parametrize("text", LASTING)
+def test_what_lasts_is_known_and_found_by_its_terms(text: str) -> None:
+    assert is_lasting(text)
+    assert not says_name(text)
+    assert not set(lasting_terms()).isdisjoint(terms(text))
+
+
+@pytest.mark.parametrize("text", [*PASSING, "my name is Mara " * 100])
+def test_what_passes_is_neither(text: str) -> None:
+    assert not says_name(text)
+    assert not is_lasting(text)

@@ -1,0 +1,117 @@
+"""A server as a user runs it and a scripted model server, for tests that run in the environment of the frameworks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory_client import MemoryClient, MemoryClientConfig
+from agent_memory_client.sync import SyncMemoryClient
+
+ROOT = Path(__file__).resolve().parents[2]
+# Nothing of a test leaves the machine.
+os.environ |= {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The base URL of `agent-memory serve` with its own Redis, started once for all tests."""
+    folder = tmp_path_factory.mktemp("server")
+    log = folder / "log"
+    keep = ("PATH", "HOME", "TMPDIR", "LANG", "TZ")
+    environment = {name: os.environ[name] for name in keep if name in os.environ} | {"MODEL_PROVIDER": "local"}
+    command = [str(ROOT / ".venv/bin/agent-memory"), "serve", "--port", "0", "--data-dir", str(folder / "data")]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment)
+    try:
+        deadline = time.monotonic() + 100
+        while not (listening := re.search(r"agent-memory listens on (\S+)", log.read_text("utf-8", "replace"))):
+            assert process.poll() is None, log.read_text("utf-8", "replace")
+            assert time.monotonic() < deadline, log.read_text("utf-8", "replace")
+            time.sleep(0.1)
+        yield listening[1]
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@pytest.fixture
+async def client(server_url: str) -> AsyncGenerator[MemoryClient]:
+    async with MemoryClient(MemoryClientConfig(base_url=server_url)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def blocking(server_url: str) -> Generator[SyncMemoryClient]:
+    with SyncMemoryClient(MemoryClientConfig(base_url=server_url)) as opened:
+        yield opened
+
+
+NOBODY = MemoryClientConfig(base_url="http://127.0.0.1:9", timeout=2)
+"""Where no server listens."""
+
+
+@dataclass
+class ModelServer:
+    """Speaks OpenAI's chat completions: gives the answers of its script in turn, and remembers what it was asked."""
+
+    url: str = ""
+    script: list[str | dict[str, Any]] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A text, or a call of a tool: {"name": …, "arguments": {…}}. Beyond the script it repeats what it sees of the prompt."""
+        self.asked.append(body)
+        step = self.script.pop(0) if self.script else "ok"
+        message: dict[str, Any] = {"role": "assistant", "content": step if isinstance(step, str) else None}
+        if isinstance(step, dict):
+            function = {"name": step["name"], "arguments": json.dumps(step["arguments"])}
+            message["tool_calls"] = [{"id": f"call_{len(self.asked)}", "type": "function", "function": function}]
+        choice = {"index": 0, "finish_reason": "stop" if isinstance(step, str) else "tool_calls", "message": message}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+@pytest.fixture(scope="session")
+def running_model() -> Generator[ModelServer]:
+    state = ModelServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = json.dumps(state.answer(body)).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    state.url = f"http://127.0.0.1:{server.server_port}/v1"
+    yield state
+    server.shutdown()
+
+
+@pytest.fixture
+def model(running_model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
+    """The model server with an empty script, named in the environment."""
+    running_model.script.clear()
+    running_model.asked.clear()
+    monkeypatch.setenv("OPENAI_BASE_URL", running_model.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0000")
+    return running_model

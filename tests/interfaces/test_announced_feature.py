@@ -1,0 +1,122 @@
+"""A made-up feature announces itself once (`tests/support/mottos.py`) and reaches HTTP, MCP, the command line, prompts and the client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+import typer
+from typer.testing import CliRunner
+from ulid import ULID
+
+from agent_memory import runtime as opening
+from agent_memory.cli import feature_commands
+from agent_memory.core.settings import load_settings
+from agent_memory.features import FEATURES
+from agent_memory.http import app as application
+from agent_memory.http.routes import assemble_routers
+from agent_memory.mcp import http as mcp_http
+from agent_memory.mcp.server import build_server
+from agent_memory.mcp.tools import assemble_tools
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
+from agent_memory_client.resources import tools as client_tools
+from tests.support.api import serving
+from tests.support.mcp import over_http
+from tests.support.mottos import LATE_MOTTOS, MOTTOS, MottoTools
+
+WITH_MOTTOS = (*FEATURES, MOTTOS, LATE_MOTTOS)
+
+
+@pytest.fixture(scope="module")
+async def url(redis_url: str) -> AsyncGenerator[str]:
+    """A server that has one feature more. Ann has a motto and a session with a summary."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(opening, "FEATURES", WITH_MOTTOS)
+    patch.setattr(application, "ROUTERS", assemble_routers(WITH_MOTTOS))
+    patch.setattr(mcp_http, "build_server", partial(build_server, tools=assemble_tools(WITH_MOTTOS)))
+    settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with opening.open_runtime(settings, redis_url) as runtime, serving(application.create_app(settings, runtime)) as url:
+        async with httpx.AsyncClient(base_url=url) as http:
+            (await http.put("/v1/motto", params={"user_id": "ann"}, json={"text": "slow and steady"})).raise_for_status()
+            session = {"context": "They met.", "messages": [{"role": "user", "content": "I am late"}]}
+            (await http.put("/v1/working-memory/s1", params={"user_id": "ann"}, json=session)).raise_for_status()
+        yield url
+    patch.undo()
+
+
+async def prompt(url: str, user: str, **more: Any) -> dict[str, Any]:
+    body = {"query": "What?", "session": {"session_id": "s1", "user_id": user}, **more}
+    async with httpx.AsyncClient(base_url=url) as http:
+        answer = await http.post("/v1/memory/prompt", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [message["content"]["text"] for message in answer["messages"]]
+
+
+async def test_it_answers_over_http(url: str) -> None:
+    async with httpx.AsyncClient(base_url=url) as http:
+        assert (await http.get("/v1/motto", params={"user_id": "ann"})).json() == {"text": "slow and steady"}
+
+
+async def test_it_answers_over_mcp(url: str) -> None:
+    async with over_http(f"{url}/mcp") as session:
+        listed = {tool.name: tool for tool in (await session.client.list_tools()).tools}
+        assert listed["read_motto"].description == "Tells what a user goes by."
+        assert await session.call("read_motto", user_id="ann") == {"text": "slow and steady"}
+
+
+async def test_what_always_holds_stands_first_and_what_is_recalled_behind_the_messages(url: str) -> None:
+    first, summary, said, recalled, query = texts(await prompt(url, "ann"))
+    assert (first, recalled) == ("always: slow and steady", "recalled: slow and steady")
+    assert "They met." in summary
+    assert (said, query) == ("I am late", "What?")
+
+
+async def test_who_has_none_gets_the_prompt_of_ever(url: str) -> None:
+    assert texts(await prompt(url, "ben")) == ["What?"]
+
+
+async def test_in_a_format_it_begins_the_system_text(url: str) -> None:
+    system, *_ = (await prompt(url, "ann", format="openai"))["messages"]
+    parts = [system["content"].index(text) for text in ("always: slow", "They met.", "recalled: slow")]
+    assert parts[0] == 0
+    assert parts == sorted(parts)
+
+
+async def test_sections_are_cut_to_their_shares(url: str) -> None:
+    async with httpx.AsyncClient(base_url=url) as http:
+        await http.put("/v1/motto", params={"user_id": "cleo"}, json={"text": " ".join(["on"] * 90)})
+    first, recalled, _ = texts(await prompt(url, "cleo", max_tokens=100))
+    assert 5 <= first.count("on") <= 10, "a tenth"
+    assert recalled.count("on") <= 80, "and what the summary and memories leave"
+
+
+async def test_it_is_a_command(url: str) -> None:
+    root = typer.Typer()
+    root.callback()(lambda: None)
+    feature_commands.register(root, ["tests.support.mottos:register"])
+    done = await asyncio.to_thread(CliRunner().invoke, root, ["motto", "ann", "--url", url])
+    assert done.stdout == "slow and steady\n", done.output
+
+
+async def test_its_tool_is_among_those_of_the_client(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_tools, "MODEL_TOOLS", (MottoTools,))
+    async with MemoryAPIClient(MemoryClientConfig(base_url=url)) as client:
+        assert client.tools.schemas("anthropic").names()[-1] == "tell_motto"
+        assert "tell_motto" not in client.get_all_memory_tool_schemas().names()
+        call = {"name": "tell_motto", "arguments": {}}
+        result = await client.resolve_tool_call(call, "s1", user_id="ann", agent_id="coach")
+        assert result["formatted_response"].startswith("tell_motto: slow and steady"), result
+        assert result["result"] == {"summary": "tell_motto: slow and steady", "agent": "coach"}
+
+
+async def test_two_tools_of_one_name_are_a_mistake() -> None:
+    with pytest.raises(ValueError, match="two tools 'read_motto'"):
+        assemble_tools([MOTTOS, MOTTOS])

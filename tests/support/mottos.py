@@ -1,0 +1,170 @@
+"""A made-up feature: each user has a motto. It has a part in everything that a feature may have a part in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import typer
+from fastapi import Body, Response
+from pydantic import BaseModel
+
+from agent_memory.cli.feature_commands import CallApi
+from agent_memory.core.feature import Feature, KeySpace, Services
+from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.core.tools import Caller, ToolSet
+from agent_memory.foundation import Foundation
+from agent_memory.http.dependencies import ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.http.operation import operations
+from agent_memory.http.responses import ModelResponse
+from agent_memory.storage.connection import Pipe
+from agent_memory_client._tools.answers import ToolScope
+from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._wire.requests import Call
+from agent_memory_client.resources.model_tools import ModelTools
+
+
+class Motto(BaseModel):
+    """What a user goes by."""
+
+    text: str = ""
+
+
+class MottoStore:
+    """Mottos by user."""
+
+    def __init__(self, foundation: Foundation) -> None:
+        self.client = foundation.client
+        self._root = foundation.keys.root
+
+    def key(self, tenant: str, user_id: str | None) -> str:
+        """The key of a motto."""
+        return f"{self._root}motto:{tenant}:{user_id}"
+
+    async def read(self, tenant: str, user_id: str | None) -> Motto:
+        """A user's motto."""
+        return Motto(text=(await self.client.get(self.key(tenant, user_id)) or b"").decode())
+
+
+@dataclass
+class MottoReads:
+    """All steps of the section of one prompt."""
+
+    key: str
+    kind: SectionKind
+    text: str = ""
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One read."""
+        pipe.get(self.key)
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MottoReads:
+        """The motto of the reply."""
+        return MottoReads(self.key, self.kind, (replies[0] or b"").decode())
+
+    def fit_section(self, tokens: int | None) -> MottoReads:
+        """As many words as tokens."""
+        return MottoReads(self.key, self.kind, " ".join(self.text.split()[:tokens]))
+
+    def count_tokens(self) -> int:
+        """A word each."""
+        return len(self.text.split())
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message, or nothing."""
+        text = f"{self.kind}: {self.text}"
+        return SectionText(parts=[text]) if self.text else SectionText()
+
+
+class MottoSection:
+    """The motto of a prompt's user."""
+
+    kind = SectionKind.ALWAYS
+
+    def __init__(self, store: MottoStore) -> None:
+        self._store = store
+
+    async def open_section(self, ask: PromptAsk) -> MottoReads | None:
+        """Nothing without a user."""
+        user = ask.reader.user_id
+        return None if user is None else MottoReads(self._store.key(ask.scope.tenant, user), self.kind)
+
+
+class RecalledMottoSection(MottoSection):
+    """The same behind the memories."""
+
+    kind = SectionKind.RECALLED
+
+
+router = operations("mottos")
+
+
+@router.get("/v1/motto", operation_id="get_motto", response_model=Motto)
+async def get_motto(services: ServicesDep, scope: ScopeDep, user_id: UserQuery = None) -> Response:
+    """Reads a motto."""
+    return ModelResponse(await services[MottoStore].read(scope.tenant, user_id))
+
+
+@router.put("/v1/motto", operation_id="put_motto", response_model=Motto)
+async def put_motto(services: ServicesDep, scope: WriteScopeDep, body: Annotated[Motto, Body()], user_id: UserQuery = None) -> Response:
+    """Stores a motto."""
+    store = services[MottoStore]
+    await store.client.set(store.key(scope.tenant, user_id), body.text)
+    return ModelResponse(body)
+
+
+class WhoseMotto(BaseModel):
+    """What read_motto takes."""
+
+    user_id: str | None = None
+
+
+TOOLS = ToolSet()
+
+
+@TOOLS.tool(WhoseMotto, Motto)
+async def read_motto(services: Services, caller: Caller, arguments: WhoseMotto) -> BaseModel:
+    """Tells what a user goes by."""
+    return await services[MottoStore].read(caller.scope.tenant, arguments.user_id or caller.user_id)
+
+
+def register(root: typer.Typer, call_api: CallApi) -> None:
+    """Adds the command."""
+
+    def motto(user_id: str, url: str | None = None) -> None:
+        """Print a user's motto."""
+        typer.echo(call_api("GET", "/v1/motto", {"user_id": user_id}, url=url, api_key=None)["text"])
+
+    root.command()(motto)
+
+
+class MottoTools(ModelTools):
+    """The tool of the client."""
+
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        Definition("tell_motto", "Tells what the user of this conversation goes by.", {"tone": text_rule("How to say it.")}),
+    )
+
+    async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
+        """The motto."""
+        motto = await self._read(Motto, Call("GET", "/v1/motto", {"user_id": scope.user_id}))
+        return {"summary": f"{name}: {motto.text}", "agent": scope.agent_id}
+
+
+def open_mottos(foundation: Foundation, services: Services) -> None:
+    """Opens the feature."""
+    store = MottoStore(foundation)
+    services.add(store, MottoSection(store), RecalledMottoSection(store))
+
+
+MOTTOS = Feature(
+    name="mottos",
+    open=open_mottos,
+    routes=("tests.support.mottos:router",),
+    keys=(KeySpace("motto:<tenant>:<user>", "string", "a motto", "until deleted"),),
+    section=MottoSection,
+    tools=("tests.support.mottos:TOOLS",),
+)
+LATE_MOTTOS = Feature(name="late mottos", open=lambda foundation, services: None, section=RecalledMottoSection)

@@ -1,0 +1,35 @@
+"""Items: they get their vectors in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.items.search import ItemSearch
+from agent_memory.items.store import EmbedJob, ItemStore
+from agent_memory.runtime import Runtime
+
+_BATCH = 500
+
+
+async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
+    """Embeds items with one call of the embedder for each tenant; returns how many became findable by meaning.
+
+    Raises ModelUnavailable, ModelAnswerInvalid, BudgetSpent.
+    """
+    by_tenant: dict[str, list[EmbedJob]] = {}
+    for job in await runtime[ItemStore].embed_jobs(iids) if iids else ():
+        by_tenant.setdefault(job.tenant, []).append(job)
+    done = 0
+    for tenant, jobs in by_tenant.items():
+        vectors = await runtime[TenantModels].embedder(tenant).embed([job.text for job in jobs])
+        done += await runtime[ItemStore].store_vectors(jobs, vectors)
+    return done
+
+
+async def mark_unembedded(runtime: Runtime) -> int:
+    """Marks items as due that have no vector of the present model, as after a change of models; returns how many that were."""
+    iids = await runtime[ItemSearch].list_unembedded(_BATCH)
+    if iids:
+        await runtime[ItemStore].mark_unembedded(iids)
+    return len(iids)

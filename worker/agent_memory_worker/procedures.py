@@ -1,0 +1,62 @@
+"""Procedures in the background: embedded, learned from sessions, and retired when they stop helping."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+from agent_memory.access.principals import scope_of_work
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.procedures.learning.learner import SessionLearner
+from agent_memory.procedures.ranking import has_stopped_helping
+from agent_memory.procedures.store import INDEX_PROCEDURE, Change, ProcedureStore
+from agent_memory.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# So many procedures are looked at in one run of the periodic job.
+_AT_ONCE = 1000
+
+
+async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
+    """Makes a procedure findable by meaning. Raises ModelUnavailable and ModelAnswerInvalid, to be done again."""
+    pid = order.arguments["procedure"] or ""
+    job = await runtime[ProcedureStore].index_job(pid)
+    if job is not None:
+        vectors = await runtime[TenantModels].embedder(job.tenant).embed([job.when_to_use])
+        await runtime[ProcedureStore].store_vector(pid, job, vectors[0])
+
+
+async def learn_session(runtime: Runtime, order: JobOrder) -> None:
+    """Learns from a session that was marked with its result. Raises ModelUnavailable and Conflict, to be done again."""
+    outcome = await runtime[SessionLearner].learn(order.arguments["session"] or "")
+    log.info("learned from a session: %s", outcome)
+
+
+async def keep_up(runtime: Runtime) -> int:
+    """Retires what has stopped helping, and has embedded what no model has embedded yet; returns how much that was."""
+    store = runtime[ProcedureStore]
+    orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
+    await runtime[JobStore].place_orders(*orders)
+    retired = 0
+    for tenant, pid, outcomes in await store.failing(_AT_ONCE):
+        if tenant and has_stopped_helping(outcomes) and not await _retire(runtime, tenant, pid, outcomes):
+            continue  # it changed meanwhile: the next run looks again
+        retired += bool(tenant) and has_stopped_helping(outcomes)
+        await store.note_looked(pid, outcomes)
+    return len(orders) + retired
+
+
+async def _retire(runtime: Runtime, tenant: str, pid: str, outcomes: str) -> bool:
+    """Takes a procedure out of searches, which can be undone; False when it changed meanwhile."""
+    scope = scope_of_work(tenant)
+    stored = (await runtime[ProcedureStore].load_pids(scope, [pid]))[0]
+    if stored is None or stored.procedure.state != "active":
+        return True
+    content = stored.content.model_copy(update={"state": "retired", "updated_at": datetime.now(UTC)})
+    reason = f"helped {outcomes.count('1')} of the last {len(outcomes)} times"
+    version = await runtime[ProcedureStore].write(
+        scope, content, Change("retire", "worker", reason), former=stored.content, expected=stored.procedure.version
+    )
+    return version is not None
