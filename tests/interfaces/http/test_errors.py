@@ -39,6 +39,7 @@ CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.ModelUnavailable("no model"), 503, "model_unavailable"),
     (errors.ModelAnswerInvalid("nonsense", reason="html"), 502, "model_answer_invalid"),
     (errors.ContextExceeded("too long", reason="context"), 502, "context_exceeded"),
+    (errors.NotSupported("exports"), 501, errors.NotSupported.code),
     (errors.AgentMemoryError("broken"), 500, "internal_error"),
 ]
 
