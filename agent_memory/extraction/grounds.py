@@ -18,6 +18,7 @@ from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import normal_text
+from agent_memory.text.statements import worth_asking
 from agent_memory.text.terms import fold, words
 
 # Messages before an answer that it is read with.
@@ -80,9 +81,7 @@ class Grounds:
         self._translated = translated
         self._wordings = [Wording(message.text, message.said, message.role) for message in self._shown]
         self._says = [message.states for message in self._shown]
-        self._usable = [
-            index for index in range(self._first, len(self._shown)) if self._says[index] and not is_bare_question(self._shown[index].text)
-        ]
+        self._usable = [index for index in range(self._first, len(self._shown)) if self._says[index] and self._tells(index)]
 
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
         """The places (from 0) of the messages that a fact rests on, in their order; none for a fact that is to be refused.
@@ -115,6 +114,13 @@ class Grounds:
         shown = joined([wording for wording, says in zip(self._wordings, self._says, strict=True) if says]) if any(self._says) else None
         kept = [sentence for sentence in sentences if shown is not None and self._has_some(Claim.of(sentence), shown)]
         return text if len(kept) == len(sentences) else " ".join(kept)
+
+    def _tells(self, index: int) -> bool:
+        """Whether a message can hold a fact: a bare question does not, nor do thanks and greetings, unless they answer the assistant."""
+        text = self._shown[index].text
+        if is_bare_question(text):
+            return False
+        return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, shown: Wording) -> bool:
         """Whether messages hold the numbers and names of a claim, and a word of it."""

@@ -17,6 +17,7 @@ from agent_memory import __version__
 from agent_memory.access.credentials import Authenticator, CredentialGate
 from agent_memory.access.limits import RequestLimit
 from agent_memory.compat.mem0 import routes as mem0
+from agent_memory.compat.supermemory import routes as supermemory
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings
 from agent_memory.http import errors, health
@@ -131,6 +132,8 @@ def _assembled(
         app.router.routes += pages.pages(app.title, "/openapi.json")
     if "mem0" in settings.compat.names:
         routes = [*routes, *mem0.routes()]
+    if "supermemory" in settings.compat.names:
+        routes = [*routes, *supermemory.routes()]
     # Before the routes of the documentation, since the order is that of matching.
     app.router.routes[:0] = [OperationTable(routes), *routes, *metadata_routes(settings), *(mcp.routes if mcp is not None else ())]
     return app

@@ -9,9 +9,10 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope
 
+from agent_memory.core.errors import BadInput
 from agent_memory.core.input.bounds import MAX_LIST_ITEMS, check_lists
 from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields
 from agent_memory.http.errors import MAX_PROBLEMS, BodyTooLarge, UnsupportedMedia, broken_json, invalid, unknown
@@ -115,3 +116,15 @@ def _is_media_type(content_type: bytes, wanted: bytes) -> bool:
     return media_type == wanted or (
         wanted == b"application/json" and media_type.startswith(b"application/") and media_type.endswith(b"+json")
     )
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body of a request, a JSON object. Raises BadInput for anything else."""
+    body = await read_body(request.scope, request.receive)
+    try:
+        value = from_json(body)
+    except ValueError:
+        raise BadInput("must be valid JSON", field="body") from None
+    if not isinstance(value, dict):
+        raise BadInput("must be an object", field="body")
+    return value

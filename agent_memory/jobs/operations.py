@@ -157,6 +157,10 @@ class OperationService:
         sid = self._store.sid(scope, ref)
         return [Mark(DueKind.SESSION, sid), Mark(DueKind.EXTRACTION, sid)]
 
+    async def load_states(self, scope: Scope, marks: Sequence[Mark]) -> set[OperationState]:
+        """The states in which these operations are; of those that are no more, none."""
+        return {record.state for record in await self._store.load_operations(scope, marks) if record is not None}
+
     def memory_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
         """The background work on memories."""
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]

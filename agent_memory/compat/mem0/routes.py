@@ -7,14 +7,14 @@ from typing import Any
 
 from fastapi import Request, Response
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 from starlette.routing import BaseRoute, Route
 
 from agent_memory import __version__
+from agent_memory.compat.errors import bad_input, error_line, error_status
 from agent_memory.compat.mem0.requests import AddRequest, Entities, ListRequest, SearchBody
 from agent_memory.compat.mem0.service import Mem0Service
-from agent_memory.core.errors import AgentMemoryError, BadInput, NotSupported, TooMany, Unavailable
-from agent_memory.http.body import read_body
+from agent_memory.core.errors import AgentMemoryError, BadInput, NotSupported
+from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
 from agent_memory.http.responses import JsonResponse
 
@@ -34,9 +34,7 @@ def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             service = Mem0Service(runtime_of(request), scope_of(request))
             return JsonResponse(await handler(request, service))
         except ValidationError as error:
-            problem = error.errors(include_input=False, include_url=False)[0]
-            where = ".".join(map(str, problem["loc"]))
-            return JsonResponse({"detail": f"{where}: {problem['msg']}"[:400], "code": BadInput.code}, 400)
+            return _error_answer(bad_input(error))
         except AgentMemoryError as error:
             return _error_answer(error)
 
@@ -44,22 +42,8 @@ def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _error_answer(error: AgentMemoryError) -> Response:
-    status = 400 if error.status == 422 else error.status
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable | TooMany) else None
-    named = f"{error.field}: " if isinstance(error, BadInput) else ""
-    text = f"{error.message} is not supported by this server" if isinstance(error, NotSupported) else f"{named}{error.message}"
-    return JsonResponse({"detail": text[:400].encode("utf-8", "replace").decode(), "code": error.code}, status, headers)
-
-
-async def _json(request: Request) -> dict[str, Any]:
-    body = await read_body(request.scope, request.receive)
-    try:
-        value = from_json(body)
-    except ValueError:
-        raise BadInput("must be valid JSON", field="body") from None
-    if not isinstance(value, dict):
-        raise BadInput("must be an object", field="body")
-    return value
+    status, headers = error_status(error)
+    return JsonResponse({"detail": error_line(error), "code": error.code}, status, headers)
 
 
 async def _ping(request: Request, service: Mem0Service) -> Any:
@@ -68,7 +52,7 @@ async def _ping(request: Request, service: Mem0Service) -> Any:
 
 
 async def _add(request: Request, service: Mem0Service) -> Any:
-    body = await _json(request)
+    body = await read_object(request)
     if isinstance(body.get("messages"), str):
         body["messages"] = [{"role": "user", "content": body["messages"]}]
     # The older lines waited for what became of the messages unless they asked not to.
@@ -82,7 +66,7 @@ def _within_filters(body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _search(request: Request, service: Mem0Service) -> Any:
-    body = await _json(request)
+    body = await read_object(request)
     hits = await service.search(SearchBody.model_validate(body))
     # Of the first line a list, unless its caller asked for the form that came later.
     wrapped = request.url.path.startswith("/v3/") or body.get("output_format") == "v1.1"
@@ -90,7 +74,7 @@ async def _search(request: Request, service: Mem0Service) -> Any:
 
 
 async def _list_posted(request: Request, service: Mem0Service) -> Any:
-    body = ListRequest.model_validate({**await _json(request), **request.query_params})
+    body = ListRequest.model_validate({**await read_object(request), **request.query_params})
     memories, total = await service.list(body)
     paged = "page" in request.query_params or request.url.path.startswith("/v3/")
     return _page(request, body, memories, total) if paged else memories
@@ -125,7 +109,7 @@ async def _get(request: Request, service: Mem0Service) -> Any:
 
 
 async def _update(request: Request, service: Mem0Service) -> Any:
-    return await service.update(request.path_params["memory_id"], await _json(request))
+    return await service.update(request.path_params["memory_id"], await read_object(request))
 
 
 async def _delete(request: Request, service: Mem0Service) -> Any:
@@ -165,7 +149,7 @@ async def _delete_entity(request: Request, service: Mem0Service) -> Any:
 
 
 async def _batch(request: Request) -> list[dict[str, Any]]:
-    memories = (await _json(request)).get("memories")
+    memories = (await read_object(request)).get("memories")
     if not isinstance(memories, list) or not 0 < len(memories) <= _MOST_IN_BATCH:
         raise BadInput(f"must be a list of 1 to {_MOST_IN_BATCH} memories", field="memories")
     for memory in memories:
@@ -194,7 +178,7 @@ async def _project(request: Request, service: Mem0Service) -> Any:
 
 async def _update_project(request: Request, service: Mem0Service) -> Any:
     _check_project(request, await service.project(["id"]))
-    return await service.update_project(await _json(request))
+    return await service.update_project(await read_object(request))
 
 
 def _check_project(request: Request, project: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from agent_memory.access.principals import within_namespace, writing
+from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
 from agent_memory.compat.mem0.filters import ENTITIES, condition_of
 from agent_memory.compat.mem0.requests import AddRequest, ListRequest, SearchBody
@@ -149,7 +150,7 @@ class Mem0Service:
         try:
             body = EditMemoryRecordRequest.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
-            raise _bad(error) from None
+            raise bad_input(error) from None
         return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body))
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -237,7 +238,7 @@ class Mem0Service:
                 rules["categories"] = _categories(changes["custom_categories"])
             await service.put(scope, self._namespace, None, ExtractionRules.model_validate(rules))
         except ValidationError as error:
-            raise _bad(error) from None
+            raise bad_input(error) from None
         return {"message": "Updated the project"}
 
     def _shown(self) -> dict[str, Any]:
@@ -277,7 +278,7 @@ class Mem0Service:
                 }
             )
         except ValidationError as error:
-            raise _bad(error) from None
+            raise bad_input(error) from None
         await self._services[MemoryService].create(scope, body)
         operations = self._services[OperationService]
         marks = operations.memory_marks(scope, [record.id for record in body.memories])
@@ -332,8 +333,3 @@ def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, A
             )
             entity["total_memories"] += 1
             entity["created_at"] = min(entity["created_at"], memory["created_at"])
-
-
-def _bad(error: ValidationError) -> BadInput:
-    problem = error.errors(include_input=False, include_url=False)[0]
-    return BadInput(problem["msg"], field=".".join(map(str, problem["loc"])) or "body")

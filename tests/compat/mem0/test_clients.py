@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -12,33 +9,18 @@ from typing import Any
 import pytest
 
 from agent_memory.core.settings import load_settings
+from tests.support.foreign_clients import run_program
 from tests.support.lookalike import Lookalike
 from tests.support.stack import stack
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
+PROGRAM = Path(__file__).parent / "coach_program.py"
 LINES = ("2", "1", "0.1")
 pytestmark = pytest.mark.integrations
 
 
-async def run_program(program: str, line: str, home: str, *arguments: str) -> Any:
-    """What a program prints that the client of a line runs."""
-    python = ROOT / f".venv-mem0-{line}" / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"no client of line {line}: make test-mem0 installs it")
-    environment = {
-        **os.environ,
-        "MEM0_TELEMETRY": "False",
-        "MEM0_DIR": str(home),
-        "HOME": os.environ.get("HOME", "/"),
-        "PYTHONWARNINGS": "ignore",
-    }
-    process = await asyncio.create_subprocess_exec(
-        python, HERE / program, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=environment
-    )
-    out, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()[-4000:]
-    return json.loads(out.decode().splitlines()[-1])
+async def run_coach(line: str, home: Path, url: str, kind: str) -> dict[str, Any]:
+    """What the coach sees, run by a line of the client; the client keeps its own files in `home`, and tells nobody."""
+    return await run_program(PROGRAM, f"mem0-{line}", url, "any-key", kind, MEM0_TELEMETRY="False", MEM0_DIR=str(home))
 
 
 @pytest.fixture
@@ -55,7 +37,7 @@ async def keyless_url(redis_url: str, request: pytest.FixtureRequest) -> AsyncGe
 
 @pytest.mark.parametrize("line", LINES)
 async def test_the_coach_runs_without_a_model(keyless_url: str, line: str, tmp_path: Path) -> None:
-    check_coach(await run_program("coach_program.py", line, str(tmp_path), keyless_url, "any-key", "keyless"))
+    check_coach(await run_coach(line, tmp_path, keyless_url, "keyless"))
 
 
 async def test_the_coach_runs_with_a_model(
@@ -69,7 +51,7 @@ async def test_the_coach_runs_with_a_model(
         COMPAT_APIS="mem0",
     )
     async with stack(settings, redis_url) as url:
-        check_coach(await run_program("coach_program.py", "2", str(tmp_path), url, "any-key", "model"))
+        check_coach(await run_coach("2", tmp_path, url, "model"))
 
 
 def check_coach(seen: dict[str, Any]) -> None:

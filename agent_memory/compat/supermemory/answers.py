@@ -1,0 +1,133 @@
+"""Our memories and sessions as Supermemory's API shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryRecordResult
+
+TAGS = "container_tags"
+"""The key of the metadata under which the container tags beside the first are kept."""
+_OUR_METADATA = frozenset({"role", "name", "question", TAGS})
+_MOST_TITLE = 80
+
+
+def moment(value: datetime) -> str:
+    """A time as the wire writes it: ISO 8601 in UTC."""
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's own metadata, without what we keep beside it."""
+    return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
+
+
+def similarity_of(hit: MemoryRecordResult) -> float:
+    """The cosine similarity, 0 for what was found by its words alone."""
+    similarity = None if hit.explanation is None else hit.explanation.similarity
+    return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
+
+
+def root_of(record: MemoryRecord) -> str:
+    """The memory that this one took the place of, else itself."""
+    return record.supersedes[0] if record.supersedes else record.id
+
+
+def hit_answer(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
+    """A result of /v4/search and of a profile with a question: a memory, or (`chunk`) what was said word for word."""
+    documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
+    return {
+        "id": hit.id,
+        "chunk" if chunk else "memory": hit.text,
+        "rootMemoryId": root_of(hit),
+        "metadata": metadata_of(hit.metadata) or None,
+        "updatedAt": moment(hit.updated_at),
+        "version": 2 if hit.supersedes else 1,
+        "similarity": similarity_of(hit),
+        "filepath": None,
+        "documents": documents,
+    }
+
+
+def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
+    """A result of the 5.x line's search."""
+    return {
+        "id": hit.id,
+        "chunk" if chunk else "memory": hit.text,
+        "metadata": metadata_of(hit.metadata),
+        "similarity": similarity_of(hit),
+        "isLatest": True,
+        "isInference": hit.source_class == "inference",
+        "system": {"createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)},
+    }
+
+
+def memory_answer(record: MemoryRecord) -> dict[str, Any]:
+    """A memory in the 5.x line's lists."""
+    return {
+        "id": record.id,
+        "memory": record.text,
+        "metadata": metadata_of(record.metadata),
+        "isStatic": False,
+        "isInference": record.source_class == "inference",
+        "isLatest": True,
+        "isForgotten": False,
+        "version": 2 if record.supersedes else 1,
+        "system": {"createdAt": moment(record.created_at), "updatedAt": moment(record.updated_at)},
+    }
+
+
+def document_results(hits: Sequence[MemoryRecordResult], *, whole: bool) -> list[dict[str, Any]]:
+    """Results of /v3/search: what was said, by its document, the best document first."""
+    documents: dict[str, dict[str, Any]] = {}
+    for hit in hits:
+        name = hit.session_id or hit.id
+        document = documents.setdefault(
+            name,
+            {
+                "documentId": name,
+                "chunks": [],
+                "title": hit.text[:_MOST_TITLE],
+                "type": "text",
+                "metadata": metadata_of(hit.metadata) or None,
+                "score": similarity_of(hit),
+                "createdAt": moment(hit.created_at),
+                "updatedAt": moment(hit.updated_at),
+                **({"content": hit.text} if whole else {}),
+            },
+        )
+        document["chunks"].append({"content": hit.text, "isRelevant": True, "score": similarity_of(hit)})
+        document["score"] = max(document["score"], similarity_of(hit))
+    return list(documents.values())
+
+
+def document_answer(
+    name: str, user_id: str | None, message: MemoryMessage, metadata: Mapping[str, Any], status: str, *, content: bool = True
+) -> dict[str, Any]:
+    """A document: a session of one message. `status` is that of its work."""
+    others = metadata.get(TAGS)
+    tags = [*([user_id] if user_id else []), *(others if isinstance(others, list) else [])]
+    said = moment(message.created_at)
+    return {
+        "id": name,
+        "customId": name,
+        "connectionId": None,
+        "containerTags": tags,
+        "content": message.content if content else None,
+        "createdAt": said,
+        "updatedAt": said,
+        "filepath": None,
+        "metadata": metadata_of(metadata) or None,
+        "ogImage": None,
+        "raw": None,
+        "source": None,
+        "spatialPoint": None,
+        "status": status,
+        "summary": None,
+        "taskType": "memory",
+        "title": message.content[:_MOST_TITLE],
+        "type": "text",
+        "url": None,
+    }

@@ -1,0 +1,100 @@
+"""Supermemory's filters as our conditions, in the forms of both lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_memory.core.errors import BadInput, NotSupported
+from agent_memory_client.models import Condition
+
+MAX_DEPTH = 8
+_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "=": "eq"}
+_OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "ne": "ne", "equals": "eq", "not_equals": "ne", "array_contains": "eq",
+              "contains": "eq", "gt": "gt", "gte": "gte", "lt": "lt", "lte": "lte"}  # fmt: skip
+
+
+def condition_of(filters: object) -> dict[str, Any] | None:
+    """The condition that filters mean: `AND` and `OR` of the 3.x line, `operator` and `operands` of the 5.x line; None for none.
+
+    Raises BadInput for what is no filter, NotSupported for what we do not have.
+    """
+    condition = None if filters in (None, {}) else _read(filters, 0)
+    if condition is None:
+        return None
+    try:
+        Condition.model_validate(condition)
+    except ValidationError as error:
+        raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
+    return condition
+
+
+def _read(part: object, depth: int) -> dict[str, Any] | None:
+    if not isinstance(part, Mapping) or depth > MAX_DEPTH:
+        raise BadInput(f"must be an object of at most {MAX_DEPTH} levels", field="filters")
+    for name in ("AND", "OR"):
+        if name in part:
+            return _joined(name.lower(), part[name], depth)
+    operator = part.get("operator")
+    if operator in ("and", "or") and "operands" in part:
+        return _joined(operator, part["operands"], depth)
+    if "field" in part:
+        return _metadata(part["field"], _operator(operator), _alike(part.get("value"), exactly=True))
+    if "key" in part:
+        return _predicate(part)
+    raise BadInput("must have AND, OR, key or field", field="filters")
+
+
+def _joined(join: str, operands: object, depth: int) -> dict[str, Any] | None:
+    if not isinstance(operands, list):
+        raise BadInput("must be a list", field=f"filters.{join.upper()}")
+    parts = [read for operand in operands if (read := _read(operand, depth + 1)) is not None]
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else {join: parts}
+
+
+def _predicate(part: Mapping[str, Any]) -> dict[str, Any]:
+    kind = part.get("filterType", "metadata")
+    if kind == "string_contains" or part.get("ignoreCase") in (True, "true"):
+        raise NotSupported(f"filters.{'filterType: string_contains' if kind == 'string_contains' else 'ignoreCase'}")
+    value: object = part.get("value")
+    if kind == "numeric":
+        try:
+            values: list[Any] = [float(str(value))]
+        except ValueError:
+            raise BadInput("must be a number", field="filters.value") from None
+        operator = _BOUNDS.get(str(part.get("numericOperator", "=")))
+        if operator is None:
+            raise NotSupported("filters.numericOperator")
+    else:
+        values, operator = _alike(value, exactly=False), "eq"
+    condition = _metadata(part["key"], operator, values)
+    return {"not": condition} if part.get("negate") in (True, "true") else condition
+
+
+def _operator(name: object) -> str:
+    operator = _OPERATORS.get(str(name))
+    if operator is None:
+        raise NotSupported(f"filter.operator: {str(name)[:64]}")
+    return operator
+
+
+def _alike(value: object, *, exactly: bool) -> list[Any]:
+    """The stored values that a filter's value means: the 3.x line writes numbers and booleans as text."""
+    if exactly or not isinstance(value, str):
+        return [value]
+    values: list[Any] = [value]
+    if value in ("true", "false"):
+        values.append(value == "true")
+    with suppress(ValueError):
+        values.append(float(value))
+    return values
+
+
+def _metadata(key: object, operator: str, values: list[Any]) -> dict[str, Any]:
+    condition = {"any": values} if operator == "eq" and len(values) > 1 else {operator: values[0]}
+    return {"metadata": {str(key): condition}}

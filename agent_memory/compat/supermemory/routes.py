@@ -1,0 +1,313 @@
+"""Supermemory's paths, as its clients of the 3.x line (/v3, /v4) and of the 5.x line (/ns) call them. None of them is one of ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic import BaseModel, ValidationError
+from starlette.routing import BaseRoute, Route
+
+from agent_memory import __version__
+from agent_memory.compat.errors import bad_input, error_line, error_status
+from agent_memory.compat.supermemory.answers import document_results, hit_answer, memory_answer, moment, namespace_hit, root_of
+from agent_memory.compat.supermemory.requests import (
+    BulkDelete,
+    ChangedMemory,
+    Document,
+    DocumentBatch,
+    DocumentChanges,
+    DocumentListing,
+    NamedMemory,
+    NewMemories,
+    ProfileQuestion,
+    Search,
+)
+from agent_memory.compat.supermemory.service import SupermemoryService, milliseconds_since
+from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
+from agent_memory.http.body import read_object
+from agent_memory.http.dependencies import runtime_of, scope_of
+from agent_memory.http.responses import JsonResponse
+
+Handler = Callable[[Request, SupermemoryService], Awaitable[Any]]
+
+
+def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint of a handler: errors become answers as Supermemory's clients read them, `error` in one line."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            answer = await handler(request, SupermemoryService(runtime_of(request), scope_of(request)))
+            return Response(status_code=204) if answer is None else JsonResponse(answer)
+        except ValidationError as error:
+            return _error_answer(bad_input(error))
+        except AgentMemoryError as error:
+            return _error_answer(error)
+
+    return endpoint
+
+
+def _error_answer(error: AgentMemoryError) -> Response:
+    status, headers = error_status(error)
+    return JsonResponse({"error": error_line(error), "code": error.code}, status, headers)
+
+
+def _name(request: Request) -> str:
+    return request.path_params["name"]
+
+
+def _tag(request: Request) -> str | None:
+    """The container that the 5.x line names in the path."""
+    return request.path_params.get("namespace")
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    body = await read_object(request)
+    tag = _tag(request)
+    return body if tag is None else {**body, "containerTag": tag, **({"customId": body["id"]} if body.get("id") else {})}
+
+
+async def _add(request: Request, service: SupermemoryService) -> Any:
+    return await service.add(Document.model_validate(await _body(request)))
+
+
+async def _add_batch(request: Request, service: SupermemoryService) -> Any:
+    body = await _body(request)
+    tag = _tag(request)
+    if tag is not None and isinstance(body.get("documents"), list):
+        body["documents"] = [_in_namespace(document, tag) for document in body["documents"]]
+    return await service.add_batch(DocumentBatch.model_validate(body))
+
+
+def _in_namespace(document: Any, tag: str) -> Any:
+    if not isinstance(document, dict):
+        return document
+    return {**document, "containerTag": tag, **({"customId": document["id"]} if document.get("id") else {})}
+
+
+async def _get(request: Request, service: SupermemoryService) -> Any:
+    document = await service.get(_name(request), _tag(request))
+    return document if _tag(request) is None else _namespace_document(document)
+
+
+def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
+    """A document in the 5.x line's fields."""
+    shown = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
+    state = {"status": document["status"], "dreamingStatus": document["status"]}
+    times = {key: document[key] for key in ("createdAt", "updatedAt")}
+    return {**shown, "metadata": document["metadata"] or {}, "system": {**state, **times}}
+
+
+async def _change(request: Request, service: SupermemoryService) -> Any:
+    body = await read_object(request)
+    return await service.change(_name(request), DocumentChanges.model_validate(body), _tag(request))
+
+
+async def _delete(request: Request, service: SupermemoryService) -> Any:
+    await service.delete(_name(request), _tag(request))
+
+
+async def _namespace_delete(request: Request, service: SupermemoryService) -> Any:
+    asked = BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
+    deleted = await service.delete_many(asked, _tag(request))
+    return {"count": deleted["deletedCount"], "errors": deleted.get("errors", [])}
+
+
+async def _delete_many(request: Request, service: SupermemoryService) -> Any:
+    return await service.delete_many(BulkDelete.model_validate(await read_object(request)))
+
+
+async def _list(request: Request, service: SupermemoryService) -> Any:
+    documents, page = await service.list(DocumentListing.model_validate(await read_object(request)))
+    return {"memories": documents, "pagination": page}
+
+
+async def _processing(request: Request, service: SupermemoryService) -> Any:
+    documents, _ = await service.list(DocumentListing(limit=100))
+    waiting = [document for document in documents if document["status"] == "queued"]
+    return {"documents": waiting, "totalCount": len(waiting)}
+
+
+async def _search_documents(request: Request, service: SupermemoryService) -> Any:
+    begun = time.perf_counter()
+    values = dict(request.query_params) if request.method == "GET" else await read_object(request)
+    body = Search.model_validate({**values, "searchMode": "documents"})
+    results = document_results([hit for hit, _ in await service.search(body)], whole=body.include_full_docs)
+    return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
+
+
+async def _search(request: Request, service: SupermemoryService) -> Any:
+    begun = time.perf_counter()
+    results = [hit_answer(hit, chunk=chunk) for hit, chunk in await service.search(Search.model_validate(await read_object(request)))]
+    return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
+
+
+async def _profile(request: Request, service: SupermemoryService) -> Any:
+    begun = time.perf_counter()
+    asked = ProfileQuestion.model_validate(await read_object(request))
+    tags = asked.tags()
+    profile = await service.profile(tags[0] if tags else None)
+    answer: dict[str, Any] = {
+        "profile": {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
+    }
+    if asked.q:
+        search = Search(q=asked.q, container_tags=tags, threshold=asked.threshold, filters=asked.filters)
+        results = [hit_answer(hit, chunk=False) for hit, _ in await service.search(search)]
+        answer["searchResults"] = {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
+    return answer
+
+
+async def _create(request: Request, service: SupermemoryService) -> Any:
+    made = await service.create(NewMemories.model_validate(await read_object(request)))
+    now = moment(datetime.now(UTC))
+    return {"documentId": None, "memories": [{**memory, "isStatic": False, "createdAt": now} for memory in made]}
+
+
+async def _change_memory(request: Request, service: SupermemoryService) -> Any:
+    record = await service.change_memory(ChangedMemory.model_validate(await read_object(request)))
+    return {
+        "id": record.id,
+        "memory": record.text,
+        "createdAt": moment(record.updated_at),
+        "version": 2,
+        "parentMemoryId": record.id,
+        "rootMemoryId": root_of(record),
+        "forgetAfter": None if record.expires_at is None else moment(record.expires_at),
+        "forgetReason": None,
+    }
+
+
+async def _forget(request: Request, service: SupermemoryService) -> Any:
+    return {"id": await service.forget(NamedMemory.model_validate(await read_object(request))), "forgotten": True}
+
+
+async def _namespace_search(request: Request, service: SupermemoryService) -> Any:
+    begun = time.perf_counter()
+    body = await _body(request)
+    if body.get("rerank") == "aggregate":
+        raise NotSupported("search: rerank: aggregate")
+    search = Search.model_validate({**body, "q": body.get("query"), "include": None})
+    results = [namespace_hit(hit, chunk=chunk) for hit, chunk in await service.search(search)]
+    return {"results": results, "searchTime": milliseconds_since(begun)}
+
+
+async def _namespace_profile(request: Request, service: SupermemoryService) -> Any:
+    asked = ProfileQuestion.model_validate(await _body(request))
+    if asked.filter or asked.buckets:
+        raise NotSupported("profile: filter and buckets")
+    profile = await service.profile(_tag(request))
+    facts = {
+        name: [{"id": entry.id, "memory": entry.text} for entry in entries]
+        for name, entries in (("static", profile.static), ("dynamic", profile.dynamic))
+    }
+    return {"profile": {**facts, "buckets": {}}}
+
+
+async def _namespace_list(request: Request, service: SupermemoryService) -> Any:
+    kind, tag = request.path_params["kind"], _tag(request) or ""
+    query = dict(request.query_params)
+    asked = DocumentListing.model_validate({**query, "containerTag": tag})
+    if kind == "documents":
+        documents, page = await service.list(asked)
+        return {"documents": [_namespace_document(document) for document in documents], "chunks": [], "memories": [], "pagination": page}
+    if kind != "memories":
+        raise NotSupported(f"list: {kind[:64]}")
+    records, total = await service.memories(tag, asked.page, asked.limit)
+    pages = -(-total // asked.limit)
+    page = {"currentPage": asked.page, "limit": asked.limit, "totalItems": total, "totalPages": pages}
+    return {"documents": [], "chunks": [], "memories": [memory_answer(record) for record in records], "pagination": page}
+
+
+async def _namespace_memory(request: Request, service: SupermemoryService) -> Any:
+    record = await service.memory(_name(request))
+    if record.user_id != _tag(request):
+        raise NotFound("Memory not found")
+    return memory_answer(record)
+
+
+async def _namespace_forget(request: Request, service: SupermemoryService) -> Any:
+    ids = (await read_object(request)).get("ids")
+    if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
+        raise BadInput("must be a list of ids", field="ids")
+    matches = await service.forget_ids(ids, _tag(request))
+    return {"count": len(matches), "matches": matches, "errors": []}
+
+
+async def _namespace_forget_matching(request: Request, service: SupermemoryService) -> Any:
+    body = await read_object(request)
+    query = body.get("query")
+    if not isinstance(query, str) or not query:
+        raise BadInput("must be a text", field="query")
+    matches = await service.forget_matching(query, _tag(request) or "", dry_run=bool(body.get("dryRun")))
+    return {"count": len(matches), "matches": matches, "errors": []}
+
+
+async def _not_supported(request: Request, service: SupermemoryService) -> Any:
+    raise NotSupported(f"{request.method} {request.url.path}")
+
+
+_OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] = (
+    ("POST", "/v3/documents", _add, "Take a document in", Document),
+    ("POST", "/v3/documents/batch", _add_batch, "Take documents in", DocumentBatch),
+    ("POST", "/v3/documents/list", _list, "List documents", DocumentListing),
+    ("GET", "/v3/documents/processing", _processing, "The documents that are being worked on, of the newest hundred", None),
+    ("DELETE", "/v3/documents/bulk", _delete_many, "Delete documents", BulkDelete),
+    ("POST", "/v3/documents/file", _not_supported, "Files are not taken in here", None),
+    ("GET", "/v3/documents/{name}", _get, "Read a document", None),
+    ("PATCH", "/v3/documents/{name}", _change, "Change a document", DocumentChanges),
+    ("DELETE", "/v3/documents/{name}", _delete, "Delete a document and what came of it", None),
+    ("POST", "/v3/search", _search_documents, "Search what was said word for word", Search),
+    ("POST", "/v4/search", _search, "Search memories", Search),
+    ("POST", "/v4/profile", _profile, "What is stable and what is current", ProfileQuestion),
+    ("POST", "/v4/memories", _create, "Store memories as they are", NewMemories),
+    ("PATCH", "/v4/memories", _change_memory, "Change a memory", ChangedMemory),
+    ("DELETE", "/v4/memories", _forget, "Forget a memory", NamedMemory),
+    ("POST", "/ns/{namespace}/document", _add, "Take a document in", Document),
+    ("POST", "/ns/{namespace}/document/batch", _add_batch, "Take documents in", DocumentBatch),
+    ("GET", "/ns/{namespace}/document/{name}", _get, "Read a document", None),
+    ("PATCH", "/ns/{namespace}/document/{name}", _change, "Change a document", DocumentChanges),
+    ("DELETE", "/ns/{namespace}/document", _namespace_delete, "Delete documents and what came of them", None),
+    ("POST", "/ns/{namespace}/search", _namespace_search, "Search", Search),
+    ("POST", "/ns/{namespace}/profile", _namespace_profile, "What is stable and what is current", ProfileQuestion),
+    ("POST", "/ns/{namespace}/list/{kind}", _namespace_list, "List documents or memories", None),
+    ("GET", "/ns/{namespace}/memories/{name}", _namespace_memory, "Read a memory", None),
+    ("DELETE", "/ns/{namespace}/memories", _namespace_forget, "Forget memories", None),
+    ("DELETE", "/ns/{namespace}/memories/semantic", _namespace_forget_matching, "Forget what a sentence means", None),
+)
+_UNSUPPORTED = ("/v3/connections/{rest:path}", "/v3/settings", "/v3/projects/{rest:path}", "/v4/conversations", "/ns/{rest:path}")
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document of these paths."""
+    paths: dict[str, dict[str, Any]] = {}
+    for method, path, handler, summary, model in _OPERATIONS:
+        operation: dict[str, Any] = {
+            "operationId": f"{handler.__name__.strip('_')}_{path.strip('/').split('/')[0]}_{method.lower()}",
+            "summary": summary,
+            "responses": {"200": {"description": "Done."}, "400": {"description": "The request does not fit."}},
+        }
+        if model is not None:
+            operation["requestBody"] = {"content": {"application/json": {"schema": model.model_json_schema()}}}
+        paths.setdefault(path, {})[method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Supermemory's API, served by agent-memory", "version": __version__},
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "An API key of this server."}}},
+        "security": [{"token": []}],
+        "paths": paths,
+    }
+
+
+async def _document(request: Request) -> Response:
+    return JsonResponse(document())
+
+
+def routes() -> list[BaseRoute]:
+    """All routes; what Supermemory has and we do not answers 501."""
+    each: list[BaseRoute] = [Route("/compat/supermemory/openapi.json", _document, methods=["GET"])]
+    each += [Route(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
+    return each + [Route(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]

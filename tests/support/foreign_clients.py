@@ -1,0 +1,31 @@
+"""Runs programs that were written for another product with that product's own client, in the environment that `make test-compat` makes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+async def run_program(program: Path, client: str, *arguments: str, **environment: str) -> Any:
+    """The object that a program prints last, run by the client (`mem0-2`, `supermemory-3`). Skips the test when it is not installed."""
+    python = ROOT / f".venv-{client}" / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{client} is not installed: make test-compat does that")
+    process = await asyncio.create_subprocess_exec(
+        python,
+        program,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONWARNINGS": "ignore", **environment},
+    )
+    out, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()[-4000:]
+    return json.loads(out.decode().splitlines()[-1])
