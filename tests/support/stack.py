@@ -8,20 +8,25 @@ from contextlib import asynccontextmanager
 
 from agent_memory.core.settings import Settings
 from agent_memory.http.app import create_app
-from agent_memory.runtime import open_runtime
+from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving
 
 
 @asynccontextmanager
+async def working(runtime: Runtime) -> AsyncGenerator[None, None]:
+    """A worker of a runtime in this process."""
+    stop = asyncio.Event()
+    worker = asyncio.create_task(run_worker(runtime, runtime.settings, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await worker
+
+
+@asynccontextmanager
 async def stack(settings: Settings, redis_url: str) -> AsyncGenerator[str, None]:
     """Runs the API on a free loopback port, and a worker beside it; yields the base URL."""
-    async with open_runtime(settings, redis_url) as runtime:
-        stop = asyncio.Event()
-        worker = asyncio.create_task(run_worker(runtime, settings, stop))
-        try:
-            async with serving(create_app(settings, runtime)) as base_url:
-                yield base_url
-        finally:
-            stop.set()
-            await worker
+    async with open_runtime(settings, redis_url) as runtime, working(runtime), serving(create_app(settings, runtime)) as base_url:
+        yield base_url

@@ -51,7 +51,7 @@ class Mem0Service:
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
         self._extracts = runtime.extracts
-        self._namespace = runtime.settings.compat.mem0_namespace
+        self._namespace = runtime.settings.compat.namespace_of("mem0")
         self._scope = within_namespace(scope, self._namespace)
 
     async def add(self, request: AddRequest) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class SupermemoryService:
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
         self._extracts = runtime.extracts
-        self._namespace = runtime.settings.compat.supermemory_namespace
+        self._namespace = runtime.settings.compat.namespace_of("supermemory")
         self._scope = within_namespace(scope, self._namespace)
 
     async def add(self, document: Document) -> dict[str, Any]:

@@ -14,19 +14,10 @@ class CompatSettings(Group):
         meaning="APIs of other products to serve as well, with commas between: `mem0`, `supermemory`; none if not given",
         pattern=r"^\s*((mem0|supermemory)\s*(,\s*(mem0|supermemory)\s*)?)?$",
     )
-    mem0_namespace: str = setting(
-        "mem0",
-        "COMPAT_MEM0_NAMESPACE",
-        meaning="the namespace in which everything of Mem0's API lives; name one of your own to share its data",
-        min_length=1,
-        max_length=256,
-    )
-
-    supermemory_namespace: str = setting(
-        "supermemory",
-        "COMPAT_SUPERMEMORY_NAMESPACE",
-        meaning="the namespace in which everything of Supermemory's API lives; name one of your own to share its data",
-        min_length=1,
+    namespace: str = setting(
+        "",
+        "COMPAT_NAMESPACE",
+        meaning="the namespace in which everything of these APIs lives; each has one of its own name (`mem0`, `supermemory`) if not given",
         max_length=256,
     )
 
@@ -34,3 +25,7 @@ class CompatSettings(Group):
     def names(self) -> frozenset[str]:
         """The products whose APIs are served."""
         return frozenset(name for part in self.apis.split(",") if (name := part.strip()))
+
+    def namespace_of(self, product: str) -> str:
+        """The namespace in which what a product's API keeps lives."""
+        return self.namespace or product

@@ -8,38 +8,18 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.access.principals import PRINCIPAL
-from agent_memory.core.scope import Principal, Role
+from agent_memory.core.scope import Principal
 from agent_memory.core.settings import load_settings
 from agent_memory.http.app import create_app
 from agent_memory.runtime import open_runtime
-
-ANNA = Principal("t1", "anna's", Role.WRITE, users=frozenset({"anna"}))
-BOB = Principal("t1", "bob's", Role.WRITE, users=frozenset({"bob"}))
-STRANGER = Principal("t2", "stranger's", Role.ADMIN)
-READER = Principal("t1", "reader's", Role.READ)
-ELSEWHERE = Principal("t1", "elsewhere's", Role.WRITE, namespaces=frozenset({"ours"}))
-OWNER = Principal("t1", "owner's", Role.ADMIN)
-ONE_AGENT = Principal("t1", "agent's", Role.WRITE, agents=frozenset({"coach"}))
-
-
-class Callers:
-    """Clients of one application, each as another caller."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    def __call__(self, principal: Principal) -> httpx.AsyncClient:
-        async def as_caller(scope: Any, receive: Any, send: Any) -> None:
-            await self._app({**scope, PRINCIPAL: principal}, receive, send)
-
-        return httpx.AsyncClient(transport=httpx.ASGITransport(as_caller), base_url="http://localhost")
+from tests.compat.callers import ANNA, BOB, ELSEWHERE, ONE_AGENT, OWNER, READER, STRANGER, Callers
+from tests.support.stack import working
 
 
 @pytest.fixture(scope="module")
 async def callers(redis_url: str) -> AsyncGenerator[Callers]:
     settings = load_settings(KEY_PREFIX="mem0-isolation", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", COMPAT_APIS="mem0")
-    async with open_runtime(settings, redis_url) as runtime:
+    async with open_runtime(settings, redis_url) as runtime, working(runtime):
         yield Callers(create_app(settings, runtime))
 
 

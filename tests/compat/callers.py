@@ -1,0 +1,31 @@
+"""Callers with different rights, whose requests reach an application without a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from agent_memory.access.principals import PRINCIPAL
+from agent_memory.core.scope import Principal, Role
+
+ANNA = Principal("t1", "anna's", Role.WRITE, users=frozenset({"anna"}))
+BOB = Principal("t1", "bob's", Role.WRITE, users=frozenset({"bob"}))
+STRANGER = Principal("t2", "stranger's", Role.ADMIN)
+READER = Principal("t1", "reader's", Role.READ)
+ELSEWHERE = Principal("t1", "elsewhere's", Role.WRITE, namespaces=frozenset({"ours"}))
+OWNER = Principal("t1", "owner's", Role.ADMIN)
+ONE_AGENT = Principal("t1", "agent's", Role.WRITE, agents=frozenset({"coach"}))
+
+
+class Callers:
+    """Clients of one application, each as another caller."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __call__(self, principal: Principal) -> httpx.AsyncClient:
+        async def as_caller(scope: Any, receive: Any, send: Any) -> None:
+            await self._app({**scope, PRINCIPAL: principal}, receive, send)
+
+        return httpx.AsyncClient(transport=httpx.ASGITransport(as_caller), base_url="http://localhost")
