@@ -30,7 +30,8 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     folder = tmp_path_factory.mktemp("server")
     log = folder / "log"
     keep = ("PATH", "HOME", "TMPDIR", "LANG", "TZ")
-    environment = {name: os.environ[name] for name in keep if name in os.environ} | {"MODEL_PROVIDER": "local"}
+    environment = {name: os.environ[name] for name in keep if name in os.environ}
+    environment |= {"MODEL_PROVIDER": "local", "COMPAT_APIS": "supermemory,mem0"}
     command = [str(ROOT / ".venv/bin/agent-memory"), "serve", "--port", "0", "--data-dir", str(folder / "data")]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment)

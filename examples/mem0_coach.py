@@ -1,0 +1,64 @@
+"""A running coach that remembers, written for Mem0's client: only its address says that the memory lives here.
+
+    COMPAT_APIS=mem0 make serve
+    pip install mem0ai openai
+    python examples/mem0_coach.py --host http://127.0.0.1:8000      (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
+
+Talk, leave with Ctrl-D, start again: the coach knows your goal and what hurts, and keeps its own style apart from your facts. Small talk
+becomes no memory. Without a model you see what the coach would be given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from mem0 import MemoryClient
+from openai import OpenAI
+
+STYLE = "Short answers, one workout at a time"
+
+
+def memories(client: MemoryClient, query: str, **entity: str) -> list[str]:
+    """The memories of a user or an agent that fit a question, the best first."""
+    found = client.search(query, filters={"AND": [entity]}, top_k=5)
+    return [memory["memory"] for memory in (found["results"] if isinstance(found, dict) else found)]
+
+
+def prompt_of(client: MemoryClient, runner: str, said: str) -> str:
+    """What the model is told: how the coach speaks, and what is known of the runner."""
+    sections = {
+        "How you speak": memories(client, "style of the coach", agent_id="coach"),
+        "The runner": memories(client, said, user_id=runner),
+    }
+    return "\n".join(f"{title}:\n" + "\n".join(f"- {line}" for line in lines) for title, lines in sections.items() if lines)
+
+
+def main() -> None:
+    """Answers lines from the keyboard until their end."""
+    parser = argparse.ArgumentParser(description="A running coach that remembers")
+    parser.add_argument("--host", default="http://127.0.0.1:8000", help="where the memory server is")
+    parser.add_argument("--key", default="local", help="a token of the server")
+    parser.add_argument("--runner", default="me", help="whose memory it is")
+    options = parser.parse_args()
+    client = MemoryClient(api_key=options.key, host=options.host)
+    model = OpenAI() if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL") else None
+    if not memories(client, "style of the coach", agent_id="coach"):
+        client.add([{"role": "user", "content": STYLE}], agent_id="coach", infer=False)
+    for line in sys.stdin:
+        said = line.strip()
+        known = prompt_of(client, options.runner, said)
+        if model is None:
+            answer = known
+        else:
+            told = [{"role": "system", "content": f"You are a running coach.\n{known}"}, {"role": "user", "content": said}]
+            answer = (
+                model.chat.completions.create(model=os.environ.get("OPENAI_MODEL", "gpt-4o-mini"), messages=told).choices[0].message.content
+            )
+        print(answer)
+        client.add([{"role": "user", "content": said}], user_id=options.runner)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A personal trainer that remembers, written for Supermemory's client: only its address says that the memory lives here.
+
+    COMPAT_APIS=supermemory make serve
+    pip install ./client 'supermemory==3.37.0' openai-agents
+    export SUPERMEMORY_BASE_URL=http://127.0.0.1:8000 SUPERMEMORY_API_KEY=local
+    python examples/supermemory_trainer.py          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
+
+Tell what you trained, leave with Ctrl-D, start again and ask "What should I do for my workout today?". The conversation, too, lives in
+the memory server, as a session of the Agents SDK. Without a model every line is logged, and you see what the agent would be given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+
+from agents import Agent, OpenAIChatCompletionsModel, Runner, Tool, function_tool
+from openai import AsyncOpenAI
+from supermemory import Supermemory
+
+from agent_memory_client import MemoryClient, MemoryClientConfig
+from agent_memory_client.integrations.openai_agents import AgentMemorySession
+
+INSTRUCTIONS = "You are a personal trainer. Log every workout that you hear of. Before you suggest a workout, look up what is known."
+
+
+def log_workout(memory: Supermemory, athlete: str, text: str) -> str:
+    """Remembers a workout, a goal or a limit; what comes of it is found a moment later."""
+    return f"logged ({memory.add(content=text, container_tag=athlete).status})"
+
+
+def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> str:
+    """What is stable, what is recent, and what fits the question, for the model to read."""
+    known = memory.profile(container_tag=athlete, q=question)
+    results = known.search_results.results if known.search_results else []
+    sections = {
+        "Stable": known.profile.static,
+        "Recent": known.profile.dynamic,
+        "Fits the question": [result["memory"] for result in results if isinstance(result, dict)],
+    }
+    return "\n".join(f"{title}:\n" + "\n".join(f"- {line}" for line in lines) for title, lines in sections.items() if lines)
+
+
+def tools_of(memory: Supermemory, athlete: str) -> list[Tool]:
+    """The two tools of the agent."""
+
+    def log(text: str) -> str:
+        """Remember a workout, a goal or a limit that the athlete tells of, in their words."""
+        return log_workout(memory, athlete, text)
+
+    def suggest(question: str) -> str:
+        """Look up what is known of the athlete before you suggest a workout."""
+        return suggest_next_session(memory, athlete, question)
+
+    return [
+        function_tool(log, name_override="log_workout"),
+        function_tool(suggest, name_override="suggest_next_session"),
+    ]
+
+
+async def talk(athlete: str) -> None:
+    """Answers lines from the keyboard until their end."""
+    memory = Supermemory()
+    has_model = bool(os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"))
+    config = MemoryClientConfig(base_url=os.environ["SUPERMEMORY_BASE_URL"], api_key=os.environ.get("SUPERMEMORY_API_KEY"))
+    async with MemoryClient(config) as client:
+        session = AgentMemorySession(f"trainer-{athlete}", client, user_id=athlete)
+        for line in sys.stdin:
+            said = line.strip()
+            if has_model:
+                model = OpenAIChatCompletionsModel(os.environ.get("OPENAI_MODEL", "gpt-4o-mini"), AsyncOpenAI())
+                agent = Agent(name="trainer", instructions=INSTRUCTIONS, tools=tools_of(memory, athlete), model=model)
+                print((await Runner.run(agent, said, session=session)).final_output)
+            elif said.endswith("?"):
+                print(suggest_next_session(memory, athlete, said) or "Nothing is known yet.")
+            else:
+                print(log_workout(memory, athlete, said))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="A personal trainer that remembers")
+    parser.add_argument("--athlete", default="me", help="whose memory it is")
+    asyncio.run(talk(parser.parse_args().athlete))
