@@ -30,6 +30,7 @@ from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.shown_memories import ShownMemoryReader
 from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.upkeep.identity_repair import IdentityRepair
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
@@ -51,6 +52,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
     foundation.on_close(usage.close)
+    followers = MemoryFollowers(services.followers)
     limit = MemoryLimit(settings.limits, lambda tenant: scan.count_memories(scope_of_work(tenant), Selection()))
     services.add(
         scripts,
@@ -62,8 +64,9 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         usage_store,
         usage,
         limit,
+        followers,
         MergeStore(client, keys, commits),
-        MemoryService(settings, store, neighbours, commits, usage, limit),
+        MemoryService(settings, store, neighbours, commits, usage, limit, followers),
         HistoryService(store, changes, commits),
         QuarantineService(QuarantineStore(client, keys, spec), store),
         RetentionService(scan, commits),

@@ -24,6 +24,7 @@ from agent_memory.memories.owners import one_owner_each
 from agent_memory.memories.quarantine.service import rules_of, screen_caller_record, screen_record
 from agent_memory.memories.records import StoredMemory, message_memory_id
 from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.memories.writing import decide_edit, store_settled
 from agent_memory.text.languages.questions import is_bare_question
@@ -117,6 +118,7 @@ class MemoryService:
         commits: MemoryCommits,
         usage: UsageLog,
         memory_limit: MemoryLimit,
+        followers: MemoryFollowers,
     ) -> None:
         self._settings = settings
         self._sizes = SizeLimits(settings.limits)
@@ -125,6 +127,7 @@ class MemoryService:
         self._neighbours = neighbours
         self._commits = commits
         self._usage = usage
+        self._followers = followers
 
     def require(self) -> None:
         """Raises Refused when long-term memory is switched off."""
@@ -243,15 +246,18 @@ class MemoryService:
                 decisions = await decide_edit(self._store, self._neighbours, scope, edited, new)
                 if decisions is not None:
                     if (await self._commits.commit(scope, decisions, STATED)).done:
+                        await self._followers.follow([edited.mid])
                         return await self.get(scope, memory_id)
                     continue
             if await self._store.replace_memory(scope, old, new, version, settled=not claims_slot):
+                await self._followers.follow([self._store.mid(scope, old.id)])
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
     async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
         """Deletes for good; unknown and repeated ids count as nothing."""
         self.require()
-        records = await self._store.get(scope, list(dict.fromkeys(memory_ids)))
-        deleted = await self._store.delete_records(scope, [record for record in records if record is not None])
+        records = [record for record in await self._store.get(scope, list(dict.fromkeys(memory_ids))) if record is not None]
+        deleted = await self._store.delete_records(scope, records)
+        await self._followers.follow([self._store.mid(scope, record.id) for record in records])
         return AckResponse(status=f"ok, deleted {deleted} memories")

@@ -9,6 +9,7 @@ from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.privacy.forget.candidates import CandidateFinder
 from agent_memory.privacy.forget.requests import FORGET as APPROVED
 from agent_memory.privacy.forget.requests import ForgetRequests
@@ -40,6 +41,7 @@ def open_forget(foundation: Foundation, services: Services) -> None:
         changes,
         foundation.counter,
         services.purgers,
+        services[MemoryFollowers],
     )
     requests = ForgetRequests(keys, services[MemoryScripts], changes, forget, settings.longterm.forget_in_conversation)
     services[HistoryService].register_approval(APPROVED, requests.approve)

@@ -15,6 +15,7 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.records import StoredMemory, message_memory_id
+from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.privacy.forget.candidates import CandidateFinder, facts_of
 from agent_memory.privacy.forget.content_words import content
@@ -74,6 +75,7 @@ class ForgetService:
         changes: ChangeStore,
         counter: TokenCounter,
         purgers: Sequence[Purger],
+        followers: MemoryFollowers,
     ) -> None:
         self._store = store
         self._finder = finder
@@ -83,6 +85,7 @@ class ForgetService:
         self._changes = changes
         self._counter = counter
         self._purgers = purgers
+        self._followers = followers
 
     async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
         """Forgets what a request means, or (`dry_run`) shows it; nothing goes when it is not clear what is meant.
@@ -109,8 +112,7 @@ class ForgetService:
             until = await self._store.take(scope, owner, name, plan, planner.clean_piece, proposals)
             if until is False:
                 continue  # Somebody changed something of it meanwhile: it is looked at anew.
-            # Views that were computed while it went.
-            await self._purge(scope, plan)
+            await self._settle(scope, plan)
             moment = None if until is None or until is True else until
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
         raise Conflict("what is to be forgotten is being changed all the time: try again")
@@ -133,7 +135,7 @@ class ForgetService:
             await self._purge(scope, plan)
             until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, meant))
             if until is not False:
-                await self._purge(scope, plan)
+                await self._settle(scope, plan)
                 return ForgetMemoryResponse(matches=plan.matches, forgotten=dict(plan.counts), receipt_id=name)
         raise Conflict("what is to be forgotten is being changed all the time")
 
@@ -170,6 +172,12 @@ class ForgetService:
         """Summaries of views that may tell of it."""
         for purger in self._purgers:
             await purger.purge_groups(scope, plan.groups, dry_run=False)
+
+    async def _settle(self, scope: Scope, plan: Plan) -> None:
+        """What is derived of what went: views that were computed while it went, and what follows memories."""
+        await self._purge(scope, plan)
+        changed = (*(chosen.memory for chosen in plan.dropped), *(memory for memory, _ in plan.rewritten))
+        await self._followers.follow(list(dict.fromkeys([*plan.gone, *(memory.mid for memory in changed)])))
 
     async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Meant:
         assert request.text is not None

@@ -37,7 +37,7 @@ _TALK = [
 _LONG = "The museum by the river shows old maps of the town, and its keeper told us about every street. " * 260
 
 
-@pytest.fixture(scope="module", params=[2048, 4096, 8192])
+@pytest.fixture(scope="module", params=[2048, 8192])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, int]]:
     """The address of the model's server and the tokens of its context."""
     with small_model(request.param, tmp_path_factory.mktemp("model") / "log.txt") as url:

@@ -7,9 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agent_memory.core.work import DueKind
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.profile.service import ProfileService
 from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory_client.models import EditMemoryRecordRequest, ForgetMemoryRequest
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
@@ -52,3 +55,18 @@ async def test_the_shortest_limit_reads_one_page(rig: Rig) -> None:
     await facts(rig, "ada", 40)
     assert len((await rig.rt[ProfileService].read(SCOPE, "ada", None, limit=5)).dynamic) == 5
     assert len((await rig.rt[ProfileService].read(SCOPE, "ada", None, limit=40)).dynamic) == 40
+
+
+async def test_what_a_caller_takes_away_is_gone_without_a_worker(rig: Rig) -> None:
+    await facts(rig, "ada", 4)
+    memories, profiles = rig.rt[MemoryService], rig.rt[ProfileService]
+
+    async def shown() -> set[str]:
+        return {entry.text for entry in (await profiles.read(SCOPE, "ada", None)).dynamic}
+
+    await memories.delete(SCOPE, ["ada-0"])
+    assert await shown() == {f"ada knows street {number}" for number in (1, 2, 3)}
+    await memories.patch(SCOPE, "ada-1", EditMemoryRecordRequest(text="ada knows the harbour"))
+    await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(ids=["ada-2"], user_id="ada"))
+    assert await shown() == {"ada knows the harbour", "ada knows street 3"}
+    assert await rig.marks(DueKind.FOLLOW), "a worker does it again"
