@@ -15,6 +15,7 @@ from agent_memory.procedures.feature import PROCEDURES
 from agent_memory.profile.feature import PROFILE
 from agent_memory.recall.feature import RECALL
 from agent_memory.sessions.feature import SESSIONS
+from agent_memory.timeline.feature import TIMELINE
 from agent_memory.transfer.feature import TRANSFER
 from agent_memory.views.feature import VIEWS
 
@@ -28,6 +29,7 @@ FEATURES: tuple[Feature, ...] = (
     BLOCKS,
     VIEWS,
     PROFILE,
+    TIMELINE,
     PROCEDURES,
     RECALL,
     PRIVACY,

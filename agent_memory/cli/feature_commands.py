@@ -14,6 +14,7 @@ import typer
 
 COMMANDS: tuple[str, ...] = (
     "agent_memory.profile.commands:register",
+    "agent_memory.timeline.commands:register",
     "agent_memory.procedures.commands:register",
 )
 """As import strings ("module:name"): functions of the program and of what calls the API (`Register`)."""

@@ -39,6 +39,7 @@ class ArgumentReader:
         self._sources: dict[str, str] = {}  # "path", "query" or "header" by the parameter's name
         self._headers: dict[bytes, str] = {}
         self._lists: set[str] = set()
+        self._query_names: dict[str, str] = {}
         self._providers: dict[str, Callable[[Request], Any]] = {}
         self._body: tuple[str, BodyReader] | None = None
         self._scope_fields_of_body: frozenset[str] = frozenset()
@@ -60,12 +61,14 @@ class ArgumentReader:
                 raise TypeError(f"{endpoint.__name__}: parameter {name} does not say where it comes from")
         config = ConfigDict(validate_by_name=True, validate_by_alias=False)
         self._inputs: type[BaseModel] = create_model(f"{endpoint.__name__}_inputs", __config__=config, **fields)
-        self._query_fields = frozenset(name for name, source in self._sources.items() if source == "query")
+        self._query_fields = frozenset(self._query_names)
 
     def _add_input(self, name: str, hint: Any, source: params.Param) -> None:
         self._sources[name] = source.in_.value
         if source.in_.value == "header":
             self._headers[(source.alias or name.replace("_", "-")).lower().encode()] = name
+        if source.in_.value == "query":
+            self._query_names[source.alias or name] = name
         if get_origin(get_args(hint)[0]) is list:
             self._lists.add(name)
 
@@ -126,10 +129,10 @@ class ArgumentReader:
                 raise BadInput(
                     "must not be empty: that would not narrow what is deleted; name one, or leave it out", field=name, where="query"
                 )
-            elif name in self._lists:
-                values.setdefault(name, []).append(value)
+            elif (parameter := self._query_names[name]) in self._lists:
+                values.setdefault(parameter, []).append(value)
             else:
-                values[name] = value
+                values[parameter] = value
         if unknown_names:
             self._check_unknown(scope, unknown_names, ignored)
 

@@ -113,12 +113,14 @@ def _said_by_owner(piece: Evidence) -> bool:
 
 def _days(memory: FollowedMemory, zone: tzinfo) -> list[int]:
     record = memory.record
-    first = record.event_date or _dated(record.metadata.get("date")) or record.created_at
+    first = record.event_date or stated_date(record) or record.created_at
     moments = [first, *(piece.at for piece in (*(record.evidence or ()), *memory.evidence) if piece.at and _said_by_owner(piece))]
     return sorted({max(0, (moment.astimezone(zone).date() - _EPOCH).days) for moment in moments})
 
 
-def _dated(value: Any) -> datetime | None:
+def stated_date(record: MemoryRecord) -> datetime | None:
+    """The `date` in a memory's metadata, if it is one."""
+    value: Any = record.metadata.get("date")
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -138,7 +140,7 @@ def _shown(memory: FollowedMemory, last: float) -> dict[str, Any]:
         "since": since.astimezone(UTC).isoformat(),
         "last_said": datetime.fromtimestamp(last, UTC).isoformat(),
         "times_said": memory.times,
-        "evidence": _evidence(memory),
+        "evidence": shown_evidence(memory),
         "confidence": record.confidence if record.confidence is not None else trust_of(record, source_of(record)),
     }
     if record.slot:
@@ -150,7 +152,7 @@ def _shown(memory: FollowedMemory, last: float) -> dict[str, Any]:
     return body
 
 
-def _evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
+def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
     """The latest pieces of what it rests on, without the words."""
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]

@@ -46,6 +46,10 @@ am:{0}:pf:<owner>:h list    the latest moves of memories in the profile         
 am:{0}:pfo:<mid>    string  in whose profile a memory is                                      as its entry there
 am:{0}:pfu:<user>   hash    a user's profiles, each with its namespace                        until they are erased
 am:{0}:pfx:<tenant> hash    schemas of profiles, by namespace                                 until deleted
+am:{0}:tl:<owner>   hash    a user's events in a namespace, and the memories that tell them       until erased
+am:{0}:tl:<owner>:b zset    its events by first day, :e those of several days by last day; :b:<facet> and :e:<facet> of a topic or entity
+am:{0}:tlo:<mid>    string  in whose timeline a memory is                                     as its events there
+am:{0}:tlu:<user>   hash    a user's timelines, each with its namespace                       until they are erased
 am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
 am:{0}:bl:<owner>   hash    the memory blocks of an owner, by label                        until deleted
 am:{0}:blh:<owner>:<label> list  the changes of a block, oldest first: the last 500        as the block
@@ -361,6 +365,16 @@ class Keys:
     def profile(self, owner: str) -> str:
         """What a profile is made of; what else there is of it stands behind a letter of its own."""
         return f"{self.root}pf:{owner}"
+
+    def timeline(self, owner: str) -> str:
+        """The events of a timeline; its sets by day stand behind a letter of their own."""
+        return f"{self.root}tl:{owner}"
+
+    def timeline_owner(self, mid: str) -> str:
+        return f"{self.root}tlo:{mid}"
+
+    def timelines_of_user(self, user: str) -> str:
+        return f"{self.root}tlu:{user}"
 
     def item(self, iid: str) -> str:
         return f"{self.root}it:{iid}"

@@ -8,10 +8,11 @@ from agent_memory_client.resources.features.blocks import Blocks, BlockTools
 from agent_memory_client.resources.features.items import Items
 from agent_memory_client.resources.features.procedures import Procedures, ProcedureTools
 from agent_memory_client.resources.features.profile import Profiles, ProfileTools
+from agent_memory_client.resources.features.timeline import Timelines, TimelineTools
 from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.transport import Transport
 
-MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools, ProcedureTools)
+MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools, ProcedureTools, TimelineTools)
 """The groups of tools for models, in the order in which their schemas are listed."""
 
 
@@ -23,3 +24,4 @@ class FeatureResources:
         self.items = Items(transport, config)
         self.profile = Profiles(transport, config)
         self.procedures = Procedures(transport, config)
+        self.timeline = Timelines(transport, config)

@@ -389,6 +389,16 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("PUT", "/v1/profile/schema", {"namespace": i.namespace}, {"topics": {"mine": {"sub_topics": {"mine": "mine"}}}})
     ],
     "delete_profile_schema_v1_profile_schema_delete": lambda i: [("DELETE", "/v1/profile/schema", {"namespace": i.namespace}, None)],
+    "get_timeline_v1_timeline_get": lambda i: [
+        ("GET", "/v1/timeline", query, None)
+        for query in (
+            i.where,
+            {**ANA, "from": "2025-01-01", "granularity": "week"},
+            {**ANA, "topic": "ana", "known_at": TIME},
+            {"user_id": "ana"},
+        )
+    ],
+    "rebuild_timeline_v1_timeline_rebuild_post": lambda i: [("POST", "/v1/timeline/rebuild", query, None) for query in (i.where, ANA)],
     "list_tokens": lambda i: [("GET", TOKENS, {}, None)],
     "create_token": lambda i: [("POST", TOKENS, {}, {"tenant": i.user, "users": [i.user]})],
     "get_token": lambda i: [("GET", f"{TOKENS}/{_q(i.token)}", {}, None)],
@@ -464,6 +474,7 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("get_working_memory", session_id="shared"),
     ],
     "get_profile": lambda i: [_tool("get_profile", query="secret tea", **where) for where in (i.where, ANA, {})],
+    "get_timeline": lambda i: [_tool("get_timeline", entity=i.memory, **where) for where in (i.where, ANA, {})],
     "get_long_term_memory": lambda i: [_tool("get_long_term_memory", memory_id=name) for name in (i.memory, "m-shared")],
     "edit_long_term_memory": lambda i: (
         [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")]

@@ -45,6 +45,7 @@ async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_p
         await forgetting(session, server, namespace)
         await core_memory(session, server, namespace)
         await profiles(session, server, namespace)
+        await timelines(session, server, namespace)
         await procedures(session, server, namespace)
         await refusals(session)
         # A tool that nobody calls here is a tool that nobody tests.
@@ -118,6 +119,22 @@ async def profiles(session: Session, server: Server, namespace: str) -> None:
     rest_profile = (await server.rest.get("/v1/profile", params=scope)).json()
     assert profile["version"] == rest_profile["version"]
     assert profile["dynamic"] == rest_profile["dynamic"]
+
+
+async def timelines(session: Session, server: Server, namespace: str) -> None:
+    scope = {"user_id": "dated", "namespace": namespace}
+    event = {"text": "Ada flew to Rome.", "memory_type": "episodic", "event_date": "2024-03-05T00:00:00Z", **scope}
+    await session.call("create_long_term_memories", memories=[event])
+    march = {"from": "2024-03-01", "to": "2024-03-31", **scope}
+
+    async def happened() -> bool:
+        return bool((await session.call("get_timeline", **march))["events"])
+
+    await wait_until(happened, "the event of what was stored")
+    timeline = await session.call("get_timeline", **march)
+    assert [(event["text"], event["start"]) for event in timeline["events"]] == [("Ada flew to Rome.", "2024-03-05")]
+    assert timeline["events"] == (await server.rest.get("/v1/timeline", params=march)).json()["events"]
+    assert not (await session.call("get_timeline", **{**march, "to": "2024-03-04"}))["events"]
 
 
 async def procedures(session: Session, server: Server, namespace: str) -> None:

@@ -1,0 +1,45 @@
+"""Timelines: what happened to a user and when, kept equal to the memories that tell it."""
+
+from __future__ import annotations
+
+from agent_memory.core.feature import Feature, KeySpace, Services
+from agent_memory.foundation import Foundation
+from agent_memory.jobs.job_store import JobStore
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import MemoryScan
+from agent_memory.profile.follower import ProfileFollower
+from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.history import TimelineHistory
+from agent_memory.timeline.service import REBUILD, TimelineService
+from agent_memory.timeline.store import TimelineStore
+
+
+def open_timelines(foundation: Foundation, services: Services) -> None:
+    """Opens timelines."""
+    client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
+    store = TimelineStore(client, keys)
+    history = TimelineHistory(client, keys, foundation.spec, services[MemoryStore])
+    follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
+    service = TimelineService(store, follower, history, services[JobStore], statements=statements)
+    services.add(store, history, follower, service)
+
+
+_DERIVED = "it is made of memories, and an import makes it again of those"
+
+TIMELINE = Feature(
+    name="timeline",
+    open=open_timelines,
+    routes=("agent_memory.timeline.routes:router",),
+    examples="agent_memory.timeline.examples:EXAMPLES",
+    keys=(
+        KeySpace("tl:<owner>", "hash", "a user's events in a namespace, by memory", "until erased", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:b", "zset", "the events by first day; also of a topic or entity", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:e", "zset", "those of several days by last day, likewise", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tlo:<mid>", "string", "in whose timeline a memory is", "as its events there", not_exported=_DERIVED),
+        KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "until they are erased", not_exported=_DERIVED),
+    ),
+    jobs={REBUILD: "agent_memory_worker.timeline:rebuild_timeline"},
+    eraser=TimelineFollower,
+    follower=TimelineFollower,
+    tools=("agent_memory.timeline.tools:TOOLS",),
+)

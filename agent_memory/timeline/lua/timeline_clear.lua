@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- Deletes a timeline, with all that is known of it.
+-- KEYS: any
+-- ARGV: root, owner, user_key
+-- -> of how many memories it was made
+local base = root .. 'tl:' .. owner
+local keys, memories = {[base] = true, [base .. ':b'] = true, [base .. ':e'] = true}, 0
+local flat = redis.call('HGETALL', base)
+for i = 1, #flat, 2 do
+  if string.sub(flat[i], 1, 1) == 'm' then
+    memories = memories + 1
+    keys[root .. 'tlo:' .. string.sub(flat[i], 2)] = true
+    for _, head in ipairs(cjson.decode(flat[i + 1])) do
+      for _, name in ipairs(head.f) do
+        keys[base .. ':b:' .. name] = true
+        keys[base .. ':e:' .. name] = true
+      end
+    end
+  end
+end
+for key in pairs(keys) do redis.call('DEL', key) end
+redis.call('HDEL', root .. 'tlu:' .. user_key, owner)
+return memories

@@ -1,0 +1,43 @@
+#!lua flags=no-writes
+-- The events of some days, in the order of their first days.
+--   series, other  a topic or an entity each, which both must hold; "" for none
+-- KEYS: any
+-- ARGV: root, owner, low, high, series, other, offset: number, limit: number
+-- -> how many there are, then a page of them
+local base = root .. 'tl:' .. owner
+local suffix = series == '' and '' or ':' .. series
+local starts, ends = base .. ':b' .. suffix, base .. ':e' .. suffix
+local function holds(name) return other == '' or redis.call('ZSCORE', base .. ':b:' .. other, name) end
+-- What began before these days and was not over.
+local before, names = {}, {}
+if low ~= '-inf' then
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', ends, low, '+inf')) do
+    local day = tonumber(redis.call('ZSCORE', starts, name))
+    if day < tonumber(low) and holds(name) then before[#before + 1] = {day, name} end
+  end
+  table.sort(before, function(a, b)
+    if a[1] ~= b[1] then return a[1] < b[1] end
+    return a[2] < b[2]
+  end)
+end
+local total = #before
+for i = offset + 1, math.min(offset + limit, total) do names[#names + 1] = before[i][2] end
+local skip = math.max(0, offset - total)
+if other == '' then
+  total = total + redis.call('ZCOUNT', starts, low, high)
+  if #names < limit then
+    for _, name in ipairs(redis.call('ZRANGEBYSCORE', starts, low, high, 'LIMIT', skip, limit - #names)) do names[#names + 1] = name end
+  end
+else
+  local seen = 0
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', starts, low, high)) do
+    if holds(name) then
+      seen = seen + 1
+      if seen > skip and #names < limit then names[#names + 1] = name end
+    end
+  end
+  total = total + seen
+end
+local reply = {total}
+for i, name in ipairs(names) do reply[i + 1] = redis.call('HGET', base, 'e' .. name) end
+return reply

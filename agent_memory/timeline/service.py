@@ -1,0 +1,90 @@
+"""Timelines as callers see them: read, and made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agent_memory.access.principals import place_of, writing
+from agent_memory.core.errors import BadInput, Forbidden
+from agent_memory.core.scope import Scope
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.operation_store import Mark
+from agent_memory.timeline.events import day_number, facet
+from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.history import TimelineHistory, page_of
+from agent_memory.timeline.periods import group_events
+from agent_memory.timeline.store import EventRange, TimelineOwner, TimelineStore
+from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
+
+REBUILD = "rebuild-timeline"
+"""The name of the job, as it stands in Redis: make the timeline of a `user_id` in a `namespace` anew."""
+
+
+class TimelineService:
+    """Reads timelines. Who is limited to some agents has none: a timeline is made of what belongs to the user alone."""
+
+    def __init__(
+        self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, orders: JobStore, *, statements: bool
+    ) -> None:
+        self._store = store
+        self._follower = follower
+        self._history = history
+        self._orders = orders
+        self._statements = statements
+
+    async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
+        """A user's events in order: one round trip for those of now. Raises BadInput without a user or for days in the wrong order, and
+        Forbidden."""
+        owner = self.owner(scope, query.user_id, query.namespace)
+        asked, now = _range(query), datetime.now(UTC)
+        at = query.as_of or query.known_at
+        if at is None:
+            total, shown = await self._store.read_events(owner, asked)
+        else:
+            zone = await self._follower.zone_of(owner)
+            entries = await self._history.entries_at(scope, owner, zone, query.as_of, query.known_at, statements=self._statements)
+            total, shown = page_of(entries, asked)
+        events = _events(shown, (at or now).timestamp())
+        periods = None if query.granularity is None else group_events(events, query.granularity)
+        return Timeline(
+            user_id=owner.user_id,
+            namespace=owner.namespace,
+            total=total,
+            events=events if periods is None else [],
+            periods=periods,
+            as_of=at or now,
+        )
+
+    async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
+        """Orders that a timeline be made anew from the memories; returns the work to wait for. Raises as `read`."""
+        owner = self.owner(writing(scope), user_id, namespace)
+        order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
+        await self._orders.place_orders(order)
+        return Mark(DueKind.ORDER, order.name)
+
+    def owner(self, scope: Scope, user_id: str | None, namespace: str | None) -> TimelineOwner:
+        """Whose timeline a request means. Raises BadInput where no user is named, and Forbidden for what is out of reach."""
+        if scope.agents is not None:
+            raise Forbidden("credentials that are limited to some agents read no timelines")
+        namespace, user_id = place_of(scope, namespace, user_id)
+        if not scope.reaches(namespace, user_id):
+            raise Forbidden("these credentials do not reach this timeline", field="namespace")
+        if user_id is None:
+            raise BadInput("whose timeline? name the user", field="user_id")
+        return TimelineOwner(scope.tenant, namespace, user_id)
+
+
+def _range(query: TimelineQuery) -> EventRange:
+    if query.from_ is not None and query.to is not None and query.from_ > query.to:
+        raise BadInput("`from` must not be after `to`", field="from")
+    facets = [facet(kind, value) for kind, value in (("topic", query.topic), ("entity", query.entity)) if value]
+    low, high = (None if day is None else day_number(day) for day in (query.from_, query.to))
+    return EventRange(low, high, facets, query.offset, query.limit)
+
+
+def _events(shown: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
+    """What is still shown at a moment: an event leaves at once when its memory expires, however late a worker takes it out."""
+    return [TimelineEvent.model_validate(event) for event in shown if event.get("until", float("inf")) > moment]

@@ -1,0 +1,137 @@
+"""Timelines in Redis: brought up to date by one script, read by another in one round trip."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from agent_memory.memories.codec import decode_memory
+from agent_memory.memories.records import StoredEvidence
+from agent_memory.profile.entries import FollowedMemory
+from agent_memory.profile.store import ProfileOwner
+from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.keyspace import Keys, digest, tag, untag
+from agent_memory.storage.scripts import Script
+from agent_memory.timeline.events import TimelineEntry
+
+TimelineOwner = ProfileOwner
+"""Whose timeline it is: exactly this user in exactly this namespace (None: in none)."""
+_STATE = ("t", "j", "n", "ls", "ts", "nt")
+
+
+class ReadMemory(NamedTuple):
+    """A memory as the follower read it; `state` is what its script insists on. `memory` is None for what is gone."""
+
+    mid: str
+    state: Sequence[str]
+    memory: FollowedMemory | None = None
+    over: bool = False
+    """Its time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a timeline is to have of a memory: nothing without an owner."""
+
+    mid: str
+    state: Sequence[str]
+    owner: TimelineOwner | None = None
+    entries: Sequence[TimelineEntry] = ()
+
+    def item(self) -> dict[str, Any]:
+        """As the script takes it."""
+        item: dict[str, Any] = {"mid": self.mid, "state": list(self.state)}
+        if self.owner is not None and self.entries:
+            item |= {"owner": self.owner.name, "user_key": self.owner.user_key, "namespace": tag(self.owner.namespace or "")}
+            item["events"] = [entry.item() for entry in self.entries]
+        return item
+
+
+@dataclass(frozen=True, slots=True)
+class EventRange:
+    """Which events of a timeline are meant: those of some days (None: from the first, to the last), by topic and entity, and a page."""
+
+    low: int | None = None
+    high: int | None = None
+    facets: Sequence[str] = ()
+    offset: int = 0
+    limit: int = 100
+
+
+class TimelineStore:
+    """All reads and writes of timelines."""
+
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._follow = Script(client, "timeline/timeline_follow")
+        self._clear = Script(client, "timeline/timeline_clear")
+        self._read = Script(client, "timeline/timeline_read")
+
+    async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
+        """The memories of these names as they are now, also those whose time is over; one round trip."""
+
+        def build(pipe: Pipe) -> None:
+            for mid in mids:
+                pipe.hmget(self._keys.memory(mid), _STATE)
+                pipe.hmget(self._keys.history(mid), _STATE)
+                pipe.hgetall(self._keys.evidence(mid))
+
+        replies = await read(self._client, build) if mids else []
+        return [_read_memory(mid, *replies[3 * index : 3 * index + 3]) for index, mid in enumerate(mids)]
+
+    async def follow(self, followed: Sequence[Followed]) -> list[bool]:
+        """Brings timelines up to date; False for each memory that has changed since it was read: nothing was done about it."""
+        if not followed:
+            return []
+        reply = await self._follow(any=self._keys.config, root=self._keys.root, items=[item.item() for item in followed])
+        return [bool(done) for done in reply]
+
+    async def clear(self, owner: str, user_key: str) -> int:
+        """Deletes a timeline; returns of how many memories it was."""
+        return int(await self._clear(any=self._keys.config, root=self._keys.root, owner=owner, user_key=user_key))
+
+    async def read_events(self, owner: TimelineOwner, asked: EventRange) -> tuple[int, list[dict[str, Any]]]:
+        """How many events are meant, and a page of them in the order of their days; one round trip."""
+        series, other = [*asked.facets, "", ""][:2]
+        total, *rows = await self._read(
+            any=self._keys.config,
+            root=self._keys.root,
+            owner=owner.name,
+            low="-inf" if asked.low is None else asked.low,
+            high="+inf" if asked.high is None else asked.high,
+            series=series,
+            other=other,
+            offset=asked.offset,
+            limit=asked.limit,
+        )
+        return int(total), [json.loads(row) for row in rows]
+
+    async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
+        """The timelines (their names in keys) of a user, each with its namespace."""
+        key = self._keys.timelines_of_user(digest("profiles", tenant, user_id))
+        (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
+        return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
+
+
+def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:
+    over = current[1] is None
+    owner, raw, *known = former if over else current
+    if owner is None or raw is None or known[0] is None:
+        return ReadMemory(mid, ())
+    state = [*((value or b"").decode() for value in known), str(len(evidence)), "over" if over else ""]
+    _, last, times, outdated = known
+    memory = FollowedMemory(
+        mid,
+        untag(owner.decode()),
+        decode_memory(raw),
+        None if last is None else float(last),
+        1 if times is None else int(times),
+        outdated is not None,
+        [StoredEvidence.model_validate_json(piece) for _, piece in sorted(evidence.items())],
+    )
+    return ReadMemory(mid, state, memory, over)

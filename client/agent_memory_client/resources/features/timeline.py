@@ -1,0 +1,60 @@
+"""Timelines: what happened to a user and when; and the tool by which a model reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from agent_memory_client._tools.answers import ToolScope
+from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._wire.requests import Call, query
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features.timeline import Timeline, TimelineQuery
+from agent_memory_client.resources.base import Resource
+from agent_memory_client.resources.model_tools import ModelTools
+
+_PATH = "/v1/timeline"
+
+
+class Timelines(Resource):
+    """Reads timelines, each of exactly one user in exactly one namespace (None: in none)."""
+
+    async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
+        """A user's events in the order of their days; `which` narrows them to some days, a topic or an entity, and groups them."""
+        narrowed = (which or TimelineQuery()).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
+
+    async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
+        """Orders that the timeline be made anew from the memories."""
+        return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
+
+
+class TimelineTools(ModelTools):
+    """The tool by which a model learns what happened when."""
+
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        Definition(
+            "get_timeline",
+            "Tells what happened to the user of this conversation and when, in order. Use it for questions about a time, such as "
+            "'What happened in March?'.",
+            {
+                "from": text_rule("The first day, such as 2024-03-01."),
+                "to": text_rule("The last day, included."),
+                "topic": text_rule("Only what is about this topic."),
+                "entity": text_rule("Only what names this person, place or thing."),
+            },
+        ),
+    )
+
+    async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
+        """The events of the conversation's user."""
+        if scope.user_id is None:
+            return {"error": "nobody is named as the user of this conversation"}
+        params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), **values)
+        timeline = await self._read(Timeline, Call("GET", _PATH, params))
+        shown = timeline.model_dump(mode="json", include={"events"})["events"]
+        names = ("id", "text", "start", "end", "precision", "who")
+        return {
+            "summary": f"{len(shown)} of {timeline.total} events",
+            "events": [{name: event[name] for name in names} for event in shown],
+        }
