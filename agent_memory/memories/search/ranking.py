@@ -254,7 +254,16 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
 
 def names_days(query: SearchQuery) -> bool:
     """Whether a query asks for something beside a time of a month at most. Of a year most things are, which makes none of them near it."""
-    return query.span is not None and bool(query.words.subject) and query.span.end - query.span.start <= _LONGEST
+    return _is_short(query) and bool(query.words.subject)
+
+
+def names_time_alone(query: SearchQuery) -> bool:
+    """Whether a query asks for a time of a month at most and for nothing beside it."""
+    return _is_short(query) and bool(query.words.terms) and not query.words.subject
+
+
+def _is_short(query: SearchQuery) -> bool:
+    return query.span is not None and query.span.end - query.span.start <= _LONGEST
 
 
 def _similarities(hits: Hits) -> dict[str, float]:

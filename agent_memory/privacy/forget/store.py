@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -61,14 +61,15 @@ class ForgetStore:
         `owner` is the namespace and the user of the receipt `name`; `clean` takes out of evidence what goes, `proposals` are changes.
         """
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        positions = await self._positions(scope, plan)
         body = {
-            "gone": await self._gone(scope, plan),
-            "rewritten": [self._rewritten(steps, memory, text) for memory, text in plan.rewritten],
+            "gone": self._gone(scope, plan, positions),
+            "rewritten": [self._rewritten(steps, memory, text) | {"positions": positions[memory.mid]} for memory, text in plan.rewritten],
             "dropped": [
                 {"mid": each.memory.mid, "expect": _expect(each.memory), "versions": [str(version.version) for version in each.versions]}
                 for each in plan.dropped
             ],
-            "fields": [*await self._fields(plan, clean), *await self._terms(scope, plan)],
+            "fields": [*await self._fields(plan, clean), *await self._terms(scope, plan, positions)],
             "proposals": list(proposals),
             "sessions": plan.sessions,
         }
@@ -99,20 +100,26 @@ class ForgetStore:
         )
         return until if reply[0] == b"ok" else False
 
-    async def _gone(self, scope: Scope, plan: Plan) -> list[dict[str, str]]:
-        memories = list(plan.gone.values())
-        pieces = (
-            await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(each.mid)) for each in memories]) if memories else []
-        )
+    async def _positions(self, scope: Scope, plan: Plan) -> dict[str, str]:
+        """Where else messages that go, or lose a sentence, were said: by the memory, as `evidence_positions` gives it."""
+        memories = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
+        if not memories:
+            return {}
+        pieces = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(each.mid)) for each in memories])
+        return {
+            memory.mid: evidence_positions(self._keys, scope.tenant, memory.versions[-1].record, evidence)
+            for memory, evidence in zip(memories, pieces, strict=True)
+        }
+
+    def _gone(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[dict[str, str]]:
         return [
             {
                 "mid": memory.mid,
                 "expect": _expect(memory),
-                "order": order_of(self._keys, scope.tenant, record) or "",
-                "positions": evidence_positions(self._keys, scope.tenant, record, evidence),
+                "order": order_of(self._keys, scope.tenant, memory.versions[-1].record) or "",
+                "positions": positions[memory.mid],
             }
-            for memory, evidence in zip(memories, pieces, strict=True)
-            for record in [memory.versions[-1].record]
+            for memory in plan.gone.values()
         ]
 
     @staticmethod
@@ -155,23 +162,29 @@ class ForgetStore:
                     fields.append([name, "j", raw.decode(), encode_memory(record, source, trust_of(record, source)).decode()])
         return fields
 
-    async def _terms(self, scope: Scope, plan: Plan) -> list[list[str]]:
-        """The index terms of messages around those that go, without the words of these; a worker adds those of their other neighbours."""
+    async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
+        """The index terms of messages around those that go, in every session where they were said, without the words of these; a worker
+        adds those of their other neighbours."""
         touched = [*plan.gone.values(), *(memory for memory, _ in plan.rewritten)]
-        orders = {memory.mid: order for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))}
+        said = [(order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))]
+        said += [(order, mid) for lines in positions.values() for order, _, mid in (line.partition(" ") for line in lines.splitlines())]
 
         def ranges(pipe: Pipe) -> None:
-            for mid, order in orders.items():
+            for order, mid in said:
                 pipe.zrank(order, mid)
 
-        ranks = await read(self._client, ranges) if orders else []
-        spans = [(order, rank) for order, rank in zip(orders.values(), ranks, strict=True) if rank is not None]
+        ranks = await read(self._client, ranges) if said else []
+        spans = [(order, rank) for (order, _), rank in zip(said, ranks, strict=True) if rank is not None]
 
         def around(pipe: Pipe) -> None:
             for order, rank in spans:
                 pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
 
         names = {name.decode() for row in (await read(self._client, around) if spans else []) for name in row}
+        others = list(names)
+        # A statement that a message has become stands where that was said.
+        aliases = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in others]) if others else []
+        names |= {raw.split(b" ", 1)[0].decode() for raw in aliases if raw is not None}
         mids = sorted(names - {memory.mid for memory in touched})
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), ["j", "k"]) for mid in mids]) if mids else []
         return [

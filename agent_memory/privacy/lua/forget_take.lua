@@ -1,7 +1,7 @@
 #!lua
 -- Takes all that is to be forgotten at once, with a copy for an undo (`keeps`) under `receipt`, which `receipts` (of its owner) names.
 --   gone      [{mid, expect (version, "" for none), order, positions (as `memory_delete`)}…]: memories that go whole
---   rewritten [{expect, versions: [former versions that go], step (a put, see `memory_commit`), order}…]: messages that lose a sentence
+--   rewritten [{expect, versions: [former versions that go], step (a put, see `memory_commit`), positions}…]: messages that lose a sentence
 --   dropped   [{mid, expect, versions}…]: former versions that go
 --   fields    [[key (without the root), field, before, after (nothing: it goes)]…]: fields of hashes, such as evidence that quotes
 --   proposals [change…]: they go
@@ -70,10 +70,12 @@ local function rewrite(memory)
   kept_copy.keep_memory(mid)
   same_words.look_up(memory.step)
   step_put.put(memory.step)
-  if memory.step.order then
-    kept_copy.keep('n ' .. mid, memory.step.order)
-    message_order.mark_neighbours(memory.step.order, mid)
+  local function mark_around(order, message)
+    kept_copy.keep('n ' .. message, order)
+    message_order.mark_neighbours(order, message)
   end
+  if memory.step.order then mark_around(memory.step.order, mid) end
+  for order, message in string.gmatch(memory.positions, '([^\n]+) (%x+)') do mark_around(order, message) end
   memory.versions[#memory.versions + 1] = memory.expect
   drop_versions(mid, memory.versions)
   kept_copy.keep('p ' .. mid, version_of(mid))

@@ -14,7 +14,7 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.search.pages import PageReader
 from agent_memory.memories.search.query import SearchQuery
-from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, names_days
+from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, names_days, names_time_alone
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
@@ -89,7 +89,7 @@ class MemoriesSection:
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
         page, facts = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
-        page = beside_the_time(query, ranking, page, english_only=self._latin_only)
+        page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
         page = [*page, *resting_on(page, facts)] if facts else page
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
@@ -154,6 +154,22 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
         return page
     kept = {memory.mid for memory in about}
     return [memory for memory in page if memory.mid in kept or _happens_in(query, memory)]
+
+
+def of_the_time(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """Of the memories of a query that asks for a time of a month at most and for nothing else, those that happen or name a day in it, or
+    that were said then; all of them where that is none."""
+    if not names_time_alone(query):
+        return page
+    return [memory for memory in page if _happens_in(query, memory) or _said_in(query, memory)] or page
+
+
+def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
+    """Whether a memory was made, or said again, in the time that a query names."""
+    if query.span is None:
+        return False
+    days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
+    return any(start <= day < end for start, end in query.span.intervals for day in days)
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:

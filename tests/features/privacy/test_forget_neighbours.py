@@ -1,0 +1,122 @@
+"""What is forgotten stands in its neighbours' terms and vectors and in summaries: all of these are made again without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.core.scope import SessionRef
+from agent_memory.core.work import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.records import message_memory_id
+from agent_memory.memories.search.service import SearchService
+from agent_memory.memories.store import MemoryStore
+from agent_memory.privacy.forget.service import ForgetService
+from agent_memory.recall.service import RecallService
+from agent_memory.sessions.service import SessionService
+from agent_memory.text.terms import terms
+from agent_memory_client.models import AppendMessagesRequest, ForgetMemoryRequest, MemoryMessage, MemoryPromptRequest, SearchRequest, UserId
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+BEFORE, SECRET, AFTER = "The harbour was foggy this morning.", "I am allergic to peanuts.", "My canoe needs a new paddle."
+TWO = "I am allergic to peanuts. I work at Acme."
+OTHERS = ("The chimney sweep came by bicycle.", "My violin lost a string.")
+
+
+async def say(rig: Rig, session: str, *texts: str) -> None:
+    messages = [MemoryMessage(role="user", content=text, id=f"{session}{number}") for number, text in enumerate(texts)]
+    await rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id="ana"))
+    await rig.work()
+    await rig.make_due(DueKind.MEMORY)
+    await rig.work()
+
+
+async def forget(rig: Rig) -> None:
+    answer = await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(text="I am allergic to peanuts", user_id="ana"))
+    assert answer.forgotten
+
+
+def mid(rig: Rig, session: str, number: int) -> str:
+    return rig.rt[MemoryStore].mid(SCOPE, message_memory_id(SessionRef(session, None, "ana"), f"{session}{number}"))
+
+
+async def index_terms(rig: Rig, name: str) -> str:
+    return (await rig.rt.client.hget(rig.keys.memory(name), "k") or b"").decode()
+
+
+@pytest.mark.parametrize("said", [SECRET, TWO])
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_neighbours_hold_no_word_of_it_and_are_indexed_again(rig: Rig, said: str, elsewhere: bool) -> None:
+    """Also where the same was said in another session: its neighbours there are as much around it."""
+    (word,) = terms("peanuts")
+    await say(rig, "a", BEFORE, said, AFTER)
+    neighbours = [mid(rig, "a", 0), mid(rig, "a", 2)]
+    if elsewhere:
+        await say(rig, "b", OTHERS[0], said, OTHERS[1])
+        neighbours += [mid(rig, "b", 0), mid(rig, "b", 2)]
+    for name in neighbours:
+        assert word in (await index_terms(rig, name)).split()
+    await forget(rig)
+    for name in neighbours:
+        assert word not in (await index_terms(rig, name)).split()
+    assert set(neighbours) <= set(await rig.marks(DueKind.MEMORY))
+
+
+async def vectors(rig: Rig, names: list[str]) -> list[bytes]:
+    """The vectors of memories: the longest field of their documents."""
+    return [max((await rig.rt.client.hgetall(rig.keys.vector(name))).values(), key=len) for name in names]
+
+
+async def test_neighbours_get_the_vectors_of_a_session_where_it_was_never_said(make_rig: MakeRig) -> None:
+    async with make_rig() as rig, make_rig() as other:
+        await say(rig, "a", BEFORE, SECRET, AFTER)
+        await say(other, "a", BEFORE, AFTER)
+        ours, theirs = [mid(rig, "a", 0), mid(rig, "a", 2)], [mid(other, "a", 0), mid(other, "a", 1)]
+        assert await vectors(rig, ours) != await vectors(other, theirs)
+        await forget(rig)
+        await rig.work(DueKind.MEMORY)
+        assert await vectors(rig, ours) == await vectors(other, theirs)
+
+
+async def test_what_is_found_by_an_old_vector_shows_no_word_of_it(rig: Rig) -> None:
+    """Until a worker has been there: a neighbour may still be near what was forgotten, and is shown with its own words alone."""
+    await say(rig, "a", BEFORE, SECRET, AFTER)
+    await forget(rig)
+    search = {"user_id": {"eq": "ana"}, "limit": 20}
+    body = MemoryPromptRequest.model_validate({"query": "Am I allergic to peanuts?", "long_term_search": search})
+    prompt = await rig.rt[RecallService].prompt(SCOPE, body)
+    assert "peanut" not in "".join(memory.text for memory in prompt.long_term_memories or []).casefold()
+    found = await rig.rt[SearchService].search(SCOPE, SearchRequest(text="allergic to peanuts", user_id=UserId(eq="ana")))
+    assert found.memories
+    assert "peanut" not in str([memory.model_dump() for memory in found.memories]).casefold()
+
+
+async def test_the_next_summary_of_a_model_is_made_without_it(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    """What a model wrote is dropped whole; the next summary is made of what leaves from then on, and the model hears of it no more."""
+    async with make_rig(chat) as rig:
+
+        def told(start: int) -> list[str]:
+            return [
+                f"In chapter {n} the miller of Rye repairs {n} wheels of his mill with oak and patience" for n in range(start, start + 40)
+            ]
+
+        messages = [MemoryMessage(role="user", content=text) for text in (SECRET, *told(0))]
+        session = AppendMessagesRequest(messages=messages, user_id="ana", context_window_max=1000)
+        await rig.rt[SessionService].append(SCOPE, "a", session)
+        await rig.work()
+
+        async def summary() -> str:
+            return (await rig.rt[SessionService].get(SCOPE, "a", user_id="ana")).session.context or ""
+
+        assert "peanuts" in await summary()
+        await forget(rig)
+        assert not await summary()
+        assert rig.sid(SessionRef("a", None, "ana")) in await rig.marks(DueKind.SESSION)
+        asked = len(lookalike.bodies("chat"))
+        later = [MemoryMessage(role="user", content=text) for text in told(40)]
+        await rig.rt[SessionService].append(SCOPE, "a", session.model_copy(update={"messages": later}))
+        await rig.work()
+        assert await summary()
+        assert "peanut" not in await summary()
+        assert len(lookalike.bodies("chat")) > asked
+        assert "peanut" not in str(lookalike.bodies("chat")[asked:])
