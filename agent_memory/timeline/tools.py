@@ -7,16 +7,16 @@ from pydantic import BaseModel
 from agent_memory.core.feature import Services
 from agent_memory.core.tools import Caller, ToolSet
 from agent_memory.timeline.service import TimelineService
-from agent_memory_client.models.features.timeline import Timeline, TimelineQuery
+from agent_memory_client.models.features.timeline import Timeline, TimelineDays, TimelineQuery
 
 TOOLS = ToolSet()
 
 
-@TOOLS.tool(TimelineQuery, Timeline)
-async def get_timeline(services: Services, caller: Caller, arguments: TimelineQuery) -> BaseModel:
+@TOOLS.tool(TimelineDays, Timeline)
+async def get_timeline(services: Services, caller: Caller, arguments: TimelineDays) -> BaseModel:
     """Tells what happened to a user and when, in order: the dated events from the day `from` to the day `to`, both included.
 
     Use it for questions about a time ("What happened in March?", "When did I last see the dentist?"); `topic` and `entity` narrow it.
     """
     whose = {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}
-    return await services[TimelineService].read(caller.scope, arguments.model_copy(update=whose))
+    return await services[TimelineService].read(caller.scope, TimelineQuery(**{**dict(arguments), **whose}))

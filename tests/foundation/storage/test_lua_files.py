@@ -70,12 +70,7 @@ def test_every_call_passes_what_its_script_declares() -> None:
             seen.add(name)
     # Of these, a part comes as a mapping; every test of a session, a procedure or a profile runs them.
     of_sessions = {"sessions/session_write", "sessions/session_window", "sessions/recent_messages"}
-    assert set(SCRIPTS) - seen == of_sessions | {
-        "procedures/procedure_write",
-        "procedures/procedure_learn",
-        "profile/profile_clear",
-        "timeline/timeline_clear",
-    }
+    assert set(SCRIPTS) - seen == of_sessions | {"procedures/procedure_write", "procedures/procedure_learn", "profile/profile_clear"}
 
 
 def _trees() -> Iterator[ast.Module]:

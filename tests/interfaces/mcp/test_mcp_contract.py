@@ -79,4 +79,4 @@ def test_a_tool_says_what_it_may_do() -> None:
 
 def test_all_tools_together_take_little_of_a_models_window() -> None:
     said = sum(len(json.dumps(tool.input_schema)) + len(tool.description or "") for tool in LISTED)
-    assert said < 40_000, "about 10,000 tokens"
+    assert said < 41_000, "about 10,000 tokens"

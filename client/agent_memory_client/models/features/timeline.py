@@ -80,8 +80,8 @@ class Timeline(BaseModel):
     """The time that it is of."""
 
 
-class TimelineQuery(BaseModel):
-    """Which events are meant."""
+class TimelineDays(BaseModel):
+    """Whose events of which days are meant."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
@@ -97,10 +97,15 @@ class TimelineQuery(BaseModel):
     """Only what is about this topic."""
     entity: _Facet | None = None
     """Only what names this person, place or thing."""
-    granularity: Granularity | None = None
-    """Group the events by `day`, `week` or `month`."""
     limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = 100
     """At most so many events."""
+
+
+class TimelineQuery(TimelineDays):
+    """Which events are meant, of which time, and how they are grouped."""
+
+    granularity: Granularity | None = None
+    """Group the events by `day`, `week` or `month`."""
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Leave out so many of the first."""
     as_of: datetime | None = None
