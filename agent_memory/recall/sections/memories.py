@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from agent_memory.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
@@ -27,8 +28,11 @@ from agent_memory.text.languages.filler import has_content
 from agent_memory.text.languages.questions import is_about_everything
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import terms
-from agent_memory.text.time_expressions import named_time
+from agent_memory.text.time_expressions import Span, beside, named_time
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchRequest, UserId
+
+# Of the times that a memory names, so many are looked at.
+_MOST_TIMES = 4
 
 
 class MemoriesSection:
@@ -180,8 +184,20 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     date = memory.event_date
     if date is not None and any(start <= date < end for start, end in asked):
         return True
-    named = named_time(memory.text, memory.last_said_at or memory.created_at)
-    return named is not None and any(start < until and begin < end for start, end in asked for begin, until in named.intervals)
+    said_at = memory.last_said_at or memory.created_at
+    return any(
+        start < until and begin < end for span in _times_of(memory.text, said_at) for start, end in asked for begin, until in span.intervals
+    )
+
+
+def _times_of(text: str, now: datetime) -> Iterator[Span]:
+    """The first times that a text names: "not on the 9th, but on the 12th" names two."""
+    for _ in range(_MOST_TIMES):
+        span = named_time(text, now)
+        if span is None:
+            return
+        yield span
+        text = beside(text, span)
 
 
 def searches(body: MemoryPromptRequest) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agent_memory.core.scope import SessionRef
@@ -16,7 +18,7 @@ from agent_memory.sessions.service import SessionService
 from agent_memory.text.terms import terms
 from agent_memory_client.models import AppendMessagesRequest, ForgetMemoryRequest, MemoryMessage, MemoryPromptRequest, SearchRequest, UserId
 from tests.support.lookalike import Lookalike
-from tests.support.rig import SCOPE, MakeRig, Rig
+from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 BEFORE, SECRET, AFTER = "The harbour was foggy this morning.", "I am allergic to peanuts.", "My canoe needs a new paddle."
 TWO = "I am allergic to peanuts. I work at Acme."
@@ -41,7 +43,8 @@ def mid(rig: Rig, session: str, number: int) -> str:
 
 
 async def index_terms(rig: Rig, name: str) -> str:
-    return (await rig.rt.client.hget(rig.keys.memory(name), "k") or b"").decode()
+    value: Any = await rig.rt.client.hget(rig.keys.memory(name), "k")
+    return (value or b"").decode()
 
 
 @pytest.mark.parametrize("said", [SECRET, TWO])
@@ -62,9 +65,21 @@ async def test_neighbours_hold_no_word_of_it_and_are_indexed_again(rig: Rig, sai
     assert set(neighbours) <= set(await rig.marks(DueKind.MEMORY))
 
 
+async def test_a_statement_that_a_neighbour_has_become_is_a_neighbour(rig: Rig) -> None:
+    (word,) = terms("peanuts")
+    await rig.remember(record(AFTER, "statement", user_id="ana"))
+    await say(rig, "a", BEFORE, SECRET, AFTER)
+    name = rig.rt[MemoryStore].mid(SCOPE, "statement")
+    assert word in (await index_terms(rig, name)).split()
+    await forget(rig)
+    assert word not in (await index_terms(rig, name)).split()
+    assert name in await rig.marks(DueKind.MEMORY)
+
+
 async def vectors(rig: Rig, names: list[str]) -> list[bytes]:
     """The vectors of memories: the longest field of their documents."""
-    return [max((await rig.rt.client.hgetall(rig.keys.vector(name))).values(), key=len) for name in names]
+    client: Any = rig.rt.client
+    return [max((await client.hgetall(rig.keys.vector(name))).values(), key=len) for name in names]
 
 
 async def test_neighbours_get_the_vectors_of_a_session_where_it_was_never_said(make_rig: MakeRig) -> None:

@@ -1,11 +1,13 @@
 -- The messages of a session in their order (a sorted set): those around one are indexed with its words.
--- NEEDS: due, reach
+-- A message that is another name of a memory stands there for that one.
+-- NEEDS: root, due, reach
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
+local aliases = require("memories/aliases")
 local function mark_neighbours(order, mid)
   local rank = redis.call('ZRANK', order, mid)
   for _, other in ipairs(rank and redis.call('ZRANGE', order, math.max(rank - reach, 0), rank + reach) or {}) do
-    if other ~= mid then outbox.mark_due(due, clock.ms, other) end
+    if other ~= mid then outbox.mark_due(due, clock.ms, aliases.target_of(other) or other) end
   end
 end
 -- Puts a message last, or at a score. The neighbours of the last one are found already, and are indexed again `delay_ms` later: when those
