@@ -1,0 +1,106 @@
+"""A user's timeline through our own client, the tools of a model, the command line, and an export: without a model, and with one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agent_memory.cli.app import app
+from agent_memory.core.settings import load_settings
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig, MemoryServerError
+from agent_memory_client.models import MemoryMessage
+from agent_memory_client.models.features.timeline import Timeline, TimelineQuery
+from tests.support.lookalike import Lookalike
+from tests.support.stack import stack
+from tests.support.waiting import wait_until
+
+SAID = datetime(2026, 3, 9, 12, tzinfo=UTC)  # a Monday
+MESSAGES = ["I love pasta. Yesterday I swam in the sea.", "On 3 March I flew to Rome", "What did I do in March?"]
+EVENTS = [("On 3 March I flew to Rome", date(2026, 3, 3)), ("Yesterday I swam in the sea.", date(2026, 3, 8))]
+FACTS = {
+    MESSAGES[0]: [
+        {"text": "User loves pasta", "type": "semantic"},
+        {"text": "User swam in the sea", "type": "episodic", "event_date": "2026-03-08"},
+    ],
+    MESSAGES[1]: [{"text": "User flew to Rome", "type": "episodic", "event_date": "2026-03-03", "entities": ["Rome"]}],
+}
+EXTRACTED = [("User flew to Rome", date(2026, 3, 3)), ("User swam in the sea", date(2026, 3, 8))]
+MARCH = TimelineQuery(from_=date(2026, 3, 1), to=date(2026, 3, 31))
+
+
+@pytest.fixture(scope="module", params=["keyless", "model"])
+async def server(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[tuple[str, MemoryAPIClient, bool]]:
+    """A server with and without a language model, a client of it, and whether it has one."""
+    options: dict[str, Any] = {"KEY_PREFIX": f"timeline-{request.param}", "EMBEDDING_PROVIDER": "local", "MODEL_PROVIDER": "local"}
+    model = Lookalike().start()
+    if request.param == "model":
+        model.scripted.silent = True
+        model.scripted.facts.update(FACTS)
+        options |= {"MODEL_PROVIDER": "openai", "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-test-0000"}
+    try:
+        async with stack(load_settings(EXTRACTION_DEBOUNCE_SECONDS=0, **options), redis_url) as url:
+            client = MemoryAPIClient(MemoryClientConfig(base_url=url, max_retries=0))
+            messages = [MemoryMessage(role="user", content=text, created_at=SAID) for text in MESSAGES]
+            await client.append_messages("s", messages, user_id="ada")
+            await client.flush_working_memory("s", user_id="ada", wait=20)
+            yield url, client, request.param == "model"
+            await client.close()
+    finally:
+        model.stop()
+
+
+async def timeline_of(client: MemoryAPIClient, user: str) -> Timeline:
+    """A user's March as soon as it has two events."""
+    last: list[Timeline] = []
+
+    async def told() -> bool:
+        last[:] = [await client.timeline.get(user, which=MARCH)]
+        return last[0].total == 2
+
+    await wait_until(told, "two events")
+    return last[0]
+
+
+async def test_what_was_said_to_happen_is_told_by_days(server: tuple[str, MemoryAPIClient, bool]) -> None:
+    url, client, has_model = server
+    events = EXTRACTED if has_model else EVENTS
+    assert [(event.text, event.start) for event in (await timeline_of(client, "ada")).events] == events
+    weeks = await client.timeline.get("ada", which=MARCH.model_copy(update={"granularity": "week"}))
+    assert [period.name for period in weeks.periods or ()] == ["2026-W10"]
+    assert not (await client.timeline.get("ada", which=TimelineQuery(from_=date(2026, 3, 9)))).events
+    with pytest.raises(MemoryServerError, match="must not be after"):
+        await client.timeline.get("ada", which=TimelineQuery(from_=date(2026, 3, 9), to=date(2026, 3, 8)))
+    call = {"name": "get_timeline", "arguments": {"from": "2026-03-01", "to": "2026-03-07"}}
+    result = await client.resolve_tool_call(call, "s", user_id="ada")
+    assert result["result"] is not None, result
+    assert [event["text"] for event in result["result"]["events"]] == [events[0][0]]
+    asked = ["timeline", "ada", "--from", "2026-03-04", "--granularity", "month", "--url", url]
+    printed = await asyncio.to_thread(CliRunner().invoke, app, asked)
+    assert printed.exit_code == 0, printed.output
+    (period,) = json.loads(printed.stdout)["periods"]
+    assert [event["text"] for event in period["events"]] == [events[1][0]]
+
+
+async def test_an_import_makes_the_timeline_again_and_an_erasure_takes_it(server: tuple[str, MemoryAPIClient, bool]) -> None:
+    _, client, has_model = server
+    await timeline_of(client, "ada")
+    lines = [line async for line in client.users.export("ada")]
+    assert not [line for line in lines if json.loads(line)["kind"] == "timeline"]
+    await client.users.import_lines("bob", lines)
+    events = (await timeline_of(client, "bob")).events
+    assert [(event.text, event.start) for event in events] == (EXTRACTED if has_model else EVENTS)
+    await client.users.delete("bob", wait=20)
+
+    async def erased() -> bool:
+        return not (await client.timeline.get("bob")).total
+
+    await wait_until(erased, "nothing of bob")
+    assert (await timeline_of(client, "ada")).total == 2
+    await client.timeline.rebuild("ada")
+    assert (await timeline_of(client, "ada")).total == 2
