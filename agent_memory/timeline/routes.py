@@ -40,19 +40,10 @@ async def get_timeline(
 
     An event is here that lasted into the days that are asked for, from `from` to `to`. Days are the user's.
     """
-    query = TimelineQuery(
-        user_id=user_id,
-        namespace=namespace,
-        from_=from_,
-        to=to,
-        topic=topic,
-        entity=entity,
-        granularity=granularity,
-        limit=limit,
-        offset=offset,
-        as_of=as_of,
-        known_at=known_at,
-    )
+    days = {"from": from_, "to": to}
+    narrowed = {"topic": topic, "entity": entity, "granularity": granularity, "limit": limit, "offset": offset}
+    whose = {"user_id": user_id, "namespace": namespace, "as_of": as_of, "known_at": known_at}
+    query = TimelineQuery.model_validate(days | narrowed | whose)
     return ModelResponse(await services[TimelineService].read(scope, query))
 
 
