@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import typer
 
 COMMANDS: tuple[str, ...] = (
+    "agent_memory.blocks.commands:register",
     "agent_memory.profile.commands:register",
     "agent_memory.timeline.commands:register",
     "agent_memory.procedures.commands:register",
