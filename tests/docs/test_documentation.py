@@ -130,7 +130,7 @@ def test_its_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "adr"], ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
     named = re.findall(r"`([^`\n]+)`", page.read_text("utf-8"))
-    foreign = {"ARGS", "BGREWRITEAOF", "REDIS_URL"}
+    foreign = {"ARGS", "BGREWRITEAOF", "REDIS_URL", "SUPERMEMORY_API_KEY", "SUPERMEMORY_BASE_URL"}
     for word in named:
         name = word.partition("=")[0]
         if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", name):

@@ -38,7 +38,8 @@ def test_a_page_s_program_runs(page: Path, server_url: str, model: ModelServer, 
     )
     file.write_text(asked + file.read_text("utf-8"), "utf-8")
     printed = run(str(file), OPENAI_BASE_URL=model.url, OPENAI_API_KEY="sk-test-0000")
-    assert printed.strip() == "You keep bees."
+    # Those of compatible APIs show what is remembered.
+    assert printed.strip() == ("I keep bees." if page.stem in ("mem0", "supermemory") else "You keep bees.")
 
 
 @pytest.mark.parametrize("with_model", [False, True])
