@@ -40,7 +40,11 @@ async def test_the_archive_is_written_searched_and_paged(client: MemoryClient) -
     await call(client, user, "archival_memory_insert", content="Ada grows tomatoes", tags=["garden"])
     await call(client, "somebody else", "archival_memory_insert", content="The boat of another is red")
     assert texts(await call(client, user, "archival_memory_search", query="tomatoes"))[0] == "Ada grows tomatoes"
-    assert texts(await call(client, user, "archival_memory_search", query="boat", tags=["garden"])) == ["Ada grows tomatoes"]
+
+    async def found_by_meaning() -> bool:
+        return texts(await call(client, user, "archival_memory_search", query="boat", tags=["garden"])) == ["Ada grows tomatoes"]
+
+    await wait_until(found_by_meaning, "a worker has embedded it")
     pages = [await call(client, user, "archival_memory_search", query="", tags=["boats"], page=page) for page in (0, 1)]
     assert [len(page["memories"]) for page in pages] == [5, 2]
     assert len({text for page in pages for text in texts(page)}) == 7
