@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from agent_memory.core.settings.base import Group, setting
 
+_API = r"\s*(mem0|supermemory)(:[^,]{1,256})?\s*"
+
 
 class CompatSettings(Group):
     """The APIs of other products that are served beside ours."""
@@ -11,21 +13,25 @@ class CompatSettings(Group):
     apis: str = setting(
         "",
         "COMPAT_APIS",
-        meaning="APIs of other products to serve as well, with commas between: `mem0`, `supermemory`; none if not given",
-        pattern=r"^\s*((mem0|supermemory)\s*(,\s*(mem0|supermemory)\s*)?)?$",
-    )
-    namespace: str = setting(
-        "",
-        "COMPAT_NAMESPACE",
-        meaning="the namespace in which everything of these APIs lives; each has one of its own name (`mem0`, `supermemory`) if not given",
-        max_length=256,
+        meaning="APIs of other products to serve as well, with commas between: `mem0`, `supermemory`; what each keeps lives in the namespace "
+        "of its own name, or in the one that is named behind it (`mem0:shared`); none if not given",
+        pattern=rf"^(\s*|{_API}(,{_API})?)$",
     )
 
     @property
     def names(self) -> frozenset[str]:
         """The products whose APIs are served."""
-        return frozenset(name for part in self.apis.split(",") if (name := part.strip()))
+        return frozenset(self._namespaces)
 
     def namespace_of(self, product: str) -> str:
         """The namespace in which what a product's API keeps lives."""
-        return self.namespace or product
+        return self._namespaces[product]
+
+    @property
+    def _namespaces(self) -> dict[str, str]:
+        namespaces: dict[str, str] = {}
+        for part in self.apis.split(","):
+            name, _, namespace = part.strip().partition(":")
+            if name:
+                namespaces[name] = namespace or name
+        return namespaces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from agent_memory.core.settings.base import Group, archived, setting
+from agent_memory.core.settings.base import Group, archived, ending, setting
 
 
 class McpSettings(Group):
@@ -18,9 +18,4 @@ class McpSettings(Group):
     token: SecretStr | None = setting(
         None, "MCP_TOKEN", meaning="credential of the one who speaks over stdio; needed when `AUTH_MODE` asks for credentials"
     )
-    allowed_hosts: str = setting(
-        "",
-        "MCP_ALLOWED_HOSTS",
-        meaning="host names, with commas between, under which MCP may be reached; none given: those of this machine, or any when "
-        "listening on more than this machine",
-    )
+    allowed_hosts: str = ending("", "MCP_ALLOWED_HOSTS", instead="ALLOWED_HOSTS")
