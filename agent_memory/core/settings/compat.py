@@ -13,8 +13,8 @@ class CompatSettings(Group):
     apis: str = setting(
         "",
         "COMPAT_APIS",
-        meaning="APIs of other products to serve as well, with commas between: `mem0`, `supermemory`; what each keeps lives in the namespace "
-        "of its own name, or in the one that is named behind it (`mem0:shared`); none if not given",
+        meaning="APIs of other products to serve as well, with commas between: `mem0`, `supermemory`; what each keeps lives in the "
+        "namespace of its own name, or in the one that is named behind it (`mem0:shared`); none if not given",
         pattern=rf"^(\s*|{_API}(,{_API})?)$",
     )
 
