@@ -78,6 +78,7 @@ async def _done(http: httpx.AsyncClient, act: Act, block: list[str]) -> list[str
         return block
     if act.kind == "Forgotten":
         answer = await _post(http, "/v1/memory/forget", {"text": act.text, "user_id": USER})
+        await _quiet(http)  # What stood beside the forgotten words is indexed again without them.
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(answer["forgotten"].items()))
         return [*(f"{match['text']} ({match['why']})" for match in answer["matches"] if match["clear"]), f"forgotten: {counts}"]
     body = {"query": act.text, "user_id": USER, "include_ids": False, "long_term_search": {"reference_time": act.at.isoformat()}}
@@ -92,7 +93,10 @@ async def _say(http: httpx.AsyncClient, act: Act, block: Sequence[str]) -> None:
         {"id": f"{act.session}-{m[1]}-{m[2]}", "role": m[2], "content": m[3], "created_at": _at(act.at, m[1]).isoformat()} for m in said
     ]
     await _post(http, f"/v1/working-memory/{act.session}/messages", {"messages": messages, "user_id": USER})
+    await _quiet(http)
 
+
+async def _quiet(http: httpx.AsyncClient) -> None:
     async def quiet() -> bool:
         work = (await http.get("/v1/ready")).json()["checks"].get("work", {})
         return not sum(kind["pending"] for kind in work.values())

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from redis.asyncio import Redis
 
 from agent_memory.http.app import create_app
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
-from agent_memory.storage.search.schemas import memory_index_name, session_index_name, vector_index_name
+from agent_memory.storage.search import schemas
+from agent_memory.storage.search.schemas import (
+    ensure_index,
+    has_index,
+    memory_index_name,
+    session_index_name,
+    session_schema,
+    vector_index_name,
+)
 from agent_memory_client.models import SearchRequest
 from tests.support.api import serving
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -70,6 +79,24 @@ async def test_a_dropped_index_is_a_503_that_names_it_and_back_without_a_restart
             assert again["total"] == whole["total"]
             assert {one["id"] for one in again["memories"]} == {one["id"] for one in whole["memories"]}
             assert (await http.get("/v1/working-memory/")).json()["total"] == 1
+
+
+async def test_an_index_gets_its_name_while_another_one_holds_the_writes_back(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alias that is set meanwhile would end the engine: redis-server 8.2 fails an assertion."""
+    complete = getattr(schemas, "_complete")  # noqa: B009
+
+    async def complete_and_held(client: Redis, name: str) -> None:
+        await complete(client, name)
+        await client.execute_command("CLIENT", "PAUSE", 300, "WRITE")  # As another process that builds another index.
+
+    async with make_rig() as rig:
+        await filled(rig)
+        process = (await rig.rt.client.info("server"))["process_id"]
+        monkeypatch.setattr(schemas, "_complete", complete_and_held)
+        await rig.rt.client.execute_command("FT.DROPINDEX", names(rig)["sessions"])
+        await ensure_index(rig.rt.client, rig.keys, session_schema(rig.keys))
+        assert (await rig.rt.client.info("server"))["process_id"] == process
+        assert await has_index(rig.rt.client, names(rig)["sessions"])
 
 
 async def test_a_search_that_takes_too_long_is_refused_not_shortened(make_rig: MakeRig) -> None:

@@ -26,6 +26,9 @@ _BUILD_SECONDS = 600.0
 # Redis holds writes back for so long at a time, and while an index is built for as long as callers wait for an answer without a time-out.
 _PAUSE_MS = 1000
 _PAUSED_SECONDS = 4.0
+# A script, for Redis holds scripts back together with the writes. The command by itself counts as a read, goes past the pause that another
+# index is built in, and ends Redis with a failed assertion when it is to be written to the append-only file.
+_ADD_ALIAS = "return redis.call('FT.ALIASADD', ARGV[1], ARGV[2])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
         hold = made and any(field.type == "text" for field in schema.fields.values())
         await (_complete_alone(client, aside) if hold else _complete(client, aside))
         try:
-            await client.execute_command("FT.ALIASADD", name, aside)
+            await client.eval(_ADD_ALIAS, 0, name, aside)
         except ResponseError as error:
             if "already exists" not in str(error).lower():
                 raise
