@@ -23,6 +23,7 @@ from agent_memory.storage.search.schemas import (
     ensure_index,
     former_indexes,
     history_schema,
+    item_schema,
     memory_schema,
     procedure_schema,
     session_schema,
@@ -147,6 +148,7 @@ class Reindexer:
             "history": history_schema(self._keys, self._spec),
             "changes": change_schema(self._keys),
             "procedures": procedure_schema(self._keys, self._spec),
+            "items": item_schema(self._keys, self._spec),
         }
         counts: dict[str, int] = {}
         for name, schema in schemas.items():
