@@ -25,22 +25,15 @@ from agent_memory.storage.scripts import OutboxScripts
 from agent_memory.storage.search.list_replies import SearchReader, answers_in_lists
 from agent_memory.storage.search.schemas import (
     VectorSpec,
-    change_schema,
+    all_schemas,
     ensure_index,
-    history_schema,
-    item_schema,
-    memory_schema,
     note_built,
-    procedure_schema,
-    session_schema,
-    vector_schema,
 )
 from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import StoreWatch
 
 if TYPE_CHECKING:
     from docket import Docket
-    from redisvl.schema import IndexSchema
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +128,7 @@ async def open_foundation(
         version = await (
             _check(settings, keys, unguarded, bucket_redis.url) if begin else check_engine(unguarded, shown_url(bucket_redis.url))
         )
-        watch = StoreWatch(unguarded, keys, file, schemas=_schemas(keys, spec) if begin else (), makes=begin)
+        watch = StoreWatch(unguarded, keys, file, schemas=tuple(all_schemas(keys, spec).values()) if begin else (), makes=begin)
         await watch.open()
         if watch.intact and begin:
             await _make_indexes(keys, spec, unguarded)
@@ -173,12 +166,6 @@ async def open_foundation(
         )
 
 
-def _schemas(keys: Keys, spec: VectorSpec) -> tuple[IndexSchema, ...]:
-    """The indexes of a bucket."""
-    of_memories = (memory_schema(keys), vector_schema(keys, spec), history_schema(keys, spec))
-    return (session_schema(keys), *of_memories, change_schema(keys), item_schema(keys, spec), procedure_schema(keys, spec))
-
-
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
     """Sets what a bucket needs of its Redis; returns the version of Redis. Raises StartupError."""
     shown = shown_url(url)
@@ -191,6 +178,6 @@ async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str
 
 
 async def _make_indexes(keys: Keys, spec: VectorSpec, client: Redis) -> None:
-    for schema in _schemas(keys, spec):
+    for schema in all_schemas(keys, spec).values():
         await ensure_index(client, keys, schema)
     await note_built(client, keys)

@@ -16,8 +16,9 @@ from typing import Any
 import httpx
 
 from agent_memory.cli.commands.evaluation_server import evaluation_server
+from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from tests.support.cli import ROOT
-from tests.support.waiting import wait_until
+from tests.support.waiting import settled
 
 PAGE = ROOT / "docs" / "a-week.md"
 USER = "mara"
@@ -63,22 +64,22 @@ async def played(url: str) -> str:
     """The chapter as a server answers it."""
     lines = PAGE.read_text("utf-8").splitlines()
     answers: list[tuple[Act, list[str]]] = []
-    async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=url, timeout=60) as http, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
         for act in acts(lines):
-            answers.append((act, await _done(http, act, lines[act.first : act.last])))
+            answers.append((act, await _done(http, memory, act, lines[act.first : act.last])))
     for act, answer in reversed(answers):
         lines[act.first : act.last] = answer
     return "\n".join(lines) + "\n"
 
 
-async def _done(http: httpx.AsyncClient, act: Act, block: list[str]) -> list[str]:
+async def _done(http: httpx.AsyncClient, memory: MemoryAPIClient, act: Act, block: list[str]) -> list[str]:
     """What stands in an act's block when it was done."""
     if act.kind == "Said":
-        await _say(http, act, block)
+        await _say(http, memory, act, block)
         return block
     if act.kind == "Forgotten":
         answer = await _post(http, "/v1/memory/forget", {"text": act.text, "user_id": USER})
-        await _quiet(http)  # What stood beside the forgotten words is indexed again without them.
+        await settled(memory)  # What stood beside the forgotten words is indexed again without them.
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(answer["forgotten"].items()))
         return [*(f"{match['text']} ({match['why']})" for match in answer["matches"] if match["clear"]), f"forgotten: {counts}"]
     body = {"query": act.text, "user_id": USER, "include_ids": False, "long_term_search": {"reference_time": act.at.isoformat()}}
@@ -86,22 +87,14 @@ async def _done(http: httpx.AsyncClient, act: Act, block: list[str]) -> list[str
     return [f"{message['role']}: {_content(message['content'])}" for message in answer["messages"]]
 
 
-async def _say(http: httpx.AsyncClient, act: Act, block: Sequence[str]) -> None:
+async def _say(http: httpx.AsyncClient, memory: MemoryAPIClient, act: Act, block: Sequence[str]) -> None:
     said = [m for line in block if (m := _LINE.match(line)) is not None]
     assert len(said) == len(block), block
     messages = [
         {"id": f"{act.session}-{m[1]}-{m[2]}", "role": m[2], "content": m[3], "created_at": _at(act.at, m[1]).isoformat()} for m in said
     ]
     await _post(http, f"/v1/working-memory/{act.session}/messages", {"messages": messages, "user_id": USER})
-    await _quiet(http)
-
-
-async def _quiet(http: httpx.AsyncClient) -> None:
-    async def quiet() -> bool:
-        work = (await http.get("/v1/ready")).json()["checks"].get("work", {})
-        return not sum(kind["pending"] for kind in work.values())
-
-    await wait_until(quiet, "the background work of a day")
+    await settled(memory)
 
 
 async def _post(http: httpx.AsyncClient, path: str, body: dict[str, Any]) -> Any:

@@ -18,17 +18,11 @@ from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.search.queries import search
 from agent_memory.storage.search.schemas import (
     VectorSpec,
-    change_schema,
+    all_schemas,
     drop_index,
     ensure_index,
     former_indexes,
-    history_schema,
-    item_schema,
-    memory_schema,
-    procedure_schema,
-    session_schema,
     vector_index_name,
-    vector_schema,
 )
 from agent_memory.text.terms import VERSION as TERMS_VERSION
 from agent_memory.text.terms import changed_terms
@@ -141,17 +135,8 @@ class Reindexer:
 
         The documents stay. Searches find nothing (503) until it is done.
         """
-        schemas = {
-            "memories": memory_schema(self._keys),
-            "vectors": vector_schema(self._keys, self._spec),
-            "sessions": session_schema(self._keys),
-            "history": history_schema(self._keys, self._spec),
-            "changes": change_schema(self._keys),
-            "procedures": procedure_schema(self._keys, self._spec),
-            "items": item_schema(self._keys, self._spec),
-        }
         counts: dict[str, int] = {}
-        for name, schema in schemas.items():
+        for name, schema in all_schemas(self._keys, self._spec).items():
             await drop_index(self._client, schema.index.name)
             await ensure_index(self._client, self._keys, schema)
             counts[name] = (await search(self._client, schema.index.name, CountQuery("*"))).total

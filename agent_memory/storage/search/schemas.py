@@ -155,6 +155,19 @@ def session_schema(keys: Keys) -> IndexSchema:
     return _schema(session_index_name(keys), keys.session_doc_prefix, [*_tags("t", "ns", "u", "s"), *_numbers("c", sortable=True)])
 
 
+def all_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
+    """Every index of a bucket, by what it holds."""
+    return {
+        "sessions": session_schema(keys),
+        "memories": memory_schema(keys),
+        "vectors": vector_schema(keys, spec),
+        "history": history_schema(keys, spec),
+        "changes": change_schema(keys),
+        "items": item_schema(keys, spec),
+        "procedures": procedure_schema(keys, spec),
+    }
+
+
 def _schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
     # No stop words: with the default list a query that begins with two of them can kill RediSearch 2.10; analysis.py drops them instead.
     # The prefix ends in ":" already; redisvl would only use the separator to build keys, which it never does for us.
@@ -258,8 +271,7 @@ async def former_indexes(client: Redis, keys: Keys, spec: VectorSpec) -> list[st
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
-    own = {memory_index_name(keys), vector_index_name(keys, spec), history_index_name(keys, spec)}
-    own |= {change_index_name(keys), session_index_name(keys), procedure_index_name(keys, spec), item_index_name(keys, spec)}
+    own = {schema.index.name for schema in all_schemas(keys, spec).values()}
     names = [name.decode() for name in listed]
     kinds = ("m", "v", "w", "h", "ch", "pr", "it")
     theirs = {one: one.removeprefix(prefix).removeprefix("rebuilt:") for one in names if one.startswith(prefix)}
