@@ -158,9 +158,11 @@ async def test_work_that_kills_its_workers_is_given_up_and_can_be_replayed(on: G
     assert "died" in given_up["extraction"]["reason"]
     on.model.heal()
     on.model.cut()
-    # What else ran in those workers may have died with them as often.
-    for operation in given_up.values():
-        assert (await http.post(f"/v1/operations/{operation['id']}/replay")).status_code == 200
+    # What else ran in those workers may have died with them as often; the replay of one may bring another one back to life.
+    for kind, operation in sorted(given_up.items(), key=lambda one: one[0] != "extraction"):
+        replayed = await http.post(f"/v1/operations/{operation['id']}/replay")
+        revived = replayed.status_code == 409 and "not dead" in replayed.text
+        assert replayed.status_code == 200 or (revived and kind != "extraction"), replayed.text
     await wait_until(all_there(redis, "poison", "message", ["-"] * 4), "the verbatim memories")
     await wait_until(all_there(redis, "poison", "discrete", ["-"] * 4), "the facts after the replay")
     assert await memories(redis, "poison", "discrete") == sorted(f"User said: {message['content']}" for message in said("poison"))
