@@ -13,7 +13,7 @@ COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-cli
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
 	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help"
-	@echo "make test    all tests          make quick   without the slow ones   make coverage   and which lines they run"
+	@echo "make test    all tests          make quick   in two minutes      make coverage   and which lines they run"
 	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients"
 	@echo "make check   style, types, import rules, documentation                make docs       the site, into site/"
 	@echo "make format  formats the code   make lock    pins the newest dependencies   make clean   removes what was made"
@@ -46,9 +46,9 @@ test-compat: dev
 	@for client in $(COMPAT_CLIENTS); do scripts/venv.sh $$client || exit 1; done
 	.venv/bin/python -m pytest tests/compat/mem0 tests/compat/supermemory $(ARGS)
 
-# All but what is marked `slow`: tests/README.md says when which tests are run.
+# What needs no Redis, and what a user relies on first: tests/README.md says when which tests are run.
 quick: dev
-	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m quick $(ARGS)
 
 # Which lines these tests run, those of processes that they start among them; no figure is asked for. make coverage ARGS=tests/features
 coverage: dev
