@@ -1,8 +1,5 @@
 // Made by client-ts/scripts/make_types.py of the server's OpenAPI document. Do not edit.
 
-/** Any JSON value. */
-export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
-
 /** The request was carried out; `status` begins with "ok". */
 export interface AckResponse {
   /** `ok`, possibly with what was done (`ok, deleted 2 memories`), or `pending` when the work goes on in the background. */
@@ -2726,7 +2723,7 @@ export interface WorkingMemoryResponse {
   context_percentage_until_summarization?: number | null;
 }
 
-/** Every operation of the API: what it takes in its path, query and body, and what it answers. */
+/** Every operation: what it takes in its path, query and body, and what it answers. */
 export interface Operations {
   /** The API keys of the caller's tenant, without their secrets; an operator sees those of all tenants. */
   "GET /v1/auth/tokens": {

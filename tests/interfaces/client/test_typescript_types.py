@@ -12,7 +12,8 @@ SCRIPT = ROOT / "client-ts" / "scripts" / "make_types.py"
 
 def test_the_types_are_what_the_document_gives() -> None:
     program = f"import runpy; print(runpy.run_path({str(SCRIPT)!r})['types'](), end='')"
-    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8", check=True, env=clean_environment())
+    command = [sys.executable, "-c", program]
+    made = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, env=clean_environment())
     kept = (ROOT / "client-ts" / "src" / "types.ts").read_text("utf-8")
     assert made.stdout == kept, "python client-ts/scripts/make_types.py writes the types anew"
     assert '"POST /v1/memory/prompt": {' in kept
