@@ -239,8 +239,8 @@ function printable(name: string, value: string): string {
 }
 
 function causeOf(error: unknown): string {
-  const { cause, code } = error as { cause?: { code?: unknown }; code?: unknown };
-  return String(cause?.code ?? code ?? error);
+  const { cause, code } = error as { cause?: { code?: unknown; message?: unknown }; code?: unknown };
+  return String(cause?.code ?? code ?? cause?.message ?? error);
 }
 
 function waitMs(wait: unknown): number {

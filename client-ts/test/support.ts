@@ -1,7 +1,7 @@
 /** What tests share: a client of the real server, and HTTP servers that answer by a script. */
 
 import { createServer } from "node:http";
-import type { IncomingHttpHeaders, RequestListener } from "node:http";
+import type { IncomingHttpHeaders, RequestListener, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { MemoryClient } from "../src/index.ts";
@@ -52,10 +52,23 @@ export async function scripted(context: TestContext, answer: (request: Seen, num
     response.end(isText ? body : JSON.stringify(body));
   };
   const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = await listening(server);
   context.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+  return { url, seen };
+}
+
+/** An address where nobody listens any more. */
+export async function unreachable(): Promise<string> {
+  const server = createServer();
+  const url = await listening(server);
+  await new Promise((resolve) => server.close(resolve));
+  return url;
+}
+
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
