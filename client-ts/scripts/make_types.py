@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ Schema = dict[str, Any]
 TARGET = ROOT / "client-ts" / "src" / "types.ts"
 _HEAD = "// Made by client-ts/scripts/make_types.py of the server's OpenAPI document. Do not edit.\n"
 _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+_WIDTH = 130
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -107,7 +109,8 @@ def _map(schema: Schema, indent: str) -> str:
 
 def _comment(schema: Schema, indent: str) -> str:
     """The description as a comment, ready to stand before what it describes; empty without one."""
-    lines = (schema.get("description") or "").replace("*/", "* /").strip().splitlines()
+    text = (schema.get("description") or "").replace("*/", "* /").strip()
+    lines = [part for line in text.splitlines() for part in textwrap.wrap(line, _WIDTH - len(indent), break_long_words=False) or [""]]
     if len(lines) <= 1:
         return "".join(f"{indent}/** {line} */\n" for line in lines)
     body = "".join(f"{indent} * {line}".rstrip() + "\n" for line in lines)

@@ -107,12 +107,14 @@ const BY_STATUS: Record<number, typeof MemoryServerError> = {
   504: MemoryUnavailableError,
 };
 
-
 /** The error that an answer outside 2xx means; `place` is method and path, `text` the body. */
 export function errorOfResponse(place: string, response: Response, text: string): MemoryClientError {
   const body = jsonObject(text);
   const problems = Array.isArray(body["detail"]) ? body["detail"].flatMap(problemOf) : [];
-  const message = (messageOf(body, problems) || `${place} answered ${response.status}${text ? `: ${text.trim()}` : ""}`).slice(0, MAX_MESSAGE_CHARS);
+  const message = (messageOf(body, problems) || `${place} answered ${response.status}${text ? `: ${text.trim()}` : ""}`).slice(
+    0,
+    MAX_MESSAGE_CHARS,
+  );
   const { status } = response;
   if (status === 404) return new MemoryNotFoundError(message);
   if (status < 400) return new MemoryProtocolError(`${place} answered ${status || "with a redirection"}: is baseUrl right?`);

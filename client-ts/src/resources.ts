@@ -245,7 +245,11 @@ export class Procedures extends Resource {
   }
 
   /** Says whether a procedure helped. */
-  giveFeedback(procedureId: string, feedback: Body<`POST ${ProcedurePath}/feedback`>, options: Options<`POST ${ProcedurePath}/feedback`> = {}) {
+  giveFeedback(
+    procedureId: string,
+    feedback: Body<`POST ${ProcedurePath}/feedback`>,
+    options: Options<`POST ${ProcedurePath}/feedback`> = {},
+  ) {
     return this.transport.request(`POST ${P.procedure}/feedback`, { procedure_id: procedureId }, options, feedback);
   }
 }
@@ -295,6 +299,9 @@ const P = {
 } as const;
 
 /** The user and namespace that either says; options come first. */
-function owner(options: { user_id?: string | null; namespace?: string | null }, session: { user_id?: string | null; namespace?: string | null }) {
+function owner(
+  options: { user_id?: string | null; namespace?: string | null },
+  session: { user_id?: string | null; namespace?: string | null },
+) {
   return { user_id: options.user_id ?? session.user_id, namespace: options.namespace ?? session.namespace };
 }

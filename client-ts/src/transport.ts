@@ -109,7 +109,8 @@ export class Transport {
     const place = filled(template, path as Record<string, string>);
     const headers: Record<string, string> = { ...this.#headers };
     if (ifMatch !== undefined) headers["If-Match"] = `"${ifMatch}"`;
-    if (UNDER_A_KEY.has(name)) headers["Idempotency-Key"] = idempotencyKey === undefined ? newId() : printable("idempotencyKey", idempotencyKey);
+    if (UNDER_A_KEY.has(name))
+      headers["Idempotency-Key"] = idempotencyKey === undefined ? newId() : printable("idempotencyKey", idempotencyKey);
     if (body !== undefined) headers["Content-Type"] = "application/json";
     const init: RequestInit = { method, headers, redirect: "manual", body: body === undefined ? undefined : jsonOf(body) };
     const url = this.#base + place + queryOf(query);
@@ -117,7 +118,8 @@ export class Transport {
     for (let failed = 1; ; failed += 1) {
       const outcome = await this.#attempt(attempt);
       if ("answer" in outcome) return outcome.answer as Answer<Name>;
-      const wait = isRepeatable(outcome, !SENT_ONCE.has(name)) && failed <= this.#maxRetries ? waitBefore(failed, outcome.error) : undefined;
+      const wait =
+        isRepeatable(outcome, !SENT_ONCE.has(name)) && failed <= this.#maxRetries ? waitBefore(failed, outcome.error) : undefined;
       if (wait === undefined) throw outcome.error;
       await sleep(wait, signal);
     }
@@ -212,7 +214,9 @@ function filled(template: string, values: Record<string, string>): string {
 /** The query of a URL: parameters that are neither undefined nor null; lists are repeated. */
 function queryOf(query: Record<string, unknown>): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
-    (Array.isArray(value) ? value : [value]).filter((item) => item !== undefined && item !== null).map((item) => `${name}=${encoded(name, String(item))}`),
+    (Array.isArray(value) ? value : [value])
+      .filter((item) => item !== undefined && item !== null)
+      .map((item) => `${name}=${encoded(name, String(item))}`),
   );
   return pairs.length > 0 ? `?${pairs.join("&")}` : "";
 }

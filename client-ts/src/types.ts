@@ -18,8 +18,10 @@ export interface Annotations {
 /**
  * How an answer came about: `query` is what was compared by meaning, without the words `left_out` that most memories share.
  *
- * `time_start` (included) and `time_end` (not) bound the time that the query names. `ranked` memories were near enough, `below_threshold`
- * were looked at and were not; `cut` are those that the answer left out for another reason than its limit. In prompts `memory_tokens` is
+ * `time_start` (included) and `time_end` (not) bound the time that the query names. `ranked` memories were near enough,
+ * `below_threshold`
+ * were looked at and were not; `cut` are those that the answer left out for another reason than its limit. In prompts
+ * `memory_tokens` is
  * what memories may take, `messages_left_out` how many of the session's messages did not fit.
  */
 export interface AnswerExplanation {
@@ -68,7 +70,8 @@ export interface AppendMessagesRequest {
  * What the session looks like after an append, without its messages.
  *
  * `appended` counts the new ones (repeated ids are not), `version` is the session's version for `If-Match`.
- * The percentages (0 to 100) are None unless a model or a context window was named. `reached` says how far all the messages of the request
+ * The percentages (0 to 100) are None unless a model or a context window was named. `reached` says how far all the messages of the
+ * request
  * had come when a `wait` ended, and is None without one; what nothing is remembered of, such as a greeting, holds nothing up.
  */
 export interface AppendMessagesResponse {
@@ -90,7 +93,10 @@ export interface AppendMessagesResponse {
   context_percentage_total_used?: number | null;
   /** How near it is to being summarized, from 0 to 100; null unless a model or a window was named. */
   context_percentage_until_summarization?: number | null;
-  /** How far all messages of the request had come when `wait` ended: `stored` in the session, `promoted` to long-term memory, or `searchable` by meaning; null without `wait`. */
+  /**
+   * How far all messages of the request had come when `wait` ended: `stored` in the session, `promoted` to long-term memory, or
+   * `searchable` by meaning; null without `wait`.
+   */
   reached?: "stored" | "promoted" | "searchable" | null;
 }
 
@@ -333,7 +339,10 @@ export interface ClientMemoryRecord {
   metadata?: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null };
   /** The agent that it belongs to; agents do not replace each other's facts. */
   agent_id?: string | null;
-  /** What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends it. */
+  /**
+   * What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends
+   * it.
+   */
   slot?: string | null;
   /** The category of the extraction rules that it was put in. */
   category?: string | null;
@@ -445,9 +454,15 @@ export interface CreateSummaryViewRequest {
   name?: string | null;
   /** Where the memories come from; only `long_term` is supported. */
   source: "long_term" | "working_memory";
-  /** The fields whose values make the groups, each with a summary of its own: `user_id`, `namespace`, `session_id`, `memory_type`. One summary of all when empty. */
+  /**
+   * The fields whose values make the groups, each with a summary of its own: `user_id`, `namespace`, `session_id`, `memory_type`.
+   * One summary of all when empty.
+   */
   group_by?: string[];
-  /** Which memories count, by field: a value, a list of values, or operators as in a search, such as `{"topics": {"any": ["travel"]}}`. */
+  /**
+   * Which memories count, by field: a value, a list of values, or operators as in a search, such as `{"topics": {"any":
+   * ["travel"]}}`.
+   */
   filters?: { [name: string]: unknown };
   /** Only memories that were made in the last so many days; all when not given. */
   time_window_days?: number | null;
@@ -727,7 +742,11 @@ export interface Explanation {
   memory_id: string;
   /** Whether the answer has it. */
   returned: boolean;
-  /** Why it is in the answer or not: `returned`, `not_found`, `quarantined` (it waits for a review), `filtered`, `not_ranked` (neither near nor sharing a word), `below_threshold`, `beyond_limit`, `collapsed` (another one says the same); of prompts also `already_shown` (among the session's messages) and `over_budget`. */
+  /**
+   * Why it is in the answer or not: `returned`, `not_found`, `quarantined` (it waits for a review), `filtered`, `not_ranked`
+   * (neither near nor sharing a word), `below_threshold`, `beyond_limit`, `collapsed` (another one says the same); of prompts also
+   * `already_shown` (among the session's messages) and `over_budget`.
+   */
   reason: string;
   /** The filters that exclude it, when `reason` is `filtered`. */
   filters?: string[];
@@ -773,7 +792,10 @@ export interface ExtractedMemoryRecord {
   memory_hash?: string | null;
   /** Stored as `t` whatever is sent: nothing is extracted from what its author states. */
   discrete_memory_extracted?: "t" | "f";
-  /** A fact (`semantic`, the default), an event (`episodic`), a message word for word (`message`), or a way of doing something (`procedural`). */
+  /**
+   * A fact (`semantic`, the default), an event (`episodic`), a message word for word (`message`), or a way of doing something
+   * (`procedural`).
+   */
   memory_type?: MemoryTypeEnum;
   /** When it was stored as a long-term memory; in a session's `memories`, null until then. */
   persisted_at?: string | null;
@@ -789,7 +811,10 @@ export interface ExtractedMemoryRecord {
   metadata?: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null };
   /** The agent that it belongs to; agents do not replace each other's facts. */
   agent_id?: string | null;
-  /** What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends it. */
+  /**
+   * What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends
+   * it.
+   */
   slot?: string | null;
   /** The category of the extraction rules that it was put in. */
   category?: string | null;
@@ -925,7 +950,11 @@ export interface ForgetMemoryResponse {
 
 /** A policy, and the ids that it must spare. */
 export interface ForgetRequest {
-  /** Which memories may go: `max_age_days` (since they were made), `max_inactive_days` (since they were last read), `budget` (how many stay), `memory_type_allowlist` (only these types may go) and `hard_age_multiplier` (12). With both ages a memory must be past both, or be older than `max_age_days * hard_age_multiplier`. Other keys are ignored. */
+  /**
+   * Which memories may go: `max_age_days` (since they were made), `max_inactive_days` (since they were last read), `budget` (how
+   * many stay), `memory_type_allowlist` (only these types may go) and `hard_age_multiplier` (12). With both ages a memory must be
+   * past both, or be older than `max_age_days * hard_age_multiplier`. Other keys are ignored.
+   */
   policy: { [name: string]: unknown };
   /** Ids of memories to spare, beside those that are pinned. */
   pinned_ids?: string[] | null;
@@ -947,7 +976,10 @@ export interface ForgetResponse {
 export interface ForgetUndoResponse {
   /** The receipt of what was forgotten. */
   receipt_id: string;
-  /** How much came back: `memories`, `messages` of sessions. `kept_newer` counts memories that stayed away, as something newer stands in their place. */
+  /**
+   * How much came back: `memories`, `messages` of sessions. `kept_newer` counts memories that stayed away, as something newer stands
+   * in their place.
+   */
   restored: { [name: string]: number };
 }
 
@@ -1158,9 +1190,12 @@ export interface MemoryHistory {
 /**
  * One message as chat APIs have it. `model_fields_set` tells whether `id` and `created_at` were given or made up here.
  *
- * `content` may be given as text, as a list of parts, as null or not at all; here and in answers it is always text, that of the parts, so
- * that programs that know nothing else can read every message. The rest stands beside it: `content_parts` are the parts, `no_content` says
- * that there was none. Fields of the message's own (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are. `to_chat`
+ * `content` may be given as text, as a list of parts, as null or not at all; here and in answers it is always text, that of the
+ * parts, so
+ * that programs that know nothing else can read every message. The rest stands beside it: `content_parts` are the parts,
+ * `no_content` says
+ * that there was none. Fields of the message's own (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are.
+ * `to_chat`
  * gives the message back as it was sent.
  */
 export interface MemoryMessage {
@@ -1186,7 +1221,8 @@ export interface MemoryMessage {
 /**
  * A question, the session it belongs to, and whether (or how) to search long-term memory for it.
  *
- * With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and `agent_id`
+ * With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and
+ * `agent_id`
  * are those of the session, where it does not name its own; the first two are those of the search without a session.
  */
 export interface MemoryPromptRequest {
@@ -1202,9 +1238,16 @@ export interface MemoryPromptRequest {
   session?: WorkingMemoryRequest | null;
   /** Whether long-term memory is searched (true), or how: a search whose text is `query`. */
   long_term_search?: SearchRequest | boolean | null;
-  /** How many tokens summary, messages, memories and query may take together; the session's context window when not given, and with a `format` 16,000. */
+  /**
+   * How many tokens summary, messages, memories and query may take together; the session's context window when not given, and with a
+   * `format` 16,000.
+   */
   max_tokens?: number | null;
-  /** For which API the answer is written: `openai` (messages with string contents, at most one system message, at the front), `anthropic` (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given. */
+  /**
+   * For which API the answer is written: `openai` (messages with string contents, at most one system message, at the front),
+   * `anthropic` (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when
+   * not given.
+   */
   format?: "openai" | "anthropic" | "text" | null;
   /** Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given. */
   profile?: ProfileInPrompt | null;
@@ -1239,7 +1282,8 @@ export interface MemoryPromptResponse {
  *
  * A fact is true from `valid_from` (when it was made, if not given) until `valid_to`, and nobody is shown it after `expires_at`.
  * `recorded_at` and `retired_at` say when the server knew it; they, `supersedes` and `superseded_by` are the server's to write.
- * `source_class` and `trust` (0 to 1) say where it comes from and how far that goes; what is in `quarantine`, for the reason that stands
+ * `source_class` and `trust` (0 to 1) say where it comes from and how far that goes; what is in `quarantine`, for the reason that
+ * stands
  * there, is neither found nor shown to a model until it is approved.
  * `slot` names what a fact is about ("home_city"): of one slot of a user, namespace and agent one fact is current.
  */
@@ -1288,7 +1332,10 @@ export interface MemoryRecord {
   metadata?: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null };
   /** The agent that it belongs to; agents do not replace each other's facts. */
   agent_id?: string | null;
-  /** What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends it. */
+  /**
+   * What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends
+   * it.
+   */
   slot?: string | null;
   /** The category of the extraction rules that it was put in. */
   category?: string | null;
@@ -1370,7 +1417,10 @@ export interface MemoryRecordResult {
   metadata?: { [name: string]: string | number | boolean | unknown[] | { [name: string]: unknown } | null };
   /** The agent that it belongs to; agents do not replace each other's facts. */
   agent_id?: string | null;
-  /** What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends it. */
+  /**
+   * What the fact is about, such as `home_city`: of one slot of a user, namespace and agent one fact is current, and a new one ends
+   * it.
+   */
   slot?: string | null;
   /** The category of the extraction rules that it was put in. */
   category?: string | null;
@@ -1434,9 +1484,15 @@ export interface MemoryRecordResultsResponse {
 
 /** How long-term memories are made from a session's messages. */
 export interface MemoryStrategyConfig {
-  /** What is made: facts, events and ways of doing things (`discrete`), one summary of the session (`summary`), `preferences` only, or what `config.custom_prompt` asks for (`custom`). */
+  /**
+   * What is made: facts, events and ways of doing things (`discrete`), one summary of the session (`summary`), `preferences` only,
+   * or what `config.custom_prompt` asks for (`custom`).
+   */
   strategy?: "discrete" | "summary" | "preferences" | "custom";
-  /** Options of the strategy, such as `custom_prompt`, or `max_summary_length` in words, and extraction rules that hold for this session. */
+  /**
+   * Options of the strategy, such as `custom_prompt`, or `max_summary_length` in words, and extraction rules that hold for this
+   * session.
+   */
   config?: { [name: string]: unknown };
 }
 
@@ -1484,7 +1540,8 @@ export interface MemoryVersion {
 /**
  * A turn of the user or the assistant, with the fields that its message was sent with (`tool_calls`, `tool_call_id`, ...).
  *
- * Whoever is not the user is shown as the assistant; `original_role` says who it was (tool, system, ...). `content_parts` and `no_content`
+ * Whoever is not the user is shown as the assistant; `original_role` says who it was (tool, system, ...). `content_parts` and
+ * `no_content`
  * are those of the session's message: `to_openai` makes the message of them that was sent.
  */
 export interface Message {
@@ -1947,7 +2004,11 @@ export interface PurgeResponse {
   dry_run: boolean;
   /** The operation that keeps the counts, for 7 days. */
   operation_id: string;
-  /** What was done: memories of the source that are gone (`matched`), with those made of nothing else (`inferred`); memories that have their last clean content back (`restored`) or lost a piece of `evidence`; `proposals` and `summaries` that are gone, `messages` that were struck out of sessions, and their summaries (`contexts`). Null while it is pending. */
+  /**
+   * What was done: memories of the source that are gone (`matched`), with those made of nothing else (`inferred`); memories that
+   * have their last clean content back (`restored`) or lost a piece of `evidence`; `proposals` and `summaries` that are gone,
+   * `messages` that were struck out of sessions, and their summaries (`contexts`). Null while it is pending.
+   */
   counts?: { [name: string]: number } | null;
   /** In a dry run, up to 100 memories that would go. */
   memory_ids?: string[] | null;
@@ -1977,7 +2038,10 @@ export interface PutItem {
   key: string;
   /** The value: a JSON object. */
   value: { [name: string]: unknown };
-  /** The fields whose text is searched by meaning and words, such as `title`, `author.name`, `chapters[*].text`; all when not given, none when `false`. */
+  /**
+   * The fields whose text is searched by meaning and words, such as `title`, `author.name`, `chapters[*].text`; all when not given,
+   * none when `false`.
+   */
   index?: false | string[] | null;
   /** After so many minutes without being read or put the item is gone; never when not given. */
   ttl_minutes?: number | null;
@@ -2063,7 +2127,10 @@ export interface SearchItems {
   prefix?: string[];
   /** Words to look for, by meaning and by the words themselves; without one, items come in the order of their paths and keys. */
   query?: string | null;
-  /** Which items count, by field: a value, an object of such filters for nested fields, or operators (`$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`). */
+  /**
+   * Which items count, by field: a value, an object of such filters for nested fields, or operators (`$eq`, `$ne`, `$gt`, `$gte`,
+   * `$lt`, `$lte`).
+   */
   filter?: { [name: string]: unknown } | null;
   /** How many items to return. */
   limit?: number;
@@ -2081,10 +2148,12 @@ export type SearchModeEnum = "semantic" | "keyword" | "hybrid";
  *
  * `distance_threshold` is the largest cosine distance (0 to 2) of a semantic search; `hybrid_alpha` is the weight of meaning
  * against words; half-lives are in days. A time that the text names ("last week") is read in `timezone` (an
- * IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `distinct`, memories that only repeat one before
+ * IANA name, UTC if not given) as seen from `reference_time` (now if not given). With `distinct`, memories that only repeat one
+ * before
  * them are left out (prompts do so unless it is false). With `explain` the answer and each result say how they came about.
  *
- * Only what is current is found: `as_of` asks for what was true at a time, `known_at` for what the server answered then (with `as_of`: for
+ * Only what is current is found: `as_of` asks for what was true at a time, `known_at` for what the server answered then (with
+ * `as_of`: for
  * what it then knew to be true at that time), and `history` for every version. What is less trusted than `min_trust`
  * (0 to 1) is left out; what is in quarantine is only found when `quarantined` asks for it, and never by a prompt. `filter` joins
  * conditions by and, or and not.
@@ -2092,7 +2161,10 @@ export type SearchModeEnum = "semantic" | "keyword" | "hybrid";
 export interface SearchRequest {
   /** What to look for, as a question or in words; without it, all memories that the filters allow are listed. */
   text?: string | null;
-  /** By meaning (`semantic`), by words (`keyword`) or by both (`hybrid`); left out, `hybrid`, or `semantic` with a `distance_threshold`. */
+  /**
+   * By meaning (`semantic`), by words (`keyword`) or by both (`hybrid`); left out, `hybrid`, or `semantic` with a
+   * `distance_threshold`.
+   */
   search_mode?: SearchModeEnum;
   /** In hybrid mode, the weight of meaning against words, from 0 to 1; left out, the two lists are fused by rank. */
   hybrid_alpha?: number;
@@ -2144,7 +2216,10 @@ export interface SearchRequest {
   timezone?: string | null;
   /** The time that "yesterday" and "last week" in the text are seen from; now when not given. */
   reference_time?: string | null;
-  /** Whether memories that only repeat one before them are left out; a search does not unless this is true, a prompt does unless it is false. */
+  /**
+   * Whether memories that only repeat one before them are left out; a search does not unless this is true, a prompt does unless it
+   * is false.
+   */
   distinct?: boolean | null;
   /** Whether the answer and each result say how they came about. */
   explain?: boolean;
@@ -2249,9 +2324,15 @@ export interface SummaryView {
   name?: string | null;
   /** Where the memories come from; only `long_term` is supported. */
   source: "long_term" | "working_memory";
-  /** The fields whose values make the groups, each with a summary of its own: `user_id`, `namespace`, `session_id`, `memory_type`. One summary of all when empty. */
+  /**
+   * The fields whose values make the groups, each with a summary of its own: `user_id`, `namespace`, `session_id`, `memory_type`.
+   * One summary of all when empty.
+   */
   group_by?: string[];
-  /** Which memories count, by field: a value, a list of values, or operators as in a search, such as `{"topics": {"any": ["travel"]}}`. */
+  /**
+   * Which memories count, by field: a value, a list of values, or operators as in a search, such as `{"topics": {"any":
+   * ["travel"]}}`.
+   */
   filters?: { [name: string]: unknown };
   /** Only memories that were made in the last so many days; all when not given. */
   time_window_days?: number | null;
@@ -2397,7 +2478,10 @@ export interface TimelineEvent {
   precision?: "day" | "week" | "month" | "year";
   /** The moment, where the time of day is known. */
   at?: string | null;
-  /** What the time rests on: the memory's own date (`event`), a time that its text names (`text`), or only the day it was told (`said`). */
+  /**
+   * What the time rests on: the memory's own date (`event`), a time that its text names (`text`), or only the day it was told
+   * (`said`).
+   */
   dated_by?: "event" | "text" | "said";
   /** The speaker who told it, where one is named; else the user. */
   who?: string | null;
@@ -3088,7 +3172,8 @@ export interface Operations {
     answer: ForgetResponse;
   };
   /**
-   * Merges memories that say the same. A worker does it; the answer comes when that is done, or with `X-Pending: true` while it goes on:
+   * Merges memories that say the same. A worker does it; the answer comes when that is done, or with `X-Pending: true` while it goes
+   * on:
    * after 20 seconds, or after 3 when no worker has begun by then.
    *
    * `X-Operation-Id` names the work.
@@ -3163,7 +3248,10 @@ export interface Operations {
       session_id: string;
     };
     query: {
-      /** Wait until the messages are long-term memories (`promoted`), or found by meaning, too (`searchable`), for at most 10 s. `true`, and a number of seconds (at most 20), wait for `searchable`. `reached` in the answer says how far they have come. */
+      /**
+       * Wait until the messages are long-term memories (`promoted`), or found by meaning, too (`searchable`), for at most 10 s.
+       * `true`, and a number of seconds (at most 20), wait for `searchable`. `reached` in the answer says how far they have come.
+       */
       wait?: "promoted" | "searchable" | number | boolean;
     };
     body: AppendMessagesRequest;
@@ -3515,7 +3603,8 @@ export interface Operations {
     answer: Task;
   };
   /**
-   * What is stable and what is current about exactly this user in exactly this namespace (left out: in none), and the values of slots.
+   * What is stable and what is current about exactly this user in exactly this namespace (left out: in none), and the values of
+   * slots.
    *
    * What was said on three different days within fourteen is stable until nobody has said it for 180 days.
    */
@@ -3817,7 +3906,8 @@ export interface Operations {
   /**
    * Deletes for good what comes from a source, and what was made of nothing else; what rests on other evidence, too, loses this.
    *
-   * A worker does it; without one, or when it takes longer than `wait`, the answer is `pending`. The operation that X-Operation-Id names
+   * A worker does it; without one, or when it takes longer than `wait`, the answer is `pending`. The operation that X-Operation-Id
+   * names
    * keeps the counts as its receipt (`stages`), for 7 days.
    */
   "POST /v1/long-term-memory/purge": {
@@ -3854,7 +3944,8 @@ export interface Operations {
    * Forgets what is named, in words or by ids: facts in all versions, the messages they rest on, and the sentence in live sessions.
    *
    * A message goes whole only when nothing else is left in it. All of it goes at once, with a receipt by which it comes back until
-   * `undo_until`. When several different things could be meant, nothing goes: the answer is `ambiguous` and lists them, and `ids` say which.
+   * `undo_until`. When several different things could be meant, nothing goes: the answer is `ambiguous` and lists them, and `ids`
+   * say which.
    */
   "POST /v1/memory/forget": {
     path: {};
@@ -3893,7 +3984,8 @@ export interface Operations {
   /**
    * Brings in lines of an export as this user's, with ids, dates, versions and vectors; what is here stays as it is.
    *
-   * Of another user's export, or with another namespace, it makes a copy: memories and changes get ids of their own, each time the same.
+   * Of another user's export, or with another namespace, it makes a copy: memories and changes get ids of their own, each time the
+   * same.
    *
    * A large file is sent in parts, each with the header as its first line. Lines that cannot be taken are reported by number.
    */

@@ -133,7 +133,9 @@ function newestQuestion(prompt: Prompt): string {
 
 /** The texts of parts; of files their media type, so that the session tells that there was one. */
 function textOf(parts: readonly { type: string; text?: string; mediaType?: string }[]): string {
-  return parts.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : part.type === "file" ? [`[${part.mediaType}]`] : [])).join("\n");
+  return parts
+    .flatMap((part) => (part.type === "text" ? [part.text ?? ""] : part.type === "file" ? [`[${part.mediaType}]`] : []))
+    .join("\n");
 }
 
 /** A message of the user or a tool as chat APIs have it. */
@@ -144,7 +146,9 @@ function chatMessages(message: Message): MessageInput[] {
   }
   if (message.role !== "tool") return [];
   return message.content.flatMap((part) =>
-    part.type === "tool-result" ? [{ role: "tool", tool_call_id: part.toolCallId, name: part.toolName, content: outputOf(part.output) }] : [],
+    part.type === "tool-result"
+      ? [{ role: "tool", tool_call_id: part.toolCallId, name: part.toolName, content: outputOf(part.output) }]
+      : [],
   );
 }
 

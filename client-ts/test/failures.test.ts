@@ -18,24 +18,40 @@ import { client, scripted, unique, unreachable } from "./support.ts";
 import type { Reply } from "./support.ts";
 
 const ACK = { status: "ok" };
-const busy = (seconds: number) => ({ status: 503, headers: { "Retry-After": String(seconds) }, body: { detail: "Redis is away", code: "unavailable" } });
+const busy = (seconds: number) => ({
+  status: 503,
+  headers: { "Retry-After": String(seconds) },
+  body: { detail: "Redis is away", code: "unavailable" },
+});
 
 describe("a refusal", () => {
   test("names the field and what is wrong with it", async () => {
-    const messages = [{ role: "user", content: "fine" }, { role: "", content: "no role" }];
+    const messages = [
+      { role: "user", content: "fine" },
+      { role: "", content: "no role" },
+    ];
     await assert.rejects(client.workingMemory.append(unique("s"), messages), (error: unknown) => {
       assert.ok(error instanceof MemoryServerError);
       assert.equal(error.status, 422);
       assert.equal(error.name, "MemoryServerError");
-      assert.deepEqual(error.problems.map(({ field }) => field), ["messages.1.role"]);
+      assert.deepEqual(
+        error.problems.map(({ field }) => field),
+        ["messages.1.role"],
+      );
       assert.match(error.message, /^messages\.1\.role: /);
       return true;
     });
   });
 
   test("of what is not there, and of credentials, has a class of its own", async (context) => {
-    await assert.rejects(client.longTermMemory.get(unique("m")), (error: unknown) => error instanceof MemoryNotFoundError && error.status === 404);
-    const { url, seen } = await scripted(context, () => ({ status: 401, body: { detail: "the token is not valid", code: "unauthenticated" } }));
+    await assert.rejects(
+      client.longTermMemory.get(unique("m")),
+      (error: unknown) => error instanceof MemoryNotFoundError && error.status === 404,
+    );
+    const { url, seen } = await scripted(context, () => ({
+      status: 401,
+      body: { detail: "the token is not valid", code: "unauthenticated" },
+    }));
     const stranger = new MemoryClient({ baseUrl: url, bearerToken: "secret-token", apiKey: "a-key" });
     await assert.rejects(stranger.workingMemory.get("s"), (error: unknown) => {
       assert.ok(error instanceof MemoryAuthError);
@@ -58,7 +74,8 @@ describe("a refusal", () => {
   });
 
   test("of what cannot be sent comes before anything is", async () => {
-    for (const baseUrl of ["", "localhost:8000", "ftp://x", "http://"]) assert.throws(() => new MemoryClient({ baseUrl }), MemoryProtocolError);
+    for (const baseUrl of ["", "localhost:8000", "ftp://x", "http://"])
+      assert.throws(() => new MemoryClient({ baseUrl }), MemoryProtocolError);
     assert.throws(() => new MemoryClient({ baseUrl: "http://x", bearerToken: "a\nb" }), MemoryValidationError);
     const cyclic: Record<string, unknown> = {};
     cyclic["itself"] = cyclic;
@@ -155,7 +172,22 @@ describe("a server that is away", () => {
 });
 
 describe("a hostile name", () => {
-  for (const name of ["*", "{}", "@t:{*}", "a|b", "é", "日本", "\u{1f600}", "%2F", "%2e%2e", "..x", "'\"\\", "a b+c&d=e?f#g", "{session_id}", "$&"]) {
+  for (const name of [
+    "*",
+    "{}",
+    "@t:{*}",
+    "a|b",
+    "é",
+    "日本",
+    "\u{1f600}",
+    "%2F",
+    "%2e%2e",
+    "..x",
+    "'\"\\",
+    "a b+c&d=e?f#g",
+    "{session_id}",
+    "$&",
+  ]) {
     test(`is a name: ${name}`, async () => {
       const user_id = `${name}${unique()}`;
       const session = `${name}${unique()}`;
@@ -176,7 +208,10 @@ describe("a hostile name", () => {
 
   test("is refused by the server with its field, or here when no URL can carry it", async () => {
     for (const name of ["a/b", "../x", "\u0000", "x".repeat(2000), " "]) {
-      await assert.rejects(client.workingMemory.get(name), (error: unknown) => error instanceof MemoryServerError && error.problems[0]?.field === "session_id");
+      await assert.rejects(
+        client.workingMemory.get(name),
+        (error: unknown) => error instanceof MemoryServerError && error.problems[0]?.field === "session_id",
+      );
     }
     for (const name of ["", ".", "..", "\ud800"]) {
       await assert.rejects(client.workingMemory.get(name), MemoryValidationError);

@@ -7,7 +7,11 @@ import { SERVER, client, unique, until } from "./support.ts";
 
 const CONVERSATION = [
   { role: "user", content: "What is the weather in Oslo?" },
-  { role: "assistant", content: null, tool_calls: [{ id: "c1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }] },
+  {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "c1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }],
+  },
   { role: "tool", tool_call_id: "c1", name: "weather", content: "4 °C" },
   { role: "assistant", content: "It is 4 °C." },
 ];
@@ -19,16 +23,28 @@ test("the server answers", async () => {
 describe("working memory", () => {
   test("is put, read, listed, changed and deleted", async () => {
     const [session, user_id] = [unique("s"), unique()];
-    const put = await client.workingMemory.put(session, { messages: [{ role: "user", content: "I am Ada." }], data: { mood: "calm" } }, { user_id });
+    const put = await client.workingMemory.put(
+      session,
+      { messages: [{ role: "user", content: "I am Ada." }], data: { mood: "calm" } },
+      { user_id },
+    );
     assert.equal(put.messages[0]?.content, "I am Ada.");
     const { version, appended } = await client.workingMemory.append(session, [{ role: "assistant", content: "Hello Ada!" }], { user_id });
     assert.equal(appended, 1);
-    await assert.rejects(client.workingMemory.append(session, [{ role: "user", content: "late" }], { user_id, ifMatch: version - 1 }), { status: 412 });
+    await assert.rejects(client.workingMemory.append(session, [{ role: "user", content: "late" }], { user_id, ifMatch: version - 1 }), {
+      status: 412,
+    });
     const changed = await client.workingMemory.updateData(session, { mood: null, city: "Oslo" }, { user_id });
     assert.deepEqual(changed.data, { city: "Oslo" });
     const read = await client.workingMemory.get(session, { user_id });
-    assert.deepEqual(read.messages.map(({ content }) => content), ["I am Ada.", "Hello Ada!"]);
-    assert.deepEqual((await client.workingMemory.get(session, { user_id, recent_messages_limit: 1 })).messages.map(({ role }) => role), ["assistant"]);
+    assert.deepEqual(
+      read.messages.map(({ content }) => content),
+      ["I am Ada.", "Hello Ada!"],
+    );
+    assert.deepEqual(
+      (await client.workingMemory.get(session, { user_id, recent_messages_limit: 1 })).messages.map(({ role }) => role),
+      ["assistant"],
+    );
     assert.deepEqual((await client.workingMemory.list({ user_id })).sessions, [session]);
     await client.workingMemory.flush(session, { user_id, wait: 10 });
     await client.workingMemory.delete(session, { user_id });
@@ -45,16 +61,28 @@ describe("working memory", () => {
     assert.deepEqual([result?.role, result?.["tool_call_id"], result?.["name"], result?.content], ["tool", "c1", "weather", "4 °C"]);
     await client.workingMemory.put(session, { messages }, { user_id });
     const again = await client.workingMemory.get(session, { user_id });
-    assert.deepEqual(again.messages.map((message) => message["tool_calls"]), messages.map((message) => message["tool_calls"]));
+    assert.deepEqual(
+      again.messages.map((message) => message["tool_calls"]),
+      messages.map((message) => message["tool_calls"]),
+    );
     const prompt = await client.prompts.render({ query: "And Bergen?", format: "openai", session: { session_id: session, user_id } });
-    assert.deepEqual((prompt.messages as { role: string }[]).map(({ role }) => role), ["user", "assistant", "tool", "assistant", "user"]);
+    assert.deepEqual(
+      (prompt.messages as { role: string }[]).map(({ role }) => role),
+      ["user", "assistant", "tool", "assistant", "user"],
+    );
   });
 });
 
 test("long-term memories are created, found, changed, deleted and forgotten", async () => {
   const user_id = unique();
   const id = unique("m");
-  await client.longTermMemory.create([{ id, text: "Ada keeps bees.", user_id }, { text: "Ada drinks tea.", user_id }], { wait: 10 });
+  await client.longTermMemory.create(
+    [
+      { id, text: "Ada keeps bees.", user_id },
+      { text: "Ada drinks tea.", user_id },
+    ],
+    { wait: 10 },
+  );
   const found = await client.longTermMemory.search({ text: "bees", user_id: { eq: user_id }, search_mode: "hybrid" });
   assert.equal(found.memories[0]?.text, "Ada keeps bees.");
   assert.equal(found.total, 2);
@@ -74,7 +102,12 @@ test("a prompt holds what fits, a profile and a timeline show it", async () => {
   const user_id = unique();
   const memory = { text: "Ada moved to Porto.", user_id, slot: "home_city", event_date: "2026-03-01T00:00:00Z", pinned: true };
   await client.longTermMemory.create([memory], { wait: 10 });
-  const { system, relevant } = await client.prompts.render({ query: "Where does Ada live?", user_id, long_term_search: { user_id: { eq: user_id } }, format: "anthropic" });
+  const { system, relevant } = await client.prompts.render({
+    query: "Where does Ada live?",
+    user_id,
+    long_term_search: { user_id: { eq: user_id } },
+    format: "anthropic",
+  });
   assert.equal(relevant, true);
   assert.match(system ?? "", /Ada moved to Porto\./);
   const event = await until(async () => (await client.timeline.get({ user_id, from: "2026-01-01", to: "2026-12-31" })).events?.[0]);
@@ -93,7 +126,10 @@ test("blocks are made, edited, shared, undone and deleted", async () => {
   assert.equal(block.value, "Name: Ada\nCity: Porto");
   await assert.rejects(client.blocks.put("human", { value: "x" }, { user_id, ifMatch: block.version - 1 }), { status: 412 });
   await client.blocks.attach("human", { agent_id }, { user_id });
-  assert.deepEqual((await client.blocks.list({ agent_id, shown: true })).blocks.map(({ label }) => label), ["human"]);
+  assert.deepEqual(
+    (await client.blocks.list({ agent_id, shown: true })).blocks.map(({ label }) => label),
+    ["human"],
+  );
   await client.blocks.detach("human", { agent_id }, { user_id });
   await client.blocks.undo("human", {}, { user_id });
   assert.equal((await client.blocks.get("human", { user_id })).value, "Name: Ada");
@@ -104,7 +140,11 @@ test("blocks are made, edited, shared, undone and deleted", async () => {
 
 test("procedures are created, found, judged, changed and deleted", async () => {
   const user_id = unique();
-  const { id } = await client.procedures.create({ when_to_use: "The build is red", steps: ["read the log", "fix the first error"], user_id });
+  const { id } = await client.procedures.create({
+    when_to_use: "The build is red",
+    steps: ["read the log", "fix the first error"],
+    user_id,
+  });
   const { procedures } = await client.procedures.search({ situation: "The build is red again", user_id });
   assert.equal(procedures[0]?.id, id);
   assert.equal((await client.procedures.giveFeedback(id, { helped: true })).helped, 1);
@@ -154,7 +194,8 @@ test("the client's namespace is that of every call, unless a call names another 
   await assert.rejects(within.workingMemory.get(session, { user_id, namespace: "other" }), MemoryNotFoundError);
   await within.longTermMemory.create([{ text: "Ada keeps bees.", user_id }], { wait: 10 });
   await client.longTermMemory.create([{ text: "Ada keeps cats.", user_id }], { wait: 10 });
-  const texts = async (memory: MemoryClient) => (await memory.longTermMemory.search({ text: "Ada keeps", user_id: { eq: user_id } })).memories.map(({ text }) => text);
+  const texts = async (memory: MemoryClient) =>
+    (await memory.longTermMemory.search({ text: "Ada keeps", user_id: { eq: user_id } })).memories.map(({ text }) => text);
   assert.deepEqual(await texts(within), ["Ada keeps bees."]);
   assert.equal((await texts(client)).length, 2);
 });

@@ -38,12 +38,20 @@ export interface Reply {
 }
 
 /** A server on loopback whose `answer` gets each request and its number, from 0; it ends with the test. */
-export async function scripted(context: TestContext, answer: (request: Seen, number: number) => Reply | Promise<Reply>): Promise<{ url: string; seen: Seen[] }> {
+export async function scripted(
+  context: TestContext,
+  answer: (request: Seen, number: number) => Reply | Promise<Reply>,
+): Promise<{ url: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const listener: RequestListener = async (request, response) => {
     let text = "";
     for await (const chunk of request) text += chunk;
-    const entry: Seen = { method: request.method ?? "", url: request.url ?? "", headers: request.headers, body: text ? JSON.parse(text) : {} };
+    const entry: Seen = {
+      method: request.method ?? "",
+      url: request.url ?? "",
+      headers: request.headers,
+      body: text ? JSON.parse(text) : {},
+    };
     seen.push(entry);
     const { status = 200, headers = {}, body } = await answer(entry, seen.length - 1);
     if (body === undefined) return void request.socket.destroy();

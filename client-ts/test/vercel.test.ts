@@ -26,10 +26,15 @@ async function modelOf(context: TestContext, ...answers: Answer[]) {
     const answer = answers[number] ?? "ok";
     const finish_reason = typeof answer === "string" ? "stop" : "tool_calls";
     const base = { id: "c", created: 1, model: "m" };
-    if (!body["stream"]) return { body: { ...base, object: "chat.completion", usage: USAGE, choices: [{ index: 0, finish_reason, message: messageOf(answer) }] } };
+    if (!body["stream"])
+      return {
+        body: { ...base, object: "chat.completion", usage: USAGE, choices: [{ index: 0, finish_reason, message: messageOf(answer) }] },
+      };
     const pieces = typeof answer === "string" ? [answer.slice(0, 3), answer.slice(3)].map((content) => ({ content })) : [messageOf(answer)];
     const chunks = [...pieces.map((delta) => ({ delta, finish_reason: null })), { delta: {}, finish_reason }];
-    const lines = chunks.map((choice) => JSON.stringify({ ...base, object: "chat.completion.chunk", choices: [{ index: 0, ...choice }], usage: USAGE }));
+    const lines = chunks.map((choice) =>
+      JSON.stringify({ ...base, object: "chat.completion.chunk", choices: [{ index: 0, ...choice }], usage: USAGE }),
+    );
     return { body: [...lines, "[DONE]"].map((line) => `data: ${line}\n\n`).join("") };
   });
   return { model: createOpenAICompatible({ name: "lookalike", baseURL: url, apiKey: "sk-test-0000" })("m"), seen };
@@ -71,9 +76,18 @@ describe("what was said", () => {
     const pieces = [];
     for await (const piece of first.textStream) pieces.push(piece);
     assert.deepEqual(pieces, ["Hel", "lo Ada!"]);
-    const more = [...messages, { role: "assistant" as const, content: "Hello Ada!" }, { role: "user" as const, content: "Where do I live?" }];
+    const more = [
+      ...messages,
+      { role: "assistant" as const, content: "Hello Ada!" },
+      { role: "user" as const, content: "Where do I live?" },
+    ];
     assert.equal(await streamText({ model: chat.model, messages: more }).text, "Porto.");
-    assert.deepEqual(await stored(chat.sessionId, chat.userId), ["user: I am Ada.", "assistant: Hello Ada!", "user: Where do I live?", "assistant: Porto."]);
+    assert.deepEqual(await stored(chat.sessionId, chat.userId), [
+      "user: I am Ada.",
+      "assistant: Hello Ada!",
+      "user: Where do I live?",
+      "assistant: Porto.",
+    ]);
   });
 
   for (const kind of ["generate", "stream"]) {
@@ -84,9 +98,14 @@ describe("what was said", () => {
       const call = { model: chat.model, tools: { weather }, stopWhen: stepCountIs(3), prompt: "Weather in Oslo?" };
       assert.equal(kind === "stream" ? await streamText(call).text : (await generateText(call)).text, "It is cold.");
       const { messages } = await client.workingMemory.get(chat.sessionId, { user_id: chat.userId });
-      assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+      assert.deepEqual(
+        messages.map(({ role }) => role),
+        ["user", "assistant", "tool", "assistant"],
+      );
       const [, asked, result] = messages;
-      assert.deepEqual(asked?.["tool_calls"], [{ id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }]);
+      assert.deepEqual(asked?.["tool_calls"], [
+        { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } },
+      ]);
       assert.deepEqual([result?.["tool_call_id"], result?.content], ["call_1", '{"city":"Oslo","celsius":4}']);
     });
   }
@@ -135,7 +154,10 @@ describe("a memory server that is away", () => {
 });
 
 test("nobody's memory is never searched", () => {
-  for (const options of [{ userId: "", sessionId: "s" }, { userId: "u", sessionId: "" }]) {
+  for (const options of [
+    { userId: "", sessionId: "s" },
+    { userId: "u", sessionId: "" },
+  ]) {
     assert.throws(() => memoryMiddleware(client, options), MemoryValidationError);
   }
 });

@@ -25,8 +25,9 @@ async def test_its_own_tests_pass(file: Path, node: Path, server_url: str) -> No
     assert "# skipped 0" in printed
 
 
-async def test_its_types_fit(node: Path) -> None:
+async def test_its_types_fit_and_it_is_formatted(node: Path) -> None:
     await run(node, MODULES / "typescript" / "bin" / "tsc", "--noEmit")
+    await run(node, MODULES / "prettier" / "bin" / "prettier.cjs", "--check", "src", "test")
 
 
 async def test_the_package_holds_what_is_built_and_the_readme(project: Project) -> None:
@@ -76,6 +77,8 @@ async def test_a_program_on_a_page_runs(program: Block, project: Project, server
     file = project.write(f"page-{program.page.stem}-{program.line}", program.text.replace(BASE_URL, server_url))
     printed = await run(project.node, file, OPENAI_BASE_URL=running_lookalike.url, OPENAI_API_KEY="sk-test-0000")
     assert printed.strip(), "an example shows something"
+    if program.page.parent.name == "integrations":
+        assert "I keep bees in Oslo." in printed, "the look-alike says what its system message holds"
 
 
 async def test_programs_on_pages_have_the_right_types(project: Project) -> None:
