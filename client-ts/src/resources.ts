@@ -80,6 +80,9 @@ export class WorkingMemory extends Resource {
 
 type MemoryPath = "/v1/long-term-memory/{memory_id}";
 
+/** How many ids one request deletes: they stand in its URL. */
+const MOST_DELETED = 100;
+
 /** Long-term memory: what is remembered across sessions. */
 export class LongTermMemory extends Resource {
   /** Stores memories, which get their ids here unless they have some; one with the id of a stored one replaces it. */
@@ -104,9 +107,15 @@ export class LongTermMemory extends Resource {
     return this.transport.request(`PATCH ${P.memory}`, { memory_id: memoryId }, options, changes);
   }
 
-  /** Deletes memories by their ids; the answer's `status` counts those that existed. */
-  delete(memoryIds: string[], options: Omit<Options<"DELETE /v1/long-term-memory">, "memory_ids"> = {}) {
-    return this.transport.request("DELETE /v1/long-term-memory", {}, { ...options, memory_ids: memoryIds });
+  /** Deletes memories by their ids, of which at most 100 are sent at once; `status` counts those that existed. */
+  async delete(memoryIds: string[], options: Omit<Options<"DELETE /v1/long-term-memory">, "memory_ids"> = {}) {
+    let deleted = 0;
+    for (let start = 0; start === 0 || start < memoryIds.length; start += MOST_DELETED) {
+      const memory_ids = memoryIds.slice(start, start + MOST_DELETED);
+      const { status } = await this.transport.request("DELETE /v1/long-term-memory", {}, { ...options, memory_ids });
+      deleted += Number(/\d+/.exec(status)?.[0] ?? 0);
+    }
+    return { status: `ok, deleted ${deleted} memories` };
   }
 
   /** Forgets by a policy (age, inactivity, budget) within a user, namespace or session; `dry_run` only says what it would. */

@@ -91,7 +91,8 @@ export class Transport {
     this.namespace = config.namespace;
     this.#timeout = config.timeout ?? 30_000;
     this.#maxRetries = config.maxRetries ?? 2;
-    this.#fetch = config.fetch ?? ((input, init) => globalThis.fetch(input, init));
+    // Called as a function of nobody's: that of browsers refuses to be a method.
+    this.#fetch = (input, init) => (config.fetch ?? globalThis.fetch)(input, init);
     this.#headers = { Accept: "application/json", "X-Client-Version": VERSION, "X-Agent-Memory-Types": "procedural" };
     if (config.apiKey !== undefined) this.#headers["X-API-Key"] = printable("apiKey", config.apiKey);
     if (config.bearerToken !== undefined) this.#headers["Authorization"] = `Bearer ${printable("bearerToken", config.bearerToken)}`;

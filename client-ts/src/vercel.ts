@@ -2,7 +2,7 @@
 
 import type { LanguageModelMiddleware } from "ai";
 import type { MemoryClient } from "./client.ts";
-import { MemoryValidationError } from "./errors.ts";
+import { MemoryTimeoutError, MemoryValidationError } from "./errors.ts";
 import type { MessageInput } from "./resources.ts";
 import type { CallOptions } from "./transport.ts";
 import type { Operations } from "./types.ts";
@@ -22,7 +22,7 @@ export interface MemoryMiddlewareOptions {
   maxTokens?: number;
   /** Whether messages are appended to the session: true when not given. */
   store?: boolean;
-  /** Milliseconds for each request to the memory server: 5,000 when not given. */
+  /** Milliseconds that a call of the model waits for the memory at most, before it and after it: 5,000 when not given. */
   timeout?: number;
   /** Whether a failure of the memory fails the model's call, too. Otherwise `onError` is told, and the call goes on. */
   required?: boolean;
@@ -49,11 +49,14 @@ export function memoryMiddleware(client: MemoryClient, options: MemoryMiddleware
   const { userId, sessionId, namespace, agentId, store = true, timeout = 5_000 } = options;
   if (!userId || !sessionId) throw new MemoryValidationError(`${userId ? "sessionId" : "userId"}: must not be empty`);
 
-  async function attempt<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+  /** What the memory answers within the timeout, its repetitions included; undefined when it fails and is not required. */
+  async function attempt<Result>(work: (call: CallOptions) => Promise<Result>, abort?: AbortSignal): Promise<Result | undefined> {
+    const timer = AbortSignal.timeout(timeout);
     try {
-      return await work();
-    } catch (error) {
-      if (options.required) throw error;
+      return await work({ timeout, signal: abort === undefined ? timer : AbortSignal.any([timer, abort]) });
+    } catch (reason) {
+      const error = timer.aborted && reason === timer.reason ? new MemoryTimeoutError(`no answer within ${timeout} ms`) : reason;
+      if (options.required || abort?.aborted) throw error;
       (options.onError ?? warn)(error);
       return undefined;
     }
@@ -72,7 +75,8 @@ export function memoryMiddleware(client: MemoryClient, options: MemoryMiddleware
   async function remember(prompt: Prompt, content: readonly Content[]): Promise<void> {
     const messages = [...newMessages(prompt).flatMap(chatMessages), ...answerMessage(content)];
     if (!store || messages.length === 0) return;
-    await attempt(() => client.workingMemory.append(sessionId, messages, { user_id: userId, namespace, agent_id: agentId, timeout }));
+    const owner = { user_id: userId, namespace, agent_id: agentId };
+    await attempt((call) => client.workingMemory.append(sessionId, messages, { ...owner, ...call }));
   }
 
   return {
@@ -80,7 +84,7 @@ export function memoryMiddleware(client: MemoryClient, options: MemoryMiddleware
 
     async transformParams({ params }) {
       const query = newestQuestion(params.prompt);
-      const memory = query && (await attempt(() => recall(query, { timeout, signal: params.abortSignal })));
+      const memory = query && (await attempt((call) => recall(query, call), params.abortSignal));
       return memory ? { ...params, prompt: withSystem(params.prompt, memory) } : params;
     },
 

@@ -6,7 +6,7 @@ import type { TestContext } from "node:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
 import { z } from "zod";
-import { MemoryClient, MemoryUnavailableError, MemoryValidationError } from "../src/index.ts";
+import { MemoryClient, MemoryTimeoutError, MemoryUnavailableError, MemoryValidationError } from "../src/index.ts";
 import { memoryMiddleware } from "../src/vercel.ts";
 import type { MemoryMiddlewareOptions } from "../src/vercel.ts";
 import { client, scripted, unique, unreachable } from "./support.ts";
@@ -143,6 +143,26 @@ describe("a memory server that is away", () => {
     assert.equal(errors.length, 4);
     assert.ok(errors.every((error) => error instanceof MemoryUnavailableError));
     assert.deepEqual(seen[0]?.body["messages"], [{ role: "user", content: "hi" }]);
+  });
+
+  test("or busy holds no call up for longer than its timeout", async (context) => {
+    const { model } = await modelOf(context, "one");
+    const busy = await scripted(context, () => ({ status: 503, headers: { "Retry-After": "9" }, body: { detail: "Redis is away" } }));
+    const errors: unknown[] = [];
+    const options = { timeout: 100, onError: (error: unknown) => void errors.push(error) };
+    const chat = remembering(model, options, new MemoryClient({ baseUrl: busy.url }));
+    assert.equal((await generateText({ model: chat.model, prompt: "hi" })).text, "one");
+    assert.ok(errors.length === 2 && errors.every((error) => error instanceof MemoryTimeoutError));
+  });
+
+  test("is not asked for longer than its caller waits", async (context) => {
+    const { model, seen } = await modelOf(context, "one");
+    const never = await scripted(context, () => new Promise<never>(() => undefined));
+    const errors: unknown[] = [];
+    const chat = remembering(model, { onError: (error) => void errors.push(error) }, new MemoryClient({ baseUrl: never.url }));
+    const abortSignal = AbortSignal.timeout(100);
+    await assert.rejects(generateText({ model: chat.model, prompt: "hi", abortSignal, maxRetries: 0 }), { name: "TimeoutError" });
+    assert.deepEqual([seen.length, errors.length], [0, 0]);
   });
 
   test("breaks a call that needs it, before the model is asked", async (context) => {

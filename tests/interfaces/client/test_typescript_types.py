@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import runpy
 
-from tests.support.cli import ROOT, clean_environment
-
-SCRIPT = ROOT / "client-ts" / "scripts" / "make_types.py"
+from tests.support.cli import ROOT
 
 
 def test_the_types_are_what_the_document_gives() -> None:
-    program = f"import runpy; print(runpy.run_path({str(SCRIPT)!r})['types'](), end='')"
-    command = [sys.executable, "-c", program]
-    made = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, env=clean_environment())
-    kept = (ROOT / "client-ts" / "src" / "types.ts").read_text("utf-8")
-    assert made.stdout == kept, "python client-ts/scripts/make_types.py writes the types anew"
-    assert '"POST /v1/memory/prompt": {' in kept
+    script = runpy.run_path(str(ROOT / "client-ts" / "scripts" / "make_types.py"))
+    types = (ROOT / "client-ts" / "src" / "types.ts").read_text("utf-8")
+    assert script["types"]() == types, "python client-ts/scripts/make_types.py writes the types anew"
+    assert '"POST /v1/memory/prompt": {' in types
