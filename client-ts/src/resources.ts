@@ -3,7 +3,15 @@
 import { MemoryNotFoundError } from "./errors.ts";
 import { newId } from "./transport.ts";
 import type { Answer, Body, Options, Transport } from "./transport.ts";
-import type { AppendMessagesRequest, BlockAttachRequest, ClientMemoryRecord, MemoryMessage, MemoryRecord, Operations } from "./types.ts";
+import type {
+  AppendMessagesRequest,
+  BlockAttachRequest,
+  ClientMemoryRecord,
+  MemoryMessage,
+  MemoryRecord,
+  Operations,
+  SearchRequest,
+} from "./types.ts";
 
 class Resource {
   protected readonly transport: Transport;
@@ -16,6 +24,11 @@ class Resource {
   protected within<Values extends object>(values: Values & { namespace?: string | null }): Values {
     const { namespace = this.transport.namespace } = values;
     return namespace === undefined ? values : { ...values, namespace };
+  }
+
+  /** A search within `namespace`, or that of the client, where it names none itself. */
+  protected filtered(search: SearchRequest, namespace: string | null = this.transport.namespace ?? null): SearchRequest {
+    return search.namespace === undefined && namespace !== null ? { ...search, namespace: { eq: namespace } } : search;
   }
 }
 
@@ -132,19 +145,20 @@ export class LongTermMemory extends Resource {
   undoForget(receiptId: string, options: Options<"POST /v1/memory/forget/{receipt_id}/undo"> = {}) {
     return this.transport.request("POST /v1/memory/forget/{receipt_id}/undo", { receipt_id: receiptId }, options);
   }
-
-  private filtered(search: Body<"POST /v1/long-term-memory/search">) {
-    const { namespace } = this.transport;
-    return search.namespace === undefined && namespace !== undefined ? { ...search, namespace: { eq: namespace } } : search;
-  }
 }
 
 /** Memory prompts: messages ready for a chat model. */
 export class Prompts extends Resource {
   /** A session and the memories that fit a query, as messages; `format` says for which API. */
   render(request: Body<"POST /v1/memory/prompt">, options: Options<"POST /v1/memory/prompt"> = {}) {
-    const session = request.session ? this.within(request.session) : request.session;
-    return this.transport.request("POST /v1/memory/prompt", {}, options, this.within({ ...request, session }));
+    const { session, long_term_search: search } = request;
+    const namespace = request.namespace === undefined ? session?.namespace : request.namespace;
+    const body = {
+      ...request,
+      session: session ? this.within(session) : session,
+      long_term_search: typeof search === "object" && search !== null ? this.filtered(search, namespace) : search,
+    };
+    return this.transport.request("POST /v1/memory/prompt", {}, options, this.within(body));
   }
 }
 

@@ -63,7 +63,7 @@ export function memoryMiddleware(client: MemoryClient, options: MemoryMiddleware
   }
 
   async function recall(query: string, call: CallOptions): Promise<string> {
-    const search = { ...options.search, user_id: { eq: userId }, ...(namespace === undefined ? {} : { namespace: { eq: namespace } }) };
+    const search = { ...options.search, user_id: { eq: userId } };
     const owner = { user_id: userId, namespace, agent_id: agentId };
     const { system, relevant } = await client.prompts.render(
       { ...owner, query, long_term_search: search, format: "anthropic", max_tokens: options.maxTokens, include_ids: false },
@@ -132,14 +132,15 @@ function newMessages(prompt: Prompt): Message[] {
 
 function newestQuestion(prompt: Prompt): string {
   const message = prompt.findLast(({ role }) => role === "user");
-  return message?.role === "user" ? textOf(message.content).trim().slice(0, 4000) : "";
+  return message?.role === "user" ? textOf(message.content).trim() : "";
 }
 
-/** The texts of parts; of files their media type, so that the session tells that there was one. */
+/** The texts of parts, without halves of characters, which no request can hold; of files their media type, so that it is told of them. */
 function textOf(parts: readonly { type: string; text?: string; mediaType?: string }[]): string {
   return parts
     .flatMap((part) => (part.type === "text" ? [part.text ?? ""] : part.type === "file" ? [`[${part.mediaType}]`] : []))
-    .join("\n");
+    .join("\n")
+    .toWellFormed();
 }
 
 /** A message of the user or a tool as chat APIs have it. */
@@ -163,7 +164,10 @@ function outputOf(output: { type: string; value?: unknown; reason?: string }): s
 
 /** The model's answer as chat APIs have it; none when it said nothing. */
 function answerMessage(content: readonly Content[]): MessageInput[] {
-  const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
+  const text = content
+    .flatMap((part) => (part.type === "text" ? [part.text] : []))
+    .join("")
+    .toWellFormed();
   const calls = content.flatMap((part) =>
     part.type === "tool-call" ? [{ id: part.toolCallId, type: "function", function: { name: part.toolName, arguments: part.input } }] : [],
   );

@@ -199,4 +199,18 @@ test("the client's namespace is that of every call, unless a call names another 
     (await memory.longTermMemory.search({ text: "Ada keeps", user_id: { eq: user_id } })).memories.map(({ text }) => text);
   assert.deepEqual(await texts(within), ["Ada keeps bees."]);
   assert.equal((await texts(client)).length, 2);
+  const recalled = async (options: object) => {
+    const search = { user_id: { eq: user_id } };
+    const prompt = await within.prompts.render({
+      query: "What does Ada keep?",
+      user_id,
+      long_term_search: search,
+      format: "text",
+      ...options,
+    });
+    return [/bees/.test(prompt.text ?? ""), /cats/.test(prompt.text ?? "")];
+  };
+  assert.deepEqual(await recalled({}), [true, false]);
+  assert.deepEqual(await recalled({ namespace: unique("n") }), [false, false]);
+  assert.deepEqual(await recalled({ namespace: null }), [true, true]);
 });

@@ -120,6 +120,14 @@ describe("what was said", () => {
     for (const { sessionId, userId } of [failing, silent]) await assert.rejects(stored(sessionId, userId), { status: 404 });
   });
 
+  test("is told of, where it is a file, and stored, where a character is cut in halves", async (context) => {
+    const { model } = await modelOf(context, "A bee.");
+    const chat = remembering(model, { required: true });
+    const file = { type: "file" as const, mediaType: "image/png", data: new Uint8Array([1, 2, 3]) };
+    await generateText({ model: chat.model, messages: [{ role: "user", content: [{ type: "text", text: "What is it? \ud83d" }, file] }] });
+    assert.deepEqual(await stored(chat.sessionId, chat.userId), ["user: What is it? \ufffd\n[image/png]", "assistant: A bee."]);
+  });
+
   test("belongs to the namespace of the middleware", async (context) => {
     const { model, seen } = await modelOf(context);
     const [namespace, userId] = [unique("n"), unique()];
