@@ -8,13 +8,14 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test test-integrations test-compat quick coverage check docs format eval lock clean faults bench load flood
+.PHONY: help setup dev serve test test-integrations test-compat test-typescript npm-package quick coverage check docs format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
 	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help"
-	@echo "make test    all tests          make quick   in two minutes      make coverage   and which lines they run"
+	@echo "make test    all tests          make quick   those of two minutes   make coverage   and which lines they run"
 	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients"
+	@echo "make test-typescript   the TypeScript client   make npm-package   as a file for npm"
 	@echo "make check   style, types, import rules, documentation                make docs       the site, into site/"
 	@echo "make format  formats the code   make lock    pins the newest dependencies   make clean   removes what was made"
 
@@ -40,11 +41,22 @@ test-integrations: dev
 	@scripts/venv.sh frameworks
 	.venv-frameworks/bin/python -m pytest -c tests/integrations/pytest.ini --rootdir . --confcutdir tests/integrations tests/integrations $(ARGS)
 	$(MAKE) test-compat
+	$(MAKE) test-typescript
 
 # The own clients of the products whose APIs are served, each line in an environment of its own, against the server.
 test-compat: dev
 	@for client in $(COMPAT_CLIENTS); do scripts/venv.sh $$client || exit 1; done
 	.venv/bin/python -m pytest tests/compat/mem0 tests/compat/supermemory $(ARGS)
+
+# The TypeScript client, its types and its package, beside the Vercel AI SDK, against the server. Node comes with .venv.
+test-typescript: dev
+	@scripts/node_packages.sh install
+	.venv/bin/python -m pytest tests/interfaces/typescript $(ARGS)
+
+# The TypeScript client as a file that npm installs: client-ts/agent-memory-client-<version>.tgz
+npm-package: dev
+	@scripts/node_packages.sh install
+	@scripts/node_packages.sh pack
 
 # What needs no Redis, and what a user relies on first: tests/README.md says when which tests are run.
 quick: dev
@@ -107,7 +119,8 @@ lock: dev
 	$(COMPILE) --upgrade tests/compat/archived_clients/oldclient.in -o requirements-oldclient.lock
 	@for client in $(COMPAT_CLIENTS); do $(COMPILE) --upgrade tests/compat/$${client%%-*}/client-$${client#*-}.in -o requirements-$$client.lock || exit 1; done
 	$(COMPILE) --upgrade tests/integrations/frameworks.in -o requirements-frameworks.lock
+	@scripts/node_packages.sh lock
 
 clean:
-	rm -rf .venv .venv-oldclient .venv-frameworks .venv-mem0-* .venv-supermemory-* dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldclient .venv-frameworks .venv-mem0-* .venv-supermemory-* dist build site client-ts/node_modules client-ts/dist .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

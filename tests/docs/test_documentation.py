@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shlex
 import subprocess
@@ -29,8 +30,10 @@ COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttribu
 
 
 def test_nothing_is_written_in_an_unknown_language() -> None:
-    known = {str(block) for block in blocks("sh", "python", "text", "json")}
-    assert {str(block) for block in blocks("", "bash", "shell", "console", "py", "python3")} - known == set()
+    # Programs of `ts` are run beside node: tests/interfaces/typescript.
+    known = {str(block) for block in blocks("sh", "python", "ts", "text", "json")}
+    others = ("", "bash", "shell", "console", "py", "python3", "typescript", "javascript", "js", "tsx")
+    assert {str(block) for block in blocks(*others)} - known == set()
     assert CALLS
     assert PROGRAMS
 
@@ -104,6 +107,10 @@ def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
         case ["docker", "compose", "up", "--build", *scale]:
             services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
             assert all(word.partition("=")[0] in services for word in scale if word != "--scale")
+        case ["npm", "install", *packages]:
+            package = json.loads((ROOT / "client-ts" / "package.json").read_text())
+            own = f"client-ts/{package['name']}-{package['version']}.tgz"
+            assert set(packages) <= {own, *package["devDependencies"]}
         case ["pip", "install", "--no-deps", *packages]:
             named = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["weights"]
             assert set(packages) <= {name.partition(">=")[0] for name in named}
