@@ -6,14 +6,13 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pytest
 
 from agent_memory_client import ClientMemoryRecord, MemoryClient
 from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError
-from agent_memory_client.sync import SyncMemoryClient
 from tests.integrations.conftest import NOBODY
 
 HOSTILE = ["*", "{}", "@t:{*}", "a|b", " ", "é", "\U0001f600", "%2F", "'\"\\", "a-b.c:d"]
@@ -27,9 +26,9 @@ def new_id() -> str:
 class HistoryContract(ABC):
     """A history of messages: what goes in comes back, whoever else writes."""
 
-    messages: Sequence[Any]
+    messages: ClassVar[Sequence[Any]]
     """Messages of the framework, calls of tools and their results among them."""
-    refused: Sequence[str] = REFUSED
+    refused: ClassVar[Sequence[str]] = REFUSED
     unavailable: type[Exception] = MemoryUnavailableError
 
     @abstractmethod
@@ -95,13 +94,6 @@ class HistoryContract(ABC):
             with pytest.raises(self.unavailable):
                 await self.add(history, self.messages[:1])
         assert time.monotonic() - began < 30
-
-
-class BlockingClient(HistoryContract):
-    """The same by a client whose calls block, which awaited calls use in a thread."""
-
-    def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
-        return super().make(SyncMemoryClient(client.config), session_id, user_id)  # type: ignore[safe-super]
 
 
 class RecallContract(ABC):

@@ -107,6 +107,14 @@ class SessionMessages(EitherClient):
         """As `replace`."""
         await self.awaited(lambda client: self._put(client, messages))
 
+    def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
+        """Stores what `change` makes of the messages in their place, against whoever writes at the same time; returns what there was."""
+        return self._change(self.blocking, change)
+
+    async def achange(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
+        """As `change`."""
+        return await self.awaited(lambda client: self._change(client, change))
+
     def delete(self) -> None:
         """Takes all messages away; what became long-term memory of them stays."""
         self.blocking.sessions.delete(self.session_id, self.namespace, self.user_id)
@@ -121,9 +129,29 @@ class SessionMessages(EitherClient):
     def _append(self, client: Any, messages: Sequence[MemoryMessage]) -> Any:
         return client.sessions.append(self.session_id, messages, **self.owner, context_window_max=NEVER_SUMMARIZED)
 
+    def _change(self, client: Any, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> Any:
+        return client.sessions.change_messages(self.session_id, change, **self.owner, context_window_max=NEVER_SUMMARIZED)
+
     def _put(self, client: Any, messages: Sequence[MemoryMessage]) -> Any:
         session = WorkingMemory(session_id=self.session_id, messages=list(messages), **self.owner)
         return client.sessions.put(self.session_id, session, self.user_id, context_window_max=NEVER_SUMMARIZED)
+
+    def keys(self) -> list[str]:
+        """The ids of all sessions of the same user and namespace."""
+        keys: list[str] = []
+        while page := self._list(self.blocking, len(keys)).sessions:
+            keys += page
+        return keys
+
+    async def akeys(self) -> list[str]:
+        """As `keys`."""
+        keys: list[str] = []
+        while page := (await self.awaited(lambda client, keys=keys: self._list(client, len(keys)))).sessions:
+            keys += page
+        return keys
+
+    def _list(self, client: Any, offset: int) -> Any:
+        return client.sessions.list(100, offset, **self.owner)
 
 
 class Recall(EitherClient):

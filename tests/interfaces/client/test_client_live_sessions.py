@@ -145,3 +145,20 @@ async def test_refusals_name_the_field(memory: MemoryAPIClient) -> None:
         await memory.list_sessions(limit=0)
     assert caught.value.status_code == 422
     assert caught.value.problems[0]["loc"] == ["query", "limit"]
+
+
+async def test_messages_are_changed_against_who_writes_at_the_same_time(memory: MemoryAPIClient) -> None:
+    calls: list[list[str]] = []
+
+    def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
+        calls.append([message.content for message in messages])
+        return messages[1:]
+
+    assert await memory.sessions.change_messages("changed", change, user_id="ada") == []
+    with pytest.raises(MemoryNotFoundError):
+        await memory.sessions.get("changed", "ada")
+    await memory.sessions.append("changed", [{"role": "user", "content": str(number)} for number in range(6)], user_id="ada")
+    done = await asyncio.gather(*(memory.sessions.change_messages("changed", change, user_id="ada") for _ in range(3)))
+    assert sorted(messages[0].content for messages in done) == ["0", "1", "2"]
+    assert [message.content for message in (await memory.sessions.get("changed", "ada")).messages] == ["3", "4", "5"]
+    assert len(calls) >= 4
