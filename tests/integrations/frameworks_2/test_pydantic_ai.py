@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic_ai import Agent
@@ -48,7 +48,7 @@ MESSAGES: list[ModelMessage] = [
 
 
 class TestHistory(HistoryContract):
-    messages = MESSAGES
+    messages: ClassVar[Sequence[Any]] = MESSAGES
 
     def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
         return AgentMemoryHistory(session_id, client, user_id=user_id)

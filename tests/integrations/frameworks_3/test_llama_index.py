@@ -47,7 +47,7 @@ class Keyed:
 
 
 class TestAwaitedStore(HistoryContract):
-    messages = MESSAGES
+    messages: ClassVar[Sequence[Any]] = MESSAGES
 
     def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
         return Keyed(AgentMemoryChatStore(client, user_id=user_id), session_id)
