@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from agent_memory_client._tools import definitions
 from agent_memory_client._tools.calls import ToolCallResolutionResult
+from agent_memory_client._wire.requests import MessageWait
 from agent_memory_client.errors import MemoryNotFoundError, MemoryUnavailableError, MemoryValidationError
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import MAX_APPENDED_MESSAGES, MemoryMessage, MemoryRecordResult, WorkingMemory
@@ -94,10 +95,10 @@ class SessionMessages(EitherClient):
         for part in _parts(messages):
             self._append(self.blocking, part)
 
-    async def aappend(self, messages: Sequence[MemoryMessage]) -> None:
-        """As `append`."""
+    async def aappend(self, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> None:
+        """As `append`; with `wait` until they are long-term memories (see `Sessions.append`)."""
         for part in _parts(messages):
-            await self.awaited(lambda client, part=part: self._append(client, part))
+            await self.awaited(lambda client, part=part: self._append(client, part, wait))
 
     def replace(self, messages: Sequence[MemoryMessage]) -> None:
         """Stores messages in place of all that there are."""
@@ -126,8 +127,8 @@ class SessionMessages(EitherClient):
     def _get(self, client: Any, limit: int | None) -> Any:
         return client.sessions.get(self.session_id, **self.owner, context_window_max=NEVER_SUMMARIZED, recent_messages_limit=limit)
 
-    def _append(self, client: Any, messages: Sequence[MemoryMessage]) -> Any:
-        return client.sessions.append(self.session_id, messages, **self.owner, context_window_max=NEVER_SUMMARIZED)
+    def _append(self, client: Any, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> Any:
+        return client.sessions.append(self.session_id, messages, **self.owner, context_window_max=NEVER_SUMMARIZED, wait=wait)
 
     def _change(self, client: Any, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> Any:
         return client.sessions.change_messages(self.session_id, change, **self.owner, context_window_max=NEVER_SUMMARIZED)
