@@ -16,7 +16,7 @@ PAGES = sorted((ROOT / "docs" / "integrations").glob("*.md"))
 FRAMEWORKS = {
     ".venv-frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],
     ".venv-frameworks-2": ["agent-framework", "agentscope-2", "google-adk", "pydantic-ai"],
-    ".venv-frameworks-3": ["agentscope", "llama-index"],
+    ".venv-frameworks-3": ["agentscope", "crewai", "llama-index"],
 }
 """The pages whose programs run in each environment."""
 HERE = [page for page in PAGES if page.stem in FRAMEWORKS[Path(sys.prefix).name]]
@@ -48,5 +48,7 @@ def test_a_page_s_program_runs(page: Path, server_url: str, model: ModelServer, 
     )
     file.write_text(asked + file.read_text("utf-8"), "utf-8")
     printed = run(str(file), OPENAI_BASE_URL=model.url, OPENAI_API_BASE=model.url, OPENAI_API_KEY="sk-test-0000")
-    # Those of compatible APIs show what is remembered.
-    assert printed.strip() == ("I keep bees." if page.stem in ("mem0", "supermemory") else "You keep bees.")
+    # Those of compatible APIs show what is remembered; CrewAI draws what it does around the answer.
+    wanted = "I keep bees." if page.stem in ("mem0", "supermemory") else "You keep bees."
+    lines = printed.strip().splitlines()
+    assert wanted in lines if page.stem == "crewai" else lines == [wanted]
