@@ -147,7 +147,7 @@ class AgentMemoryMemory(Memory):
     """CrewAI's `Memory` on the memory server: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`, also for crews and flows.
 
     Records come back as they were remembered. `remember` stores at once, under the scope and with the categories that are named: no model
-    is asked what they might be, and nothing is embedded here. `recall` searches by meaning and words and weighs what it finds as CrewAI does;
+    is asked what they might be, and nothing is embedded here. `recall` searches by meaning and words and weighs as CrewAI does;
     its `depth` changes nothing. Calls raise the errors of `agent_memory_client.errors`; an agent goes on without memories then.
     """
 
