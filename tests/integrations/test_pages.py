@@ -15,7 +15,7 @@ from tests.integrations.conftest import ROOT, ModelServer
 PAGES = sorted((ROOT / "docs" / "integrations").glob("*.md"))
 FRAMEWORKS = {
     ".venv-frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],
-    ".venv-frameworks-2": ["agent-framework", "agentscope-2", "google-adk", "pydantic-ai"],
+    ".venv-frameworks-2": ["agent-framework", "agentscope-2", "google-adk", "haystack", "pydantic-ai"],
     ".venv-frameworks-3": ["agentscope", "crewai", "llama-index"],
 }
 """The pages whose programs run in each environment."""

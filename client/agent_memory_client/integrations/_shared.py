@@ -56,7 +56,7 @@ class EitherClient:
         return await call(self.client)
 
     @property
-    def owner(self) -> dict[str, str | None]:
+    def owner(self) -> dict[str, Any]:
         """The user and the namespace as arguments of a call."""
         return {"user_id": self.user_id, "namespace": self.namespace}
 

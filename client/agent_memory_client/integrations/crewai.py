@@ -169,7 +169,7 @@ class AgentMemoryMemory(Memory):
         root_scope: str | None = None,
     ) -> MemoryRecord | None:
         """Stores a text; None when this memory may only be read."""
-        values = {"metadata": metadata, "importance": importance, "source": source, "private": private}
+        values: dict[str, Any] = {"metadata": metadata, "importance": importance, "source": source, "private": private}
         records = self.remember_many([content], scope, categories, agent_role=agent_role, root_scope=root_scope, **values)
         return records[0] if records else None
 
@@ -188,7 +188,7 @@ class AgentMemoryMemory(Memory):
         """Stores texts together; none when this memory may only be read."""
         if self.read_only:
             return []
-        values = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}
+        values: dict[str, Any] = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}
         root = self.root_scope if root_scope is None else root_scope
         place = join_scope_paths(root, scope) if root else scope or "/"
         weight = self.default_importance if importance is None else importance
