@@ -5,6 +5,7 @@ The line 2.x has middleware instead: `agent_memory_client.integrations.agentscop
 
 # agentscope is an extra, which need not be there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportUnnecessaryIsInstance=false
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class AgentMemoryMemory(MemoryBase):
     async def add(self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, **kwargs: Any) -> None:
         """Adds messages with marks; those that are there already change nothing."""
         named = _names(marks)
-        messages = [memories] if isinstance(memories, Msg) else memories or []
+        messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
             # With other marks the server would take a known message for another one.
             known = {message.id for message in await self._session.aread()}
@@ -159,7 +160,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5, **kwargs: Any) -> str:
         """The texts of the memories that fit messages best, a line each."""
-        messages = [msg] if isinstance(msg, Msg) else msg or []
+        messages: list[Any] = msg if isinstance(msg, list) else [] if msg is None else [msg]
         query = "\n".join(text for message in messages if (text := message.get_text_content()))
         return "\n".join(memory.text for memory in await self._recall.asearch(query, limit)) if query.strip() else ""
 

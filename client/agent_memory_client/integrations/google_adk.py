@@ -2,6 +2,7 @@
 
 # google-adk is an extra, which need not be there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
