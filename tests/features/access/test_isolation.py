@@ -30,7 +30,8 @@ from agent_memory_worker.jobs import carry_out
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded
-from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, TOOL_CASES, Ids, hostile
+from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Ids, hostile
+from tests.features.access.tool_cases import TOOL_CASES
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
