@@ -218,6 +218,10 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
             {"query": "secret tea", "session": {"session_id": "shared", **i.where}, "long_term_search": _wide(i)},
         ),
         ("POST", "/v1/memory/prompt", {}, {"query": "secret tea", "session": {"session_id": i.session}, "long_term_search": True}),
+        *(
+            ("POST", "/v1/memory/prompt", {}, {"query": "tea", "long_term_search": True, "pinned": {}, "profile": {}, **whose})
+            for whose in (i.where, ANA, {"agent_id": i.user, **ANA})
+        ),
     ],
     "search_long_term_memory_v1_long_term_memory_search_post": lambda i: [
         ("POST", f"{MEMORIES}search", {}, filters_of(i)),
