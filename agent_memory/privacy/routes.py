@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Body, Path, Query, Response
 
-from agent_memory.access.principals import place_of
+from agent_memory.access.principals import place_of, whole_agent
 from agent_memory.http.dependencies import NamespaceQuery, ServicesDep, UserQuery, WaitQuery, WriteScopeDep
 from agent_memory.http.operation import deleting, operations
 from agent_memory.http.responses import ModelResponse, errors
@@ -42,6 +42,24 @@ async def purge_source(
     done = await services[OperationService].wait_for_marks(scope, [mark], wait, untouched=UNTOUCHED_SECONDS)
     answer = await services[PurgeService].outcome(order, done=done)
     return ModelResponse(answer, (b"x-operation-id", mark.operation_id.encode()))
+
+
+@persons.delete("/v1/agents/{agent_id:path}", operation_id="delete_agent", response_model=AckResponse, responses=errors())
+async def delete_agent(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    agent_id: Annotated[Identifier, Path(description="The agent's id.")],
+    namespace: NamespaceQuery = None,
+    wait: WaitQuery = 0.0,
+) -> Response:
+    """Deletes everything of an agent, in one namespace or in all; X-Operation-Id names the work.
+
+    That is its sessions with what was said there, and the memories, blocks and procedures that bear its name, whoever's they are besides.
+    """
+    erasure = Erasure(scope.tenant, whole_agent(scope, namespace, agent_id), None, None, agent_id)
+    mark = await services[ErasureOrders].order_erasure(scope, erasure)
+    done = await services[OperationService].wait_for_marks(scope, [mark], wait)
+    return ModelResponse(AckResponse(status="ok" if done else "pending"), (b"x-operation-id", mark.operation_id.encode()))
 
 
 @persons.delete("/v1/users/{user_id:path}", operation_id="delete_user", response_model=AckResponse, responses=errors())
