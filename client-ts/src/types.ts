@@ -1251,6 +1251,8 @@ export interface MemoryPromptRequest {
   format?: "openai" | "anthropic" | "text" | null;
   /** Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given. */
   profile?: ProfileInPrompt | null;
+  /** Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given. */
+  pinned?: PinnedInPrompt | null;
   /** Whether each line of a memory ends with its id; one costs some twenty tokens. */
   include_ids?: boolean;
   /** How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not given. */
@@ -1662,6 +1664,12 @@ export interface PathCondition {
   match_type: "prefix" | "suffix";
   /** The labels there; `*` stands for any label. */
   path: string[];
+}
+
+/** How many of the user's pinned memories a prompt shows. */
+export interface PinnedInPrompt {
+  /** At most so many tokens. */
+  tokens?: number;
 }
 
 /** A stored procedure with what was said of it. */
@@ -3925,6 +3933,26 @@ export interface Operations {
     body: PurgeRequest;
     answer: PurgeResponse;
   };
+  /**
+   * Deletes everything of an agent, in one namespace or in all; X-Operation-Id names the work.
+   *
+   * That is its sessions with what was said there, and the memories, blocks and procedures that bear its name, whoever's they are
+   * besides.
+   */
+  "DELETE /v1/agents/{agent_id}": {
+    path: {
+      /** The agent's id. */
+      agent_id: string;
+    };
+    query: {
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+      /** Seconds to wait for background work; `true` waits up to 10, 0 does not wait. */
+      wait?: number;
+    };
+    body: undefined;
+    answer: AckResponse;
+  };
   /** Deletes all sessions and memories of a user, in one namespace or in all; X-Operation-Id names the work. */
   "DELETE /v1/users/{user_id}": {
     path: {
@@ -3993,6 +4021,47 @@ export interface Operations {
     path: {
       /** The user's id. */
       user_id: string;
+    };
+    query: {
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+      /** The number of the line after the header, in a later part. */
+      first_line?: number;
+      /** A name for where it comes from, by which it can be purged. */
+      import_source?: string;
+    };
+    body: string;
+    answer: ImportReport;
+  };
+  /**
+   * Everything of an agent, in one namespace or in all, as lines of JSON like those of a user's export.
+   *
+   * That is its sessions with what was said there, and the memories, blocks and procedures that bear its name, whoever's they are
+   * besides.
+   */
+  "POST /v1/agents/{agent_id}/export": {
+    path: {
+      /** The agent's id. */
+      agent_id: string;
+    };
+    query: {
+      /** The namespace whose data is meant. */
+      namespace?: string | null;
+    };
+    body: undefined;
+    answer: string;
+  };
+  /**
+   * Brings in lines of an agent's export as this agent's; what was a user's stays that user's, and what is here stays as it is.
+   *
+   * Under another name, or with another namespace, it makes a copy, as the import of a user does. Sessions keep their ids: one that
+   * is
+   * here stays the agent's whose it is.
+   */
+  "POST /v1/agents/{agent_id}/import": {
+    path: {
+      /** The agent's id. */
+      agent_id: string;
     };
     query: {
       /** The namespace whose data is meant. */
