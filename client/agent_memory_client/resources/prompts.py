@@ -83,7 +83,7 @@ class Prompts(Resource):
         limit: int = 10,
         offset: int = 0,
         optimize_query: bool = False,
-        search_mode: SearchModeEnum | str = SearchModeEnum.SEMANTIC,
+        search_mode: SearchModeEnum | str | None = None,
         hybrid_alpha: float | None = None,
         text_scorer: str | None = None,
         event_date: dict[str, Any] | None = None,
