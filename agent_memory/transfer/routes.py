@@ -1,4 +1,4 @@
-"""What a person may ask for: all that is kept of them, to take away and to bring in again. Erasing is in `jobs/routes.py`."""
+"""All that is kept of a user or an agent, to take away and to bring in again. Erasing is in `privacy/routes.py`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ agents = operations("agents")
 
 UserPath = Annotated[Identifier, Path(description="The user's id.")]
 AgentPath = Annotated[Identifier, Path(description="The agent's id.")]
+FirstLineQuery = Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")]
+SourceQuery = Annotated[Identifier, Query(description="A name for where it comes from, by which it can be purged.")]
 
 _LINES: dict[str, Any] = {"type": "string", "description": "One JSON object per line."}
 _EXPORTED = {"description": "The export.", "content": {MEDIA_TYPE: {"schema": _LINES}}}
@@ -74,8 +76,8 @@ async def import_agent(
     agent_id: AgentPath,
     lines: Annotated[RawBody, Depends(lines_of)],
     namespace: NamespaceQuery = None,
-    first_line: Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")] = 1,
-    import_source: Annotated[Identifier, Query(description="A name for where it comes from, by which it can be purged.")] = "import",
+    first_line: FirstLineQuery = 1,
+    import_source: SourceQuery = "import",
 ) -> Response:
     """Brings in lines of an agent's export as this agent's; what was a user's stays that user's, and what is here stays as it is.
 
@@ -98,8 +100,8 @@ async def import_user(
     user_id: UserPath,
     lines: Annotated[RawBody, Depends(lines_of)],
     namespace: NamespaceQuery = None,
-    first_line: Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")] = 1,
-    import_source: Annotated[Identifier, Query(description="A name for where it comes from, by which it can be purged.")] = "import",
+    first_line: FirstLineQuery = 1,
+    import_source: SourceQuery = "import",
 ) -> Response:
     """Brings in lines of an export as this user's, with ids, dates, versions and vectors; what is here stays as it is.
 
