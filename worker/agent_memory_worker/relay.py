@@ -88,14 +88,14 @@ class Relay:
         return min([_IDLE_SECONDS, *waits])
 
     async def _hand_over(self, claims: Mapping[DueKind, Claims]) -> None:
-        calls: list[tuple[TaskCall, DueKind, Claim]] = []
+        calls: list[tuple[TaskCall, DueKind, Sequence[Claim]]] = []
         for kind, claimed in claims.items():
             if claimed.given_up:
                 log.error("%d marks of kind %s were given up after too many tries", claimed.given_up, kind)
             if kind in _BATCHED:
-                calls += [(self._batch_call(kind, batch), kind, batch[0]) for batch in self._batches(claimed.claims)]
+                calls += [(self._batch_call(kind, batch), kind, batch) for batch in self._batches(claimed.claims)]
             else:
-                calls += [(self._call(kind, claim), kind, claim) for claim in claimed.claims]
+                calls += [(self._call(kind, claim), kind, [claim]) for claim in claimed.claims]
         if not calls:
             return
         self._queued += len(calls)
@@ -105,13 +105,20 @@ class Relay:
         except RedisUnavailable:
             # Due again at once, not when the lease ends. What did arrive is begun all the same, once: docket knows its key.
             with suppress(RedisUnavailable):
-                for _, kind, claim in calls:
-                    await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
+                for _, kind, claimed in calls:
+                    await self._put_back(kind, claimed)
             raise
-        for execution, (_, kind, claim) in zip(executions, calls, strict=True):
-            # What is overdue and refused still runs, or docket delivers it again: its lease is new, that is all.
-            if execution.disposition is not Disposition.SCHEDULED and not claim.overdue:
-                await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
+        for execution, (_, kind, claimed) in zip(executions, calls, strict=True):
+            if execution.disposition is Disposition.FAILED:
+                log.warning("a task of kind %s was not handed over and comes again: %s", kind, execution.schedule_exception)
+                await self._put_back(kind, claimed)
+            elif execution.disposition is not Disposition.SCHEDULED:
+                # What is overdue and refused still runs, or docket delivers it again: its lease is new, that is all.
+                await self._put_back(kind, [claim for claim in claimed if not claim.overdue])
+
+    async def _put_back(self, kind: DueKind, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
 
     def _call(self, kind: DueKind, claim: Claim) -> TaskCall:
         """One task at a time for each mark: docket refuses the key of a task that waits or runs."""

@@ -3,6 +3,7 @@
 -- KEYS: any
 -- ARGV: root, owner, user_key, keeps_moves: flag
 -- -> how many memories it was made of
+local profile_expiry = require("profile/profile_expiry")
 local base = root .. 'pf:' .. owner
 local names, entries = {}, 0
 for _, name in ipairs(redis.call('HKEYS', base)) do
@@ -16,7 +17,8 @@ redis.call('DEL', base, base .. ':g', base .. ':s', base .. ':d', base .. ':l')
 if keeps_moves then
   local version = redis.call('HGET', base .. ':r', 'v')
   redis.call('DEL', base .. ':r')
-  if version then redis.call('HSET', base .. ':r', 'v', version + 1) end
+  if version then redis.call('HSET', base .. ':r', 'v', version + 1, 'u', user_key) end
+  profile_expiry.start(root, owner)
 else
   redis.call('DEL', base .. ':r', base .. ':h')
   redis.call('HDEL', root .. 'pfu:' .. user_key, owner)

@@ -10,6 +10,7 @@
 -- ARGV: root, items: json
 -- -> per item 1, or 0 where its memory has changed
 local clock = require("storage/clock")
+local profile_expiry = require("profile/profile_expiry")
 local TIMES, WITHIN, SILENT, KEPT, DAY = 3, 14, 180, 400, 86400
 local PAGE, PAGES, MOVES = 16, 4, 1000
 local LASTING = 1e12
@@ -59,6 +60,7 @@ local function put_in(item)
   redis.call('HSET', profile.base, 'm' .. item.mid, cjson.encode(head), 'e' .. item.mid, item.entry)
   redis.call('SET', root .. 'pfo:' .. item.mid, item.owner)
   redis.call('HSET', root .. 'pfu:' .. item.user_key, item.owner, item.namespace)
+  profile_expiry.cancel(root, item.owner, item.user_key)
 end
 local function has_changed(item)
   local key = root .. 'm:' .. item.mid
@@ -173,12 +175,13 @@ for i, item in ipairs(items) do
     if item.owner then put_in(item) end
   end
 end
-for _, profile in pairs(owners) do
+for owner, profile in pairs(owners) do
   for group in pairs(profile.groups) do refresh_group(profile, group) end
   for slot in pairs(profile.slots) do refresh_slot(profile, slot) end
   for mid in pairs(profile.affected) do settle(profile, mid) end
   redis.call('LTRIM', profile.base .. ':h', 0, MOVES - 1)
   local static, dynamic, slots = write_list(profile, 's'), write_list(profile, 'd'), write_slots(profile)
   if static or dynamic or slots then redis.call('HINCRBY', profile.base .. ':r', 'v', 1) end
+  if redis.call('EXISTS', profile.base) == 0 then profile_expiry.start(root, owner) end
 end
 return done

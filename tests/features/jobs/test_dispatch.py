@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from docket import Docket, Execution, TaskCall
+from docket import Disposition, Docket, Execution, TaskCall
 from redis.exceptions import ConnectionError
 
 from agent_memory.core.errors import ModelAnswerInvalid
@@ -219,29 +219,68 @@ async def test_more_work_than_a_worker_takes_waits_in_the_outbox(make_rig: MakeR
         assert len(await rig.stored()) == 50
 
 
+Schedule = Callable[[Docket, list[TaskCall]], Awaitable[list[Execution]]]
+
+
+def fail_first_schedule(monkeypatch: pytest.MonkeyPatch, outcome: Schedule) -> list[int]:
+    """The first tasks that docket is handed end as `outcome` says; returns how many they were, once they are handed over."""
+    add_many = Docket.add_many
+    failed: list[int] = []
+
+    async def schedule(docket: Docket, calls: Iterable[TaskCall], **more: Any) -> list[Execution]:
+        if failed:
+            return await add_many(docket, calls, **more)
+        failed.append(len(calls := list(calls)))
+        return await outcome(docket, calls)
+
+    monkeypatch.setattr(Docket, "add_many", schedule)
+    return failed
+
+
 @pytest.mark.parametrize("arrives", [True, False])
 async def test_what_could_not_be_handed_over_does_not_wait_for_its_lease(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
+    add_many = Docket.add_many
+
+    async def cut_off(docket: Docket, calls: list[TaskCall]) -> list[Execution]:
+        if arrives:
+            await add_many(docket, calls)
+        raise ConnectionError("Connection closed by server.")
+
     async with make_rig(WORKER_LEASE_SECONDS=600) as rig:
         await rig.append("s", "Ana bought a house in Lisbon")
-        add_many = Docket.add_many
-        cut: list[int] = []
-
-        async def cut_off(docket: Docket, calls: Iterable[TaskCall], **more: Any) -> list[Execution]:
-            if cut:
-                return await add_many(docket, calls, **more)
-            cut.append(len(calls := list(calls)))
-            if arrives:
-                await add_many(docket, calls, **more)
-            raise ConnectionError("Connection closed by server.")
-
-        monkeypatch.setattr(Docket, "add_many", cut_off)
+        failed = fail_first_schedule(monkeypatch, cut_off)
         async with working(rig):
-            await eventually(rig, lambda: asyncio.sleep(0, bool(cut)), "a hand-over that was cut off")
+            await eventually(rig, lambda: asyncio.sleep(0, bool(failed)), "a hand-over that was cut off")
             await rest(rig)
-        assert cut == [1]
+        assert failed == [1]
         assert [memory.text for memory in await rig.stored()] == ["Ana bought a house in Lisbon"]
+
+
+@pytest.mark.parametrize("overdue", [True, False])
+async def test_tasks_that_docket_could_not_schedule_do_not_wait_for_their_lease(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, overdue: bool
+) -> None:
+    """All memories of a batch, also those whose former claim ended with its worker."""
+
+    async def refuse(docket: Docket, calls: list[TaskCall]) -> list[Execution]:
+        executions = [Execution(docket, call.function, call.args, call.kwargs, call.key, call.when, attempt=1) for call in calls]
+        for execution in executions:
+            execution.disposition = Disposition.FAILED
+            execution.schedule_exception = ConnectionError("Connection closed by server.")
+        return executions
+
+    async with make_rig(WORKER_LEASE_SECONDS=600) as rig:
+        await create(rig, "fig one", "fig two", "fig three")
+        if overdue:
+            claims = await rig.claim(DueKind.MEMORY, lease_seconds=0)
+            assert len(claims) == 3
+        failed = fail_first_schedule(monkeypatch, refuse)
+        async with working(rig):
+            await eventually(rig, lambda: asyncio.sleep(0, bool(failed)), "tasks that are refused")
+            await rest(rig)
+        assert sorted(await found(rig, "fig")) == ["fig one", "fig three", "fig two"]
 
 
 async def test_every_task_has_an_implementation(rig: Rig) -> None:

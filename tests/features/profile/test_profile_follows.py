@@ -50,9 +50,9 @@ async def follow(rig: Rig) -> None:
 
 
 async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
-    """All that is stored of a profile but for its version and its moves."""
+    """All that is stored of a profile but for its version, its user and its moves."""
     client, base = rig.rt.client, rig.keys.profile(owner.name)
-    pages = {name: text for name, text in (await client.hgetall(f"{base}:r")).items() if name != b"v"}
+    pages = {name: text for name, text in (await client.hgetall(f"{base}:r")).items() if name not in (b"v", b"u")}
     heads = {name: json.loads(text) if name[:1] == b"m" else text for name, text in (await client.hgetall(base)).items()}
     sets = {letter: await client.zrange(f"{base}:{letter}", 0, -1, withscores=True) for letter in "gsdl"}
     return {"pages": pages, "heads": heads, "sets": sets}
@@ -74,6 +74,15 @@ async def check(rig: Rig) -> None:
     assert (list(pages.static), list(pages.dynamic), dict(pages.slots or {})) == await classified(rig)
     await rig.rt[ProfileFollower].rebuild(SCOPE, OWNER)
     assert await state(rig) == before
+    await check_expiry(rig, emptied=not before["heads"])
+
+
+async def check_expiry(rig: Rig, *, emptied: bool) -> None:
+    """What is left of a profile of no memories expires, and no other does."""
+    base = rig.keys.profile(OWNER.name)
+    for key in (f"{base}:r", f"{base}:h", rig.keys.profiles_of_user(OWNER.user_key)):
+        ttl = await rig.rt.client.ttl(key)
+        assert ttl == -2 or (ttl > 0) == emptied, key
 
 
 class Script:
@@ -162,6 +171,7 @@ async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> Sc
     assert not left["heads"]
     assert not left["pages"]
     assert not any(left["sets"].values())
+    await check_expiry(rig, emptied=True)
     return script
 
 
