@@ -17,6 +17,7 @@ from agent_memory.compat.mem0.filters import ENTITIES, condition_of
 from agent_memory.compat.mem0.requests import AddRequest, ListRequest, SearchBody
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.extraction.categories import nearest_categories
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.annotations import REMEMBER_AS
@@ -32,6 +33,7 @@ from agent_memory_client.models import (
     ExtractionCategory,
     ExtractionRules,
     MemoryRecordResult,
+    MemoryStrategyConfig,
     SearchRequest,
 )
 
@@ -49,8 +51,8 @@ class Mem0Service:
     """What Mem0's API does, for the caller of one request. Raises Forbidden when the caller does not reach Mem0's namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
+        self._runtime = runtime
         self._services = runtime.services
-        self._extracts = runtime.extracts
         self._namespace = runtime.settings.compat.namespace_of("mem0")
         self._scope = within_namespace(scope, self._namespace)
 
@@ -244,7 +246,7 @@ class Mem0Service:
     def _shown(self) -> dict[str, Any]:
         """What every list and search is narrowed to. With a model, facts; without, what was said stands for them."""
         selection: dict[str, Any] = {"namespace": {"eq": self._namespace}}
-        if self._extracts:
+        if self._runtime.extracts:
             selection["memory_type"] = {"ne": "message"}
         return selection
 
@@ -258,6 +260,8 @@ class Mem0Service:
 
     async def _store_messages(self, scope: Scope, request: AddRequest) -> dict[str, Any]:
         annotations = request.annotations()
+        messages = [message for message in request.messages if message.role != "system" and message.content.strip()]
+        categories = await self._categories_of([message.content for message in messages], request.user_id)
         try:
             body = CreateMemoryRecordRequest.model_validate(
                 {
@@ -268,11 +272,11 @@ class Mem0Service:
                             "namespace": self._namespace,
                             "user_id": request.user_id,
                             "session_id": request.run_id,
+                            "category": category,
                             **annotations,
                             **({} if request.said is None else {"created_at": request.said}),
                         }
-                        for message in request.messages
-                        if message.role != "system" and message.content.strip()
+                        for message, category in zip(messages, categories, strict=True)
                     ],
                     "deduplicate": False,
                 }
@@ -284,6 +288,12 @@ class Mem0Service:
         marks = operations.memory_marks(scope, [record.id for record in body.memories])
         await operations.wait_for_marks(scope, marks, _WAIT_SECONDS, untouched=_NOBODY_WORKS_SECONDS)
         return {"results": [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]}
+
+    async def _categories_of(self, texts: Sequence[str], user_id: str | None) -> list[str | None]:
+        """The project's categories of what is stored as it is; without a model, as with what is said."""
+        ref = SessionRef("", self._namespace, user_id)
+        rules = await self._services[ExtractionRulesService].of_session(self._scope, ref, MemoryStrategyConfig())
+        return await nearest_categories(self._runtime, texts, rules.categories)
 
     async def _made_of(self, session: str, request: AddRequest, messages: set[str]) -> list[MemoryRecordResult]:
         selection = {**self._shown(), "session_id": {"eq": session}, "limit": _PAGE}

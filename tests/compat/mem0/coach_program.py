@@ -5,6 +5,7 @@ Its arguments are the server's address, a key, and `model` or `keyless`. It prin
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
@@ -13,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
 
-from mem0 import MemoryClient
+from mem0 import AsyncMemoryClient, MemoryClient
 
 HOST, KEY, KIND = sys.argv[1:]
 LINE = int(version("mem0ai").split(".")[0])
@@ -54,7 +55,10 @@ def stored(text: str, **options: Any) -> str:
 seen: dict[str, Any] = {}
 client.project.update(
     custom_instructions="Remember what matters for training.",
-    custom_categories=[{"goals": "what the runner wants"}, {"constraints": "what the runner cannot do"}],
+    custom_categories=[
+        {"goals": "races and times that the runner aims for"},
+        {"constraints": "injuries, pain, what the runner must avoid"},
+    ],
 )
 seen["project"] = client.project.get(fields=["custom_instructions", "custom_categories"])
 
@@ -69,6 +73,21 @@ wait_for(lambda: search("What is my goal?", runner))
 seen["goal"] = texts(search("What is my marathon goal?", runner, **({"top_k": 5} if LINE == 2 else {"limit": 5})))
 seen["score"] = search("What is my marathon goal?", runner, threshold=0.0)[0]["score"]
 
+# What hurts is found by its category.
+client.add([{"role": "user", "content": "My left knee hurts when I run downhill"}], user_id="anna")
+constrained = {"AND": [{"user_id": "anna"}, {"categories": {"in": ["constraints"]}}]}
+wait_for(lambda: search("What should I be careful with?", constrained, threshold=0.0))
+seen["constraints"] = texts(search("What should I be careful with?", constrained, threshold=0.0))
+seen["knee_categories"] = search("What should I be careful with?", constrained, threshold=0.0)[0]["categories"]
+
+# A goal that changed: a model sees it, and the old one is history.
+client.add([{"role": "user", "content": "Make that marathon under 3:45 now"}], user_id="anna")
+wait_for(lambda: [text for text in texts(listed(runner)) if "3:45" in text])
+(changed,) = [memory for memory in listed(runner) if "3:45" in memory["memory"]]
+seen["goals"] = [text for text in texts(listed(runner)) if "marathon" in text]
+seen["goal_history"] = [event["new_memory"] for event in client.history(changed["id"])]
+client.batch_delete([{"memory_id": memory["id"]} for memory in listed(runner) if memory["id"] != changed["id"]])
+
 # Workouts are found by their metadata, whatever joins the conditions.
 workout = stored("10x400m intervals on the track", user_id="anna", metadata={"workout": "intervals", "km": 4})
 stored("Easy run along the river", user_id="anna", metadata={"workout": "easy", "km": 8})
@@ -81,6 +100,11 @@ stored("Short answers, one workout at a time", agent_id="coach")
 stored("Long answers with the reasons", agent_id="other-coach")
 seen["coach"] = texts(listed({"AND": [{"agent_id": "coach"}]}))
 seen["both"] = len(listed({"OR": [{"user_id": "anna"}, {"agent_id": "coach"}]}))
+
+# Each of two coaches has the runner's facts beside its own style.
+for coach in ("coach", "other-coach"):
+    wait_for(lambda coach=coach: search("How to coach?", {"OR": [{"user_id": "anna"}, {"agent_id": coach}]}, threshold=0.0))
+    seen[f"for_{coach}"] = texts(search("workouts, answers", {"OR": [{"user_id": "anna"}, {"agent_id": coach}]}, threshold=0.0))
 
 # An injury that heals, and a day that is over.
 today = datetime.now(UTC).date()
@@ -116,6 +140,18 @@ def error_of(call: Callable[[], Any]) -> str:
     return "none"
 
 
+async def talk() -> None:
+    """The same by the client for asyncio."""
+    talker = AsyncMemoryClient(api_key=KEY, host=HOST)
+    await talker.add([{"role": "user", "content": "Bora likes hill sprints"}], user_id="bora", infer=False)
+    options = {"version": "v2"} if LINE == 0 else {}
+    seen["async"] = texts(results(await talker.search("hill sprints", filters={"AND": [{"user_id": "bora"}]}, **options)))
+    seen["async_all"] = texts(results(await talker.get_all(filters={"AND": [{"user_id": "bora"}]}, **options)))
+    await talker.delete_all(user_id="bora")
+    seen["async_after"] = results(await talker.get_all(filters={"AND": [{"user_id": "bora"}]}, **options))
+
+
+asyncio.run(talk())
 seen["missing"] = error_of(lambda: client.get(workout))
 seen["unsupported"] = error_of(lambda: client.get_summary())
 client.delete_users(user_id="anna")

@@ -50,21 +50,44 @@ async def test_the_coach_runs_with_a_model(
         EMBEDDING_PROVIDER="local",
         COMPAT_APIS="mem0",
     )
+    goal, knee = "Anna wants to run a marathon in under 4 hours", "Anna's left knee hurts when she runs downhill"
+    changed = "Anna wants to run a marathon under 3:45"
+    running_lookalike.scripted.facts = {
+        "I want to run a marathon in under 4 hours": [{"text": goal, "category": "goals"}],
+        "My left knee hurts when I run downhill": [{"text": knee, "category": "constraints"}],
+        "Make that marathon under 3:45 now": [{"text": changed, "category": "goals"}],
+    }
+    running_lookalike.scripted.decisions = {changed: ["SUPERSEDE", goal]}
+    running_lookalike.scripted.silent = True
     async with stack(settings, redis_url) as url:
-        check_coach(await run_coach("2", tmp_path, url, "model"))
+        seen = await run_coach("2", tmp_path, url, "model")
+    check_coach(seen)
+    assert seen["goals"] == [changed]
+    assert seen["goal_history"] == [goal, changed]
 
 
 def check_coach(seen: dict[str, Any]) -> None:
     """What every run of the coach must have seen."""
     assert seen["project"] == {
         "custom_instructions": "Remember what matters for training.",
-        "custom_categories": [{"goals": "what the runner wants"}, {"constraints": "what the runner cannot do"}],
+        "custom_categories": [
+            {"goals": "races and times that the runner aims for"},
+            {"constraints": "injuries, pain, what the runner must avoid"},
+        ],
     }
     assert len(seen["facts"]) == 1
     assert "marathon in under 4 hours" in seen["facts"][0]
     assert seen["fact_metadata"]["source"] == "chat"
     assert seen["goal"] == seen["facts"]
     assert 0 < seen["score"] <= 1
+    (constraint,) = seen["constraints"]
+    assert "left knee hurts" in constraint
+    assert seen["knee_categories"] == ["constraints"]
+    for coach, style in (("coach", "Short answers, one workout at a time"), ("other-coach", "Long answers with the reasons")):
+        assert [text for text in seen[f"for_{coach}"] if "answers" in text] == [style]
+        assert "10x400m intervals on the track" in seen[f"for_{coach}"]
+    assert seen["async"] == seen["async_all"] == ["Bora likes hill sprints"]
+    assert seen["async_after"] == []
     assert seen["by_metadata"] == seen["not"] == ["10x400m intervals on the track"]
     assert seen["or"] == 2
     assert seen["coach"] == ["Short answers, one workout at a time"]

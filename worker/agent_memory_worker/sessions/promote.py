@@ -8,8 +8,8 @@ from dataclasses import replace
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import BadInput, IdTaken
 from agent_memory.core.scope import Scope
-from agent_memory.core.settings import Settings
-from agent_memory.extraction.rules import ExtractionRulesService
+from agent_memory.extraction.categories import nearest_categories
+from agent_memory.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.llm.threads import aside
 from agent_memory.memories.quarantine.service import screen_record
 from agent_memory.memories.service import message_memory
@@ -39,8 +39,8 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             break
         scope = scope_of_work(journal.tenant)
         pending = dict(list(journal.own.items())[:_BATCH])
-        hearing = await _hearing_of(runtime, scope, journal)
-        settings = runtime.settings
+        rules = await _rules_of(runtime, scope, journal)
+        hearing = StatementFilter(rules.blocklist, longterm.redact_secrets)
         if pending and not await store_own(runtime, sid, journal, pending, hearing):
             continue
         journal = _up_to_request(journal) if runtime[ForgetRequests].proposes else journal
@@ -52,7 +52,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             # What was forgotten is read anew; what asked for it is never remembered.
             asked = {message.id for message in asking}
             messages = [stored for stored in messages if stored.message.id not in asked]
-        records = await _records_of(settings, hearing, journal, messages)
+        records = await _records_of(runtime, rules, hearing, journal, messages)
         # An id that somebody else has by now, whether by chance or because it can be computed, keeps no message from being remembered.
         records = [
             record.model_copy(update={"id": runtime.ids.instead_of(record.id)}) if record.id in taken else record for record in records
@@ -93,22 +93,25 @@ def _up_to_request(journal: Journal) -> Journal:
 
 
 async def _records_of(
-    settings: Settings, hearing: StatementFilter, journal: Journal, messages: Sequence[StoredMessage]
+    runtime: Runtime, rules: Rules, hearing: StatementFilter, journal: Journal, messages: Sequence[StoredMessage]
 ) -> list[MemoryRecord]:
-    """The memories of what is kept of messages."""
+    """The memories of what is kept of messages, with their categories where no model takes facts of them."""
 
     def build() -> list[MemoryRecord]:
         texts = [(stored, hearing.text(stored.message)) for stored in messages if stored.promote]
-        return [screen_record(settings, message_memory(journal.ref, stored.message, text)) for stored, text in texts if text]
+        return [screen_record(runtime.settings, message_memory(journal.ref, stored.message, text)) for stored, text in texts if text]
 
-    return await aside(build, sum([len(stored.message.content) for stored in messages]))
+    records = await aside(build, sum([len(stored.message.content) for stored in messages]))
+    categories = await nearest_categories(runtime, [record.text for record in records], rules.categories)
+    return [
+        record if category is None or record.category is not None else record.model_copy(update={"category": category})
+        for record, category in zip(records, categories, strict=True)
+    ]
 
 
-async def _hearing_of(runtime: Runtime, scope: Scope, journal: Journal) -> StatementFilter:
-    redacts = runtime.settings.longterm.redact_secrets
+async def _rules_of(runtime: Runtime, scope: Scope, journal: Journal) -> Rules:
     try:
-        rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
+        return await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
     except BadInput:
         # A strategy from before strategies were checked: what it forbids is not known, and promotion does not need the rest of it.
-        rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, MemoryStrategyConfig())
-    return StatementFilter(rules.blocklist, redacts)
+        return await runtime[ExtractionRulesService].of_session(scope, journal.ref, MemoryStrategyConfig())

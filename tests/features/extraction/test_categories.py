@@ -1,0 +1,41 @@
+"""Categories of statements without a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.extraction.categories import nearest_categories
+from agent_memory.extraction.rules import ExtractionRulesService
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.search.service import SearchService
+from agent_memory_client.models import ExtractionCategory, ExtractionRules, SearchRequest
+from tests.support.rig import SCOPE, MakeRig, Rig
+
+GARDEN = ExtractionCategory(name="garden", description="plants, soil, tools and what grows")
+MUSIC = ExtractionCategory(name="music", description="instruments, songs, bands and concerts")
+
+
+async def categories(rig: Rig) -> dict[str, str | None]:
+    return {memory.text: memory.category for memory in await rig.stored()}
+
+
+async def test_a_statement_has_the_nearest_category_of_its_namespace(rig: Rig) -> None:
+    await rig.rt[ExtractionRulesService].put(SCOPE, "n", None, ExtractionRules(categories=[GARDEN, MUSIC]))
+    texts = {"I planted tomatoes and beans": "garden", "I play the cello in a quartet": "music", "My tax number is 4711": None}
+    await rig.append("s", *texts, namespace="n")
+    await rig.append("t", "I grow roses behind the house", namespace="other")
+    await rig.work()
+    assert await categories(rig) == {**texts, "I grow roses behind the house": None}
+    answer = await rig.rt[SearchService].search(SCOPE, SearchRequest.model_validate({"text": "", "category": {"eq": "garden"}}))
+    assert [memory.text for memory in answer.memories] == ["I planted tomatoes and beans"]
+
+
+@pytest.mark.parametrize("embeddings", ["local", "openai"])
+async def test_a_model_decides_where_there_is_one(make_rig: MakeRig, chat: OpenAIChat, embeddings: str) -> None:
+    async with make_rig(chat, EMBEDDING_PROVIDER=embeddings) as rig:
+        assert await nearest_categories(rig.rt, ["I planted tomatoes"], [GARDEN]) == [None]
+
+
+async def test_no_text_or_no_category_asks_nothing(rig: Rig) -> None:
+    assert await nearest_categories(rig.rt, [], [GARDEN]) == []
+    assert await nearest_categories(rig.rt, ["I planted tomatoes"], []) == [None]
