@@ -18,10 +18,13 @@ import httpx
 
 from tests.support.cli import ROOT, clean_environment
 from tests.support.waiting import wait_until
+from tests.system.faults import nursery
 from tests.system.faults.skew import library
 
 # Below the ports that kernels give to outgoing connections.
 _PORTS = range(22000, 30000)
+# By its path: of another checkout are the server, not what starts it.
+_NURSERY = Path(nursery.__file__)
 _START_SECONDS = 60.0
 # How long a supervisor waits before it starts again what ended with an error.
 _SUPERVISOR_SECONDS = 0.3
@@ -105,8 +108,8 @@ class Nursery:
         preload = {"LD_PRELOAD": str(built)} if built else {}
         self._parent = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-m",
-            "tests.system.faults.nursery",
+            "-P",
+            str(_NURSERY),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment(**preload),
