@@ -1,4 +1,4 @@
-"""`python -m benchmarks run|versions|cluster|compare|show`. A run takes minutes and wants a machine that does nothing else."""
+"""`python -m benchmarks run|versions|sections|cluster|compare|show`. A run takes minutes and wants a machine that does nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import cluster, versions
+from benchmarks import cluster, sections, versions
 from benchmarks.reports import document, goals, plot, report
 from benchmarks.runner import PARTS, Plan, run
 
@@ -58,6 +58,10 @@ def main() -> None:
     beside.add_argument("--memories", type=int, default=versions.Plan.memories)
     beside.add_argument("--concurrency", type=_numbers, default=versions.Plan.concurrency)
     beside.add_argument("--operations", type=_operations, default=versions.OPERATIONS, help=f"some of {'; '.join(versions.OPERATIONS)}")
+    known = commands.add_parser("sections", help="prompts with profile and blocks beside prompts without; large profiles")
+    known.add_argument("--pairs", type=int, default=sections.Plan.pairs)
+    known.add_argument("--requests", type=int, default=sections.Plan.requests, help="of each series")
+    known.add_argument("--concurrency", type=_numbers, default=sections.Plan.concurrency)
     clustering = commands.add_parser("cluster", help="the server on a Redis Cluster of loopback processes: are all reads whole?")
     for name, default in asdict(cluster.Plan()).items():
         clustering.add_argument(f"--{name}", type=int, default=default)
@@ -73,6 +77,11 @@ def main() -> None:
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
         say = partial(print, file=sys.stderr, flush=True)
         print(versions.markdown(asyncio.run(versions.compare(given.before, given.after, plan, say))))
+    elif given.command == "sections":
+        plan = sections.Plan(pairs=given.pairs, requests=given.requests, concurrency=given.concurrency)
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+        say = partial(print, file=sys.stderr, flush=True)
+        print(versions.markdown(asyncio.run(sections.compare(plan, say)), "without", "with"))
     elif given.command == "cluster":
         sys.exit(_cluster(cluster.Plan(**{name: getattr(given, name) for name in asdict(cluster.Plan())})))
     else:

@@ -149,17 +149,17 @@ def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
     return math.inf
 
 
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as a table."""
+def markdown(rows: Sequence[dict[str, Any]], before: str = "before", after: str = "after") -> str:
+    """The rows as a table; what is compared is named in its head."""
     head = [
         "operation",
         "at one time",
-        "CPU s/1,000 before",
-        "after",
+        f"CPU s/1,000 {before}",
+        after,
         "ratio",
         "95 % bound",
-        "p50 ms before",
-        "after",
+        f"p50 ms {before}",
+        after,
         "ratio",
         "95 % bound",
     ]
