@@ -53,7 +53,7 @@ test-integrations-first: dev
 # The own clients of the products whose APIs are served, each line in an environment of its own, against the server.
 test-compat: dev
 	@for client in $(COMPAT_CLIENTS); do scripts/venv.sh $$client || exit 1; done
-	.venv/bin/python -m pytest tests/compat/mem0 tests/compat/supermemory $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile tests/compat/mem0/test_clients.py tests/compat/supermemory/test_clients.py $(ARGS)
 
 # The TypeScript client, its types and its package, beside the Vercel AI SDK, against the server. Node comes with .venv.
 test-typescript: dev

@@ -94,6 +94,16 @@ def running_lookalike() -> Generator[Lookalike]:
 
 
 @pytest.fixture
+def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
+    """A model server without faults."""
+    running_lookalike.forget()
+    yield running_lookalike
+    running_lookalike.forget()
+    if not running_lookalike.running:  # a test took it down
+        running_lookalike.start()
+
+
+@pytest.fixture
 def make_settings() -> Callable[..., Settings]:
     """Settings with a KEY_PREFIX that no other test has and the local models, changed by what is given."""
     prefix = f"t{str(ULID()).lower()}"

@@ -6,7 +6,7 @@ conftest files import is one fixture, and one model in memory, for each of them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -20,7 +20,7 @@ from agent_memory.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig, Rig, open_rig
 
-__all__ = ["chat", "lookalike", "make_chat", "make_rig", "no_settings_around", "rig"]
+__all__ = ["chat", "make_chat", "make_rig", "no_settings_around", "rig"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,16 +46,6 @@ async def rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
     """A runtime without a language model."""
     async with make_rig() as one:
         yield one
-
-
-@pytest.fixture
-def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
-    """A model server without faults."""
-    running_lookalike.forget()
-    yield running_lookalike
-    running_lookalike.forget()
-    if not running_lookalike.running:  # a test took it down
-        running_lookalike.start()
 
 
 @pytest.fixture

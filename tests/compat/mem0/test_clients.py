@@ -40,25 +40,23 @@ async def test_the_coach_runs_without_a_model(keyless_url: str, line: str, tmp_p
     check_coach(await run_coach(line, tmp_path, keyless_url, "keyless"))
 
 
-async def test_the_coach_runs_with_a_model(
-    redis_url: str, running_lookalike: Lookalike, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+async def test_the_coach_runs_with_a_model(redis_url: str, lookalike: Lookalike, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     settings = load_settings(
         KEY_PREFIX=f"mem0-{id(request)}-model",
-        OPENAI_BASE_URL=running_lookalike.url,
+        OPENAI_BASE_URL=lookalike.url,
         OPENAI_API_KEY="test",
         EMBEDDING_PROVIDER="local",
         COMPAT_APIS="mem0",
     )
     goal, knee = "Anna wants to run a marathon in under 4 hours", "Anna's left knee hurts when she runs downhill"
     changed = "Anna wants to run a marathon under 3:45"
-    running_lookalike.scripted.facts = {
+    lookalike.scripted.facts = {
         "I want to run a marathon in under 4 hours": [{"text": goal, "category": "goals"}],
         "My left knee hurts when I run downhill": [{"text": knee, "category": "constraints"}],
         "Make that marathon under 3:45 now": [{"text": changed, "category": "goals"}],
     }
-    running_lookalike.scripted.decisions = {changed: ["SUPERSEDE", goal]}
-    running_lookalike.scripted.silent = True
+    lookalike.scripted.decisions = {changed: ["SUPERSEDE", goal]}
+    lookalike.scripted.silent = True
     async with stack(settings, redis_url) as url:
         seen = await run_coach("2", tmp_path, url, "model")
     check_coach(seen)

@@ -60,10 +60,10 @@ async def test_the_trainer_runs_without_a_model(keyless_url: str) -> None:
     assert seen["other"] == ["I always train at the gym downtown"]
 
 
-async def test_the_trainer_runs_with_a_model(redis_url: str, running_lookalike: Lookalike, request: pytest.FixtureRequest) -> None:
+async def test_the_trainer_runs_with_a_model(redis_url: str, lookalike: Lookalike, request: pytest.FixtureRequest) -> None:
     settings = load_settings(
         KEY_PREFIX=f"sm-{id(request)}-model",
-        OPENAI_BASE_URL=running_lookalike.url,
+        OPENAI_BASE_URL=lookalike.url,
         OPENAI_API_KEY="test",
         EMBEDDING_PROVIDER="local",
         COMPAT_APIS="supermemory",
