@@ -98,11 +98,15 @@ def is_bare_question(text: str) -> bool:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
     said = [sentence for sentence in sentences if not is_filler(sentence)]
-    return bool(said) and any(all(_is_question(form, sentence) for sentence in said) for form in _forms())
+    parts = [(sentence, _clauses(sentence)) for sentence in said]
+    return bool(parts) and any(all(_is_question(form, sentence, clauses) for sentence, clauses in parts) for form in _forms())
 
 
-def _is_question(form: _Forms, sentence: str) -> bool:
-    clauses = [said for part in _CLAUSE.split(sentence) if (said := tokens(part)) and not is_filler(part)]
+def _clauses(sentence: str) -> list[list[Token]]:
+    return [said for part in _CLAUSE.split(sentence) if (said := tokens(part)) and not is_filler(part)]
+
+
+def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]) -> bool:
     if not clauses:
         return True
     if len(clauses) > 1 and len(clauses[0]) == 1 and not form.language.blankless and form.opens(clauses[1]):
