@@ -128,12 +128,12 @@ def without_interrogatives(text: str) -> str:
     Languages in Latin letters are told by their frequent words: what asks in some names something in others. English words that ask are
     stop words anyway.
     """
-    spoken = language_of(text)
+    spoken, foreign = language_of(text), is_in_other_script(text)
     for form in _forms():
         if form.language.blankless:
-            for word in sorted(form.interrogatives, key=len, reverse=True) if is_in_other_script(text) else ():
+            for word in sorted(form.interrogatives, key=len, reverse=True) if foreign else ():
                 text = text.replace(word, "")
-        elif LANGUAGE_CODES.get(form.language.code) == spoken or is_in_other_script(text):
+        elif LANGUAGE_CODES.get(form.language.code) == spoken or foreign:
             said = tokens(text[:_BEGINNING])
             length = next((n for n in (3, 2, 1) if " ".join(token.word for token in said[:n]) in form.interrogatives and len(said) > n), 0)
             text = text[said[length].start :] if length else text
