@@ -3,6 +3,8 @@
 ARGS ?=
 export PYTHON ?=
 SHELL := /bin/sh
+# Compiled modules are kept beside their sources, also where containers are told not to: tests start many processes, and collect for long.
+unexport PYTHONDONTWRITEBYTECODE
 # The variable: no advertisement among the output.
 MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"

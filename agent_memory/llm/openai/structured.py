@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -64,8 +65,9 @@ def _instruction(answer: type[BaseModel]) -> str:
     return f"Answer with one JSON object and nothing else, without a code fence. It must fit this JSON schema:\n{schema}"
 
 
+@functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of `answer` as strict mode wants it: every property required, no other allowed, no defaults."""
+    """The JSON schema of `answer` as strict mode wants it: every property required, no other allowed, no defaults. Not to be changed."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 

@@ -98,11 +98,15 @@ def is_bare_question(text: str) -> bool:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
     said = [sentence for sentence in sentences if not is_filler(sentence)]
-    return bool(said) and any(all(_is_question(form, sentence) for sentence in said) for form in _forms())
+    parts = [(sentence, _clauses(sentence)) for sentence in said]
+    return bool(parts) and any(all(_is_question(form, sentence, clauses) for sentence, clauses in parts) for form in _forms())
 
 
-def _is_question(form: _Forms, sentence: str) -> bool:
-    clauses = [said for part in _CLAUSE.split(sentence) if (said := tokens(part)) and not is_filler(part)]
+def _clauses(sentence: str) -> list[list[Token]]:
+    return [said for part in _CLAUSE.split(sentence) if (said := tokens(part)) and not is_filler(part)]
+
+
+def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]) -> bool:
     if not clauses:
         return True
     if len(clauses) > 1 and len(clauses[0]) == 1 and not form.language.blankless and form.opens(clauses[1]):
@@ -124,12 +128,12 @@ def without_interrogatives(text: str) -> str:
     Languages in Latin letters are told by their frequent words: what asks in some names something in others. English words that ask are
     stop words anyway.
     """
-    spoken = language_of(text)
+    spoken, foreign = language_of(text), is_in_other_script(text)
     for form in _forms():
         if form.language.blankless:
-            for word in sorted(form.interrogatives, key=len, reverse=True) if is_in_other_script(text) else ():
+            for word in sorted(form.interrogatives, key=len, reverse=True) if foreign else ():
                 text = text.replace(word, "")
-        elif LANGUAGE_CODES.get(form.language.code) == spoken or is_in_other_script(text):
+        elif LANGUAGE_CODES.get(form.language.code) == spoken or foreign:
             said = tokens(text[:_BEGINNING])
             length = next((n for n in (3, 2, 1) if " ".join(token.word for token in said[:n]) in form.interrogatives and len(said) > n), 0)
             text = text[said[length].start :] if length else text

@@ -15,8 +15,7 @@ import pytest
 from agent_memory.core.settings import load_settings
 from agent_memory.http.app import create_app
 from agent_memory.http.document.examples import STORY
-from agent_memory.runtime import open_runtime
-from tests.support.api import serving
+from tests.support.stack import stack
 
 MADE_BY_THE_SERVER = {"receipt_id", "change_id", "batch_id", "view_id", "operation_id", "token_id", "procedure_id"}
 """Path parameters whose values no example can know: an answer of the server gives them."""
@@ -146,8 +145,7 @@ async def test_every_example_works_from_first_to_last_on_a_fresh_server(redis_ur
     headers = {"Authorization": f"Bearer {KEY}"} if mode == "token" else {}
     refused: list[tuple[str, int, str]] = []
     async with (
-        open_runtime(settings, redis_url) as runtime,
-        serving(create_app(settings, runtime)) as url,
+        stack(settings, redis_url) as url,
         httpx.AsyncClient(base_url=url, timeout=60, headers=headers) as client,
     ):
         document = (await client.get("/openapi.json")).json()
