@@ -63,7 +63,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_which_jobs_run_and_how_often() -> None:
-    assert periods(load_settings()) == {"compact": 600.0, "items": 600.0, "usage": 900.0, "procedures": 3600.0, "views": 3600.0}
+    assert periods(load_settings()) == {
+        "compact": 600.0,
+        "contradictions": 600.0,
+        "items": 600.0,
+        "usage": 900.0,
+        "procedures": 3600.0,
+        "views": 3600.0,
+    }
     without = load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)
     assert periods(without) == {
         "procedures": 3600.0,
@@ -82,6 +89,7 @@ async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Ri
         seconds, _ = await rig.rt.client.time()
         assert {name: round((at - seconds) / 10) for name, at in times.items()} == {
             "compact": 60,
+            "contradictions": 60,
             "items": 60,
             "usage": 90,
             "procedures": 360,
