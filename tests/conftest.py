@@ -133,7 +133,13 @@ async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, No
         yield client
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow ones first: at the end no process waits for the other's last long file."""
+    """Marks as `quick` what needs no Redis, and what a user relies on first; and puts the slow files first: at the end no process waits
+    for the other's last long file."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+    for item in items:
+        with_redis = {"redis_url", "lasting_redis_url"}.intersection(getattr(item, "fixturenames", ()))
+        if not item.get_closest_marker("slow") and (not with_redis or item.path.parent.name == "fundamentals"):
+            item.add_marker("quick")

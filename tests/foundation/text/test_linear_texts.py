@@ -261,6 +261,7 @@ def test_half_a_megabyte_of_anything_is_read_in_linear_time(bound: float) -> Non
     assert _slow(_READERS, _MEGABYTE // 2, bound / 2) == []
 
 
+@pytest.mark.slow
 def test_every_expression_finds_all_in_linear_time(bound: float) -> None:
     # An eighth of a megabyte: in quadratic time it takes a minute, too.
     assert _slow(_patterns(), _MEGABYTE // 8, bound) == []
