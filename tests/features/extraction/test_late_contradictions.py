@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_memory.core.work import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import STATED, MemoryCommits, Update
@@ -33,6 +34,7 @@ async def settled(rig: Rig, *records: MemoryRecord) -> None:
 
 
 async def look(rig: Rig) -> int:
+    await rig.make_due(DueKind.FOLLOW)
     await rig.work()
     return await find_contradictions(rig.rt, quiet_seconds=0)
 
