@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,12 +28,13 @@ from agent_memory.memories.duplicates.store import MergeStore
 from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.records import StoredMemory, evidence_of
 from agent_memory.memories.shown_memories import ShownMemoryReader
+from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.memories.upkeep.idle import IdleTenants
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.runtime import Runtime
 from agent_memory.storage.schedule import JobTimes
 from agent_memory.text.normalization import begins_at
-from agent_memory_client.models import MemoryStrategyConfig, MemoryType, MemoryTypeEnum
+from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig, MemoryType, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import OpenFact, comparable_memories, judge_facts
 
 log = logging.getLogger(__name__)
@@ -41,8 +42,9 @@ log = logging.getLogger(__name__)
 _JOB = "contradictions"
 # A tenant whose memories changed within this time is at work.
 QUIET_SECONDS = 300.0
-# How many of the changed facts a pass looks at.
+# How many of the changed facts a pass looks at, and how often it asks a model.
 _FACTS_PER_PASS = 32
+_CALLS_PER_PASS = 8
 # Of a memory that is changed again and again the latest changes tell.
 _MOST_CHANGES = 100
 _LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
@@ -65,39 +67,87 @@ class _Question:
     older: list[_Fact]
 
 
+@dataclass(slots=True)
+class _Pass:
+    """A pass for a tenant: how many facts it ended, or proposes to, and which memories it changed so far."""
+
+    runtime: Runtime
+    scope: Scope
+    quiet_seconds: float
+    ended: int = 0
+    touched: set[str] = field(default_factory=set[str])
+
+    async def is_idle(self) -> bool:
+        """Whether the tenant is idle still. What this pass changed is work, too: a model is asked no further before that is done."""
+        return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
+
+
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
     """Looks at some of what changed of each idle tenant since it was looked at; returns how many facts were ended or are to be."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
+        work = _Pass(runtime, scope_of_work(tenant), quiet_seconds)
         try:
-            ended += await _look_on(runtime, scope_of_work(tenant))
+            await _look_on(work)
         except ModelUnavailable as error:
             log.warning("facts are not compared now: %s", error)
+        ended += work.ended
     return ended
 
 
-async def _look_on(runtime: Runtime, scope: Scope) -> int:
-    """One pass for a tenant. Raises ModelUnavailable (also for a spent budget); what was not judged is looked at again then."""
+async def _look_on(work: _Pass) -> None:
+    """One pass for a tenant: first what needs no model, then as much of the rest as one pass may ask.
+
+    Where a pass breaks off, the cursor stays and the next takes up what was not judged. Raises ModelUnavailable (also for a spent budget).
+    """
+    runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
     since = await runtime[JobTimes].looked_until(cursor)
     facts = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
     changed, until = await runtime[MemoryScan].load_changed(scope, facts, since, _FACTS_PER_PASS)
-    ended = 0
+    complete = True
     if pairs := await _pairs(runtime, scope, changed):
         chat = runtime[TenantModels].chat(scope.tenant)
         settled = [pair for pair in pairs if _other_value(*pair)]
-        others = [pair for pair in pairs if not _other_value(*pair)]
-        answers = await _ask(runtime, chat, _grouped(others)) if chat is not None and others else []
-        touched: set[str] = set()
-        for question in [*_grouped(settled), *answers]:
-            ended += await _carry_out(runtime, scope, question, touched, None if chat is None else chat.model)
+        for question in _grouped(settled):
+            if await _carry_out(work, question, None):
+                await _remember(runtime, [question])
         # Without a model only slots are judged: the others are asked about when there is one and they change.
-        asked = settled if chat is None else pairs
-        await runtime[MergeStore].remember_contradictions([(newer.memory, older.memory) for newer, older in asked])
-    if until != since:
+        if chat is not None:
+            complete = await _judge(work, chat, _grouped([pair for pair in pairs if not _other_value(*pair)]))
+    if complete and until != since:
         await runtime[JobTimes].note_looked(cursor, until)
-    return ended
+
+
+async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
+    """Asks a model, carries out what it says, and remembers what was judged; whether that is all of them. Raises ModelUnavailable.
+
+    Where it answers unusably it is asked about half as many at a time; what it cannot answer alone is passed over.
+    """
+    waiting = [questions] if questions else []
+    for _ in range(_CALLS_PER_PASS):
+        if not waiting:
+            break
+        if not await work.is_idle():
+            return False
+        asked = waiting.pop(0)
+        try:
+            answers = await _ask(work.runtime, chat, asked)
+        except ModelAnswerInvalid as error:
+            if half := len(asked) // 2:
+                waiting[:0] = [asked[:half], asked[half:]]
+                continue
+            log.warning("a fact is not compared with those near it: %s", error)
+            answers = [_Question(question.newer, []) for question in asked]
+        done = [await _carry_out(work, answer, chat.model) for answer in answers]
+        await _remember(work.runtime, [question for question, judged in zip(asked, done, strict=True) if judged])
+    return not waiting
+
+
+async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
+    pairs = [(question.newer.memory, older.memory) for question in questions for older in question.older]
+    await runtime[MergeStore].remember_contradictions(pairs)
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
@@ -149,10 +199,7 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """The questions with only those older facts that a model says are no longer true. Raises ModelUnavailable.
-
-    Where it answers unusably it is asked about half as many at a time; what it cannot answer alone is passed over.
-    """
+    """The questions with only those older facts that a model says are no longer true. Raises ModelUnavailable, ModelAnswerInvalid."""
     await runtime[ContextLimits].load_learned(chat)
     memories = list({older.memory.mid: older.memory for question in questions for older in question.older}.values())
     numbers = {memory.mid: number for number, memory in enumerate(memories, start=1)}
@@ -163,14 +210,7 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
         )
         for question in questions
     ]
-    try:
-        answers = await judge_facts(runtime, chat, memories, asked)
-    except ModelAnswerInvalid as error:
-        if len(questions) == 1:
-            log.warning("a fact is not compared with those near it: %s", error)
-            return []
-        half = len(questions) // 2
-        return [*await _ask(runtime, chat, questions[:half]), *await _ask(runtime, chat, questions[half:])]
+    answers = await judge_facts(runtime, chat, memories, asked)
     ends = [set(answer.of) if answer.action == "SUPERSEDE" else set[int]() for answer in answers]
     return [
         _Question(question.newer, [older for older in question.older if numbers[older.memory.mid] in places])
@@ -178,38 +218,39 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
     ]
 
 
-async def _carry_out(runtime: Runtime, scope: Scope, question: _Question, touched: set[str], model: str | None) -> int:
-    """Ends the older facts, or proposes it; returns how many. What a pass changed already is left to the next."""
-    newer = question.newer.memory
-    history = await _supersessions(runtime, scope, [newer, *(older.memory for older in question.older)]) if question.older else {}
-    olds = [
-        older
-        for older in question.older
-        if touched.isdisjoint((newer.mid, older.memory.mid)) and not _decided_before(history, newer, older.memory)
-    ]
+async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
+    """Ends the older facts, or proposes it; whether nothing of it is left.
+
+    What this pass changed already, or somebody else meanwhile, is left: it has changed, so a later pass looks at it again.
+    """
+    runtime, newer = work.runtime, question.newer.memory
+    if not question.older:
+        return True
+    history = await _changes(runtime, work.scope, [newer, *(older.memory for older in question.older)])
+    undecided = [older for older in question.older if not _decided_before(history, newer, older.memory)]
+    olds = [older for older in undecided if work.touched.isdisjoint((newer.mid, older.memory.mid))]
     if not olds:
-        return 0
+        return not undecided
     record = newer.record
     ref = SessionRef("", record.namespace, record.user_id)
-    rules = await runtime[ExtractionRulesService].of_session(scope, ref, MemoryStrategyConfig())
-    # Somebody's own word, and what began after the statement that ends it, is ended by nobody but a person.
+    rules = await runtime[ExtractionRulesService].of_session(work.scope, ref, MemoryStrategyConfig())
     review = (
         rules.review
         or runtime.settings.longterm.review_supersessions
-        or any(_is_own_word(history, older) or begins_at(older.memory.record) > begins_at(record) for older in olds)
+        or any(_is_own_word(history, older) or _counts_more(older.memory.record, record) for older in olds)
     )
     origin = ChangeOrigin("contradictions", "said later than what it ends", model=model, prompt_version=model and VERSION)
     outcome = await runtime[MemoryCommits].commit(
-        scope, [Supersede([older.memory for older in olds], record, newer)], origin, background=True, stated=review, review=review
+        work.scope, [Supersede([older.memory for older in olds], record, newer)], origin, background=True, stated=review, review=review
     )
-    if not outcome.done:
-        return 0
-    touched.update((newer.mid, *(older.memory.mid for older in olds)))
-    return len(olds)
+    if outcome.done:
+        work.touched.update((newer.mid, *(older.memory.mid for older in olds)))
+        work.ended += len(olds)
+    return outcome.done and len(olds) == len(undecided)
 
 
-async def _supersessions(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
-    """The recorded changes of memories, by their names in keys."""
+async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
+    """The latest recorded changes of memories, by their names in keys."""
     changes = runtime[ChangeStore]
     ledgers = await changes.load_ledgers([memory.mid for memory in memories])
     names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))
@@ -221,16 +262,17 @@ async def _supersessions(runtime: Runtime, scope: Scope, memories: Sequence[Stor
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
     """Whether one of them ended the other before, or is proposed to: somebody undid that, rejected it, or has still to decide."""
-    for mid, other in ((older.mid, newer), (newer.mid, older)):
-        for change in history[mid]:
-            if change.kind is ChangeKind.SUPERSEDE:
-                proposed = (change.proposal or {}).get("record", {}).get("id")
-                if proposed == other.record.id or other.mid in {name for name, _, _ in change.memories}:
-                    return True
-    return False
+    decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
+    return any(change.id in decided for change in history[older.mid])
 
 
 def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
     """Whether a caller pinned or edited it."""
     edits = (change for change in history[fact.memory.mid] if change.kind is ChangeKind.UPDATE and change.origin.get("actor") == "client")
     return fact.memory.record.pinned or fact.edited or any(edits)
+
+
+def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
+    """Whether a person must agree that the later ends the earlier: it was true before, is less trusted, or no caller wrote it as that."""
+    written = source_of(older) == "client" != source_of(newer)
+    return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)
