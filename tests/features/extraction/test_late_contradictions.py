@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from agent_memory.core.errors import Conflict
 from agent_memory.core.work import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import STATED, MemoryCommits, Update
 from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.storage.schedule import JobTimes
 from agent_memory_client.models import Change, MemoryRecord
 from agent_memory_worker.extraction.contradictions import find_contradictions
@@ -20,6 +22,8 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 WHEN = datetime(2025, 3, 1, tzinfo=UTC)
 TURIN, OSLO = "Ada lives in Turin", "Ada lives in Oslo"
+# An answer that is unusable is asked for once more.
+TRIES_PER_CALL = 2
 
 
 def said(text: str, day: int, memory_id: str | None = None, **more: Any) -> MemoryRecord:
@@ -228,3 +232,92 @@ async def test_a_pass_looks_at_a_bounded_number_of_facts(make_rig: MakeRig, chat
             await look(rig)
             cursors.append(await rig.rt[JobTimes].looked_until(f"contradictions:{SCOPE.tenant}"))
         assert cursors[0] < cursors[1] < cursors[2] < cursors[3] == cursors[4]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"), [("client", "user"), ("user", "assistant"), ("user", "inference"), ("assistant", "tool")], ids=lambda name: name
+)
+async def test_what_counts_less_is_only_proposed(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, older: str, newer: str) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0, source_class=older), said(OSLO, 9, source_class=newer))
+        assert await look(rig) == 1
+        assert await current(rig) == {TURIN, OSLO}
+        assert len(await changes(rig, "proposed")) == 1
+
+
+@pytest.mark.parametrize("name", ["home", "oslo"])
+async def test_a_proposal_goes_with_what_is_deleted(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, name: str) -> None:
+    async with make_rig(chat, REVIEW_SUPERSESSIONS=True) as rig:
+        await settled(rig, said(TURIN, 0, "home"), said(OSLO, 9, "oslo"))
+        assert await look(rig) == 1
+        (memory,) = await rig.rt[MemoryStore].find(SCOPE, [name])
+        assert memory is not None
+        await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record])
+        assert await changes(rig, "proposed") == []
+        assert not [key for key in await rig.raw_keys() if key.startswith("ch:")]
+
+
+async def test_of_what_changed_meanwhile_nothing_is_carried_out(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat, REVIEW_SUPERSESSIONS=True) as rig:
+        await settled(rig, said(TURIN, 0, "home"), said(OSLO, 9, "oslo"))
+        assert await look(rig) == 1
+        (proposal,) = await changes(rig, "proposed")
+        (oslo,) = await rig.rt[MemoryStore].find(SCOPE, ["oslo"])
+        assert oslo is not None
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(oslo, oslo.record.model_copy(update={"topics": ["home"]}))], STATED)
+        with pytest.raises(Conflict):
+            await rig.rt[HistoryService].approve_proposal(SCOPE, proposal.id)
+        assert await current(rig) == {TURIN, OSLO}
+
+
+async def test_slots_need_no_model_that_answers(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said("Ada works in Rome", 0, slot="work"), said("Ada works in Bonn", 9), said(TURIN, 0), said(OSLO, 9))
+        (bonn,) = await rig.rt[MemoryStore].find(SCOPE, ["Ada works in Bonn"])
+        assert bonn is not None
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(bonn, bonn.record.model_copy(update={"slot": "work"}))], STATED)
+        ends.set_fault("503")
+        assert await look(rig) == 1
+        ends.set_fault(None)
+        await rig.work()
+        assert await current(rig) == {"Ada works in Bonn", TURIN, OSLO}
+        assert await look(rig) == 1
+        assert await current(rig) == {"Ada works in Bonn", OSLO}
+
+
+async def test_a_pass_ends_when_its_tenant_is_at_work_again(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        load = MemoryScan.load_changed
+
+        async def before_a_message(self: MemoryScan, *args: Any) -> Any:
+            await rig.append("talk", "Hello there", user_id="ada")
+            return await load(self, *args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryScan, "load_changed", before_a_message)
+            assert await look(rig) == 0
+        assert ends.calls["chat"] == 0
+        assert await rig.rt[JobTimes].looked_until(f"contradictions:{SCOPE.tenant}") == 0
+        await rig.work(DueKind.SESSION)
+        await rig.make_due(DueKind.EXTRACTION)
+        assert await look(rig) == 1
+
+
+async def test_a_pass_asks_a_bounded_number_of_times(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        cities = ["Turin", "Oslo", "Bergen", "Rome", "Bonn", "Lima", "Quito", "Paris", "Prague", "Vienna", "Delhi", "Cairo"]
+        await settled(rig, *(said(f"Ada lives in {city}", day) for day, city in enumerate(cities)))
+        lookalike.set_fault("garbage")
+        asked = 0
+        for _ in range(10):
+            calls = lookalike.calls["chat"]
+            await look(rig)
+            asked = lookalike.calls["chat"] - calls
+            assert asked <= 8 * TRIES_PER_CALL
+            if not asked:
+                break
+        assert asked == 0, "what a model cannot answer is passed over"
+        assert len(await current(rig)) == len(cities)
