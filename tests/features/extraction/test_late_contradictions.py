@@ -98,10 +98,12 @@ async def test_likeness_alone_ends_nothing(make_rig: MakeRig, chat: OpenAIChat, 
         await settled(rig, said(TURIN, 0), said(OSLO, 9))
         assert await look(rig) == 0
         assert lookalike.calls["chat"] == 1
-    async with make_rig(None) as rig:
-        await settled(rig, said(TURIN, 0), said(OSLO, 9))
-        assert await look(rig) == 0
-        assert await current(rig) == {TURIN, OSLO}
+    for without in (make_rig(None), make_rig(chat, ENABLE_DISCRETE_MEMORY_EXTRACTION=False)):
+        async with without as rig:
+            await settled(rig, said(TURIN, 0), said(OSLO, 9))
+            assert await look(rig) == 0
+            assert await current(rig) == {TURIN, OSLO}
+    assert lookalike.calls["chat"] == 1
 
 
 @pytest.mark.parametrize("why", ["setting", "pinned", "edited"])

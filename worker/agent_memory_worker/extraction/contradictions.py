@@ -113,8 +113,8 @@ async def _look_on(work: _Pass) -> None:
         for question in _grouped(settled):
             if await _carry_out(work, question, None):
                 await _remember(runtime, [question])
-        # Without a model only slots are judged: the others are asked about when there is one and they change.
-        if chat is not None:
+        # Without a model that takes facts only slots are judged: the others are asked about when there is one and they change.
+        if chat is not None and runtime.extracts:
             complete = await _judge(work, chat, _grouped([pair for pair in pairs if not _other_value(*pair)]))
     if complete and until != since:
         await runtime[JobTimes].note_looked(cursor, until)
