@@ -232,9 +232,14 @@ class MemoryCommits:
         states = (await steps.run_steps(self._scripts))[1:] if memories else []
         return [memory for memory, state in zip(memories, states, strict=True) if state == "done"]
 
-    async def commit_proposal(self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any) -> bool:
-        """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on."""
-        decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER))
+    async def commit_proposal(
+        self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
+    ) -> bool:
+        """Carries out the supersession that a change proposes; False when it is no proposal any more or a memory moved on.
+
+        `former` is the successor itself when it was there before it was proposed to be one.
+        """
+        decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
         mids = [*(memory.mid for memory in old), steps.mid(decision.record.id)]
@@ -293,13 +298,17 @@ class MemoryCommits:
                 return None
         kind = ChangeKind(type(decision).__name__.lower())
         mids = [memory.mid for memory in about]
-        if isinstance(decision, Supersede) and not proposed:
+        # A successor that is only proposed is not there yet, unless it had been there before: its end is the end of the proposal.
+        if isinstance(decision, Supersede) and not (proposed and decision.former is None):
             mids.append(steps.mid(decision.record.id))
         state, extra = "applied", []
         if proposed:
             assert isinstance(decision, Supersede)
             olds = [[memory.record.id, memory.version] for memory in decision.old]
-            state, extra = "proposed", ["p", json.dumps({"old": olds, "record": decision.record.model_dump(mode="json")})]
+            proposal: dict[str, Any] = {"old": olds, "record": decision.record.model_dump(mode="json")}
+            if decision.former is not None:
+                proposal["former"] = decision.former.version
+            state, extra = "proposed", ["p", json.dumps(proposal)]
         fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, state)
         return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
 

@@ -32,6 +32,7 @@ from agent_memory.memories.shown_memories import ShownMemoryReader
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.upkeep.identity_repair import IdentityRepair
+from agent_memory.memories.upkeep.idle import IdleTenants
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.memories.usage.log import UsageLog
@@ -73,6 +74,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         DuplicateService(services[JobStore], scan),
         Reindexer(client, keys, foundation.outbox, spec),
         IdentityRepair(client, keys, fsync=foundation.fsync),
+        IdleTenants(client, keys),
     )
     _open_search(foundation, services, store, usage)
 
@@ -86,7 +88,7 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
     search = SearchService(settings, reader, store, cards, queries, RerankedOrder(settings, store, foundation.reranker), pages, usage)
-    services.add(pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
+    services.add(cards, pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
 
 
 def _minutes_of_compaction(settings: Settings) -> float | None:

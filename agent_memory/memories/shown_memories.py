@@ -52,6 +52,11 @@ class MemoryRow(NamedTuple):
         """When it was last said (epoch seconds): made, unless it was said again."""
         return float(self.fields[6] or self.fields[0] or 0)
 
+    @property
+    def edited(self) -> bool:
+        """Whether somebody gave it other words."""
+        return self.fields[9] is not None
+
 
 class ShownMemoryReader:
     """Reads them."""

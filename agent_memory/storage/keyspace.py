@@ -65,7 +65,7 @@ am:{0}:prf          set     procedures that did not help, until somebody has loo
 am:{0}:po:<owner>   string  how often something was learned for an owner, the fence of what is learned   a day after the last
 am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
 am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began and never ended   for ever
-am:{0}:apart:<pair> string  a model said that these two memories differ                    30 days
+am:{0}:apart:<pair> string  these two memories were judged: they differ, or one may end the other   30 days
 am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
 am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
 am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever

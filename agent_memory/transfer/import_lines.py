@@ -327,6 +327,8 @@ class ImportPlacement:
             ):
                 raise BadInput("must be pairs of an id and a version", field="proposal.old")
             proposal = {"old": [[self.id(name), version] for name, version in pairs], "record": record.model_dump(mode="json")}
+            if isinstance(former := entry.proposal.get("former"), int):
+                proposal["former"] = former
         names = ("actor", "reason", "strategy", "model", "prompt_version")
         origin = {name: entry.origin.get(name) for name in names}
         # As a change is shown: who did it is always said.

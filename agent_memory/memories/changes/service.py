@@ -175,10 +175,14 @@ class HistoryService:
             shown = (await self._shown(scope, [change]))[0]
             await approval(scope, change)
             return shown.model_copy(update={"state": "applied"})
-        memories = await self._store.find(scope, [old_id for old_id, _ in change.proposal["old"]])
-        versioned = zip(memories, change.proposal["old"], strict=True)
-        old = [memory for memory, (_, version) in versioned if memory is not None and memory.version == version]
-        if len(old) != len(memories) or not await self._commits.commit_proposal(scope, change_id, old, change.proposal["record"]):
+        record, names = change.proposal["record"], list(change.proposal["old"])
+        if (version := change.proposal.get("former")) is not None:
+            names.append([record["id"], version])
+        memories = await self._store.find(scope, [memory_id for memory_id, _ in names])
+        read = [memory for memory, (_, at) in zip(memories, names, strict=True) if memory is not None and memory.version == at]
+        former = read.pop() if version is not None and len(read) == len(names) else None
+        complete = len(read) == len(change.proposal["old"]) and (former is None) is (version is None)
+        if not complete or not await self._commits.commit_proposal(scope, change_id, read, record, former):
             raise Conflict(f"change {change_id} cannot be approved: a memory of it was changed since; reject it")
         return await self.read_change(scope, change_id)
 

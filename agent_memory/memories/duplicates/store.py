@@ -59,6 +59,28 @@ class MergeStore:
                     pipe.set(self._keys.apart(_pair(*pair)), "1", ex=_REMEMBERED_SECONDS)
                 await pipe.execute()
 
+    async def judged_contradictions(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[bool]:
+        """Which of the pairs were judged as to whether one ends the other, in their present words."""
+        replies = await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(_words(*pair))) for pair in pairs]) if pairs else []
+        return [bool(reply) for reply in replies]
+
+    async def remember_contradictions(self, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> None:
+        """Remembers that these were judged, whatever came of it; other words of either are a new question."""
+        if not pairs:
+            return
+        with redis_errors():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for pair in pairs:
+                    pipe.set(self._keys.apart(_words(*pair)), "1", ex=_REMEMBERED_SECONDS)
+                await pipe.execute()
+
+
+def _words(memory: StoredMemory, other: StoredMemory) -> str:
+    """Of a pair by its words and slots: an undo, which makes other versions of the same words, asks nothing anew."""
+    first, second = sorted((memory, other), key=lambda either: either.mid)
+    parts = [part for either in (first, second) for part in (either.mid, either.record.text, either.record.slot)]
+    return digest("contradiction", *parts)
+
 
 def _pair(memory: StoredMemory, other: StoredMemory) -> str:
     first, second = sorted((memory, other), key=lambda either: either.mid)

@@ -158,6 +158,21 @@ class MemoryScan:
         ]
         return [memory for memory in memories if within(scope, memory.record)]
 
+    async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
+        """The first memories that are meant of those changed since (µs), about `limit`, and since when to look on for the others."""
+        clause = all_of(filters.where(scope, selection), Num("n") >= since)
+        while True:
+            hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
+            memories = await self.load_current(scope, [hit.mid for hit in hits])
+            if len(hits) <= limit:
+                return memories, max([since, *(memory.version + 1 for memory in memories)])
+            # What shares its instant with the first that is left out is left out with it.
+            following = max((memory.version for memory in memories), default=since)
+            if earlier := [memory for memory in memories if memory.version < following]:
+                return earlier, following
+            # All share one instant, or the index still names what is gone: more are read.
+            limit *= 2
+
     async def load_newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
         """How many memories are meant, and the `limit` newest of them, newest first."""
         query = name_query(filters.where(scope, selection), 0, limit, sort_by=("c", "DESC"))

@@ -63,7 +63,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_which_jobs_run_and_how_often() -> None:
-    assert periods(load_settings()) == {"compact": 600.0, "items": 600.0, "usage": 900.0, "procedures": 3600.0, "views": 3600.0}
+    assert periods(load_settings()) == {
+        "compact": 600.0,
+        "contradictions": 600.0,
+        "items": 600.0,
+        "usage": 900.0,
+        "procedures": 3600.0,
+        "views": 3600.0,
+    }
     without = load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)
     assert periods(without) == {
         "procedures": 3600.0,
@@ -78,23 +85,24 @@ def test_which_jobs_run_and_how_often() -> None:
 
 async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Rig, runs: list[str]) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        times = await scheduled(docket, 5)
+        times = await scheduled(docket, 6)
         seconds, _ = await rig.rt.client.time()
         assert {name: round((at - seconds) / 10) for name, at in times.items()} == {
             "compact": 60,
+            "contradictions": 60,
             "items": 60,
             "usage": 90,
             "procedures": 360,
             "views": 360,
         }
         async with working(rig):
-            assert await scheduled(docket, 5) == times, "workers that start do not put a job off"
+            assert await scheduled(docket, 6) == times, "workers that start do not put a job off"
     assert runs == []
 
 
 async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: list[str]) -> None:
     async with working(rig), working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 5)
+        await scheduled(docket, 6)
         await rig.rt.client.zadd(docket.queue_key, {"compact": 1})
 
         async def again() -> bool:
@@ -102,7 +110,7 @@ async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: li
 
         await wait_until(again, "its next time")
         seconds, _ = await rig.rt.client.time()
-        assert round(((await scheduled(docket, 5))["compact"] - seconds) / 10) == 60
+        assert round(((await scheduled(docket, 6))["compact"] - seconds) / 10) == 60
     assert runs == ["compact"]
 
 
@@ -149,7 +157,7 @@ async def test_a_job_that_is_switched_off_is_not_run(make_rig: MakeRig, runs: li
 
 async def test_what_recurs_is_no_work_that_waits(rig: Rig) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 5)
+        await scheduled(docket, 6)
         work = (await rig.rt.ready()).checks["work"]
         assert set(work) == set(DueKind)
         assert {state["pending"] for state in work.values()} == {0}

@@ -42,7 +42,7 @@ _NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class OpenFact:
     """A candidate that a model must judge, with the places (from 1) of what it is near."""
 
     candidate: Candidate
@@ -64,7 +64,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     around = await runtime[NeighbourStore].load_near(scope, records, vectors)
     decisions: list[Decision] = quarantined
     shown: dict[str, tuple[int, StoredMemory]] = {}
-    asked: list[_Open] = []
+    asked: list[OpenFact] = []
     fresh: list[MemoryRecord] = []
     holders: dict[str, str] = {}
     apart: set[str] = set()
@@ -77,7 +77,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
             continue
         if around_fact.twin is not None:
             apart.add(candidate.record.id)
-        near = _comparable(candidate.record, around_fact)
+        near = comparable_memories(candidate.record, around_fact)
         if not near:
             fresh.append(candidate.record)
             continue
@@ -85,10 +85,10 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
             holders[candidate.record.id] = around_fact.holder.mid
         for memory in near:
             shown.setdefault(memory.mid, (len(shown) + 1, memory))
-        asked.append(_Open(candidate, [shown[memory.mid][0] for memory in near]))
+        asked.append(OpenFact(candidate, [shown[memory.mid][0] for memory in near]))
     if asked:
         memories = [memory for _, memory in shown.values()]
-        answers = _with_slots(memories, asked, await _judged(runtime, chat, memories, asked), holders)
+        answers = _with_slots(memories, asked, await judge_facts(runtime, chat, memories, asked), holders)
         judged, added = _apply_answers(memories, asked, answers, holders)
         decisions += judged
         fresh += added
@@ -124,7 +124,7 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
     return [AddEvidence(same, candidate.evidence)]
 
 
-def _comparable(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
+def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
     """The kept memories that a fact could repeat, refine or end, the likeliest first."""
     words = set(stems(record.text))
     scored: dict[str, tuple[float, StoredMemory]] = {}
@@ -142,7 +142,9 @@ def _comparable(record: MemoryRecord, around: NearMemories) -> list[StoredMemory
     return [memory for _, memory in ordered[:_MOST_NEAR]]
 
 
-async def _judged(runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[_Open]) -> list[DecisionAnswer]:
+async def judge_facts(
+    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact]
+) -> list[DecisionAnswer]:
     """One valid decision for each, in order, asked for in one call, or in several when the model's context has no room for all.
 
     Raises ModelAnswerInvalid for an answer that leaves one out, or names what was not shown.
@@ -164,7 +166,9 @@ async def _judged(runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMe
     return decided
 
 
-def _fitting(runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[_Open], tokens: int) -> Sequence[_Open]:
+def _fitting(
+    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact], tokens: int
+) -> Sequence[OpenFact]:
     """The first of the facts that have room in one call with what they are near; one in any case."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown: set[int] = set()
@@ -179,9 +183,9 @@ def _fitting(runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory]
 
 
 async def _decisions(
-    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[_Open], tokens: int
+    runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], asked: Sequence[OpenFact], tokens: int
 ) -> list[DecisionAnswer]:
-    """The answer about some of the facts, with the places of `kept`. Raises as `_judged`, and ContextExceeded."""
+    """The answer about some of the facts, with the places of `kept`. Raises as `judge_facts`, and ContextExceeded."""
     numbers = sorted({k for open_ in asked for k in open_.near})
     shown = {k: number for number, k in enumerate(numbers, start=1)}
 
@@ -211,7 +215,7 @@ async def _decisions(
 
 
 def _with_slots(
-    memories: Sequence[StoredMemory], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+    memories: Sequence[StoredMemory], asked: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
     """The answers with each fact that was simply added to a taken slot judged by it: it repeats what is kept there, or ends it."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
@@ -232,7 +236,7 @@ def _when(record: MemoryRecord) -> str:
 
 
 def _apply_answers(
-    memories: Sequence[StoredMemory], asked: Sequence[_Open], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
+    memories: Sequence[StoredMemory], asked: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """The decisions that the answers come to, and the facts that are simply new.
 

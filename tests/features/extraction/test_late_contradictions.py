@@ -1,0 +1,325 @@
+"""Contradictions found late: facts that nobody judged together are, while their tenant is idle, and what comes of it can be undone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.core.errors import Conflict
+from agent_memory.core.work import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.changes.service import HistoryService
+from agent_memory.memories.commit import STATED, MemoryCommits, Update
+from agent_memory.memories.store import MemoryStore
+from agent_memory.memories.upkeep.scan import MemoryScan
+from agent_memory.storage.schedule import JobTimes
+from agent_memory_client.models import Change, MemoryRecord
+from agent_memory_worker.extraction.contradictions import find_contradictions
+from tests.support.lookalike import Lookalike
+from tests.support.rig import SCOPE, MakeRig, Rig, record
+
+WHEN = datetime(2025, 3, 1, tzinfo=UTC)
+TURIN, OSLO = "Ada lives in Turin", "Ada lives in Oslo"
+# An answer that is unusable is asked for once more.
+TRIES_PER_CALL = 2
+
+
+def said(text: str, day: int, memory_id: str | None = None, **more: Any) -> MemoryRecord:
+    return record(text, memory_id, created_at=WHEN + timedelta(days=day), **{"user_id": "ada", **more})
+
+
+async def settled(rig: Rig, *records: MemoryRecord) -> None:
+    """Stores memories by themselves, as callers do, and does what is due of them."""
+    for memory in records:
+        await rig.remember(memory)
+    await rig.work()
+
+
+async def look(rig: Rig) -> int:
+    await rig.make_due(DueKind.FOLLOW)
+    await rig.work()
+    return await find_contradictions(rig.rt, quiet_seconds=0)
+
+
+async def current(rig: Rig) -> set[str]:
+    return {memory.text for memory in await rig.stored()}
+
+
+async def changes(rig: Rig, state: str) -> list[Change]:
+    return (await rig.rt[HistoryService].read_changes(SCOPE, {"kd": "supersede", "st": state}, None, 0, 10)).changes
+
+
+@pytest.fixture
+def ends(lookalike: Lookalike) -> Lookalike:
+    """A model that says of Oslo that it ends Turin."""
+    lookalike.scripted.decisions[OSLO] = ["SUPERSEDE", TURIN]
+    return lookalike
+
+
+@pytest.mark.parametrize("order", [(TURIN, OSLO), (OSLO, TURIN)], ids=["newer last", "older last"])
+async def test_what_was_said_later_ends_what_was_said_before(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, order: tuple[str, str]
+) -> None:
+    async with make_rig(chat) as rig:
+        days = {TURIN: 0, OSLO: 9}
+        await settled(rig, *(said(text, days[text]) for text in order), said("Ada plays the violin", 3))
+        assert await look(rig) == 1
+        await rig.work()
+        assert await current(rig) == {OSLO, "Ada plays the violin"}
+        (change,) = await changes(rig, "applied")
+        assert change.actor == "contradictions"
+        asked = ends.calls["chat"]
+        assert await look(rig) == 0
+        await rig.rt[HistoryService].undo_by_id(SCOPE, change.id)
+        assert await current(rig) == {TURIN, OSLO, "Ada plays the violin"}
+        assert await look(rig) == 0
+        assert ends.calls["chat"] == asked, "what was judged and undone is not asked about again"
+        assert await current(rig) == {TURIN, OSLO, "Ada plays the violin"}
+
+
+@pytest.mark.parametrize("model", [True, False], ids=["with a model", "without"])
+async def test_of_one_slot_the_later_value_stays(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, model: bool) -> None:
+    async with make_rig(chat if model else None) as rig:
+        await settled(rig, said(TURIN, 0, slot="home"), said(OSLO, 9), said("Ada plays the violin", 3))
+        (oslo,) = await rig.rt[MemoryStore].find(SCOPE, [OSLO])
+        assert oslo is not None
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(oslo, oslo.record.model_copy(update={"slot": "home"}))], STATED)
+        assert await current(rig) == {TURIN, OSLO, "Ada plays the violin"}
+        assert await look(rig) == 1
+        await rig.work()
+        assert await current(rig) == {OSLO, "Ada plays the violin"}
+
+
+async def test_likeness_alone_ends_nothing(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    lookalike.scripted.silent = True
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        assert await look(rig) == 0
+        assert lookalike.calls["chat"] == 1
+    for without in (make_rig(None), make_rig(chat, ENABLE_DISCRETE_MEMORY_EXTRACTION=False)):
+        async with without as rig:
+            await settled(rig, said(TURIN, 0), said(OSLO, 9))
+            assert await look(rig) == 0
+            assert await current(rig) == {TURIN, OSLO}
+    assert lookalike.calls["chat"] == 1
+
+
+@pytest.mark.parametrize("why", ["setting", "pinned", "edited"])
+async def test_it_is_proposed(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, why: str) -> None:
+    async with make_rig(chat, REVIEW_SUPERSESSIONS=why == "setting") as rig:
+        await settled(rig, said("Ada lives in Tur" if why == "edited" else TURIN, 0, "home", pinned=why == "pinned"), said(OSLO, 9, "oslo"))
+        if why == "edited":
+            (home,) = await rig.rt[MemoryStore].find(SCOPE, ["home"])
+            assert home is not None
+            await rig.rt[MemoryCommits].commit(SCOPE, [Update(home, home.record.model_copy(update={"text": TURIN}), edited=True)], STATED)
+            (oslo,) = await rig.rt[MemoryStore].find(SCOPE, ["oslo"])
+            assert oslo is not None
+            later = oslo.record.model_copy(update={"created_at": datetime.now(UTC) + timedelta(hours=1)})
+            await rig.rt[MemoryStore].delete_records(SCOPE, [oslo.record])
+            await settled(rig, later.model_copy(update={"id": "oslo-2"}))
+        assert await look(rig) == 1
+        assert await current(rig) == {TURIN, OSLO}
+        (proposal,) = await changes(rig, "proposed")
+        assert await look(rig) == 0
+        await rig.rt[HistoryService].approve_proposal(SCOPE, proposal.id)
+        await rig.work()
+        assert TURIN not in await current(rig) or why == "edited"
+        await rig.rt[HistoryService].undo_by_id(SCOPE, proposal.id)
+        assert await current(rig) == {TURIN, OSLO}
+
+
+async def test_a_rejected_proposal_is_not_made_again(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat, REVIEW_SUPERSESSIONS=True) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        assert await look(rig) == 1
+        await rig.rt[HistoryService].reject_proposal(SCOPE, (await changes(rig, "proposed"))[0].id)
+        await forget_what_was_judged(rig)
+        assert await look(rig) == 0
+        assert await changes(rig, "proposed") == []
+
+
+async def forget_what_was_judged(rig: Rig) -> None:
+    """As if the worker had died after its write: neither the pairs nor the cursor are remembered."""
+    for key in await rig.raw_keys():
+        if key.startswith("apart:"):
+            await rig.rt.client.delete(rig.keys.root + key)
+    await rig.rt[JobTimes].note_looked(f"contradictions:{SCOPE.tenant}", 0)
+
+
+async def test_a_tenant_at_work_is_left_alone(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        assert await find_contradictions(rig.rt, quiet_seconds=3600) == 0, "it wrote a moment ago"
+        await rig.append("talk", "Hello there", user_id="ada")
+        assert await find_contradictions(rig.rt, quiet_seconds=0) == 0, "a session waits"
+        assert ends.calls["chat"] == 0
+        assert await current(rig) >= {TURIN, OSLO}
+
+
+@pytest.mark.parametrize("other", [{"user_id": "bob"}, {"namespace": "n"}, {"agent_id": "a"}], ids=str)
+async def test_facts_of_two_owners_are_never_compared(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, other: dict[str, str]) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9, **other))
+        assert await look(rig) == 0
+        assert ends.calls["chat"] == 0
+
+
+async def test_a_model_that_is_away_leaves_it_due(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        ends.set_fault("503")
+        assert await look(rig) == 0
+        ends.set_fault(None)
+        assert await look(rig) == 1
+
+
+async def test_a_spent_budget_is_kept(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat, LIMIT_MODEL_TOKENS_PER_DAY=1) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        assert await look(rig) == 1, "the call that spends the last of it is finished"
+        asked = ends.calls["chat"]
+        await settled(rig, said("Ada lives in Bergen", 12))
+        assert await look(rig) == 0
+        assert ends.calls["chat"] == asked
+
+
+async def test_a_pass_that_died_before_or_after_its_write_is_made_again(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    async def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryCommits, "commit", die)
+            with pytest.raises(Killed):
+                await look(rig)
+        assert await current(rig) == {TURIN, OSLO}
+        assert await look(rig) == 1
+        await rig.work()
+        await forget_what_was_judged(rig)
+        assert await look(rig) == 0
+        assert len(await changes(rig, "applied")) == 1
+
+
+async def test_what_is_erased_between_judgement_and_write_stays_erased(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        commit, ids = MemoryCommits.commit, [memory.id for memory in await rig.stored()]
+
+        async def after_deletion(self: MemoryCommits, *args: Any, **options: Any) -> Any:
+            memories = await rig.rt[MemoryStore].find(SCOPE, ids)
+            await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in memories if memory is not None])
+            return await commit(self, *args, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryCommits, "commit", after_deletion)
+            assert await look(rig) == 0
+        assert await current(rig) == set()
+
+
+async def test_a_pass_looks_at_a_bounded_number_of_facts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(None) as rig:
+        await rig.remember(*(said(f"Fact number {n} of Ada", n, user_id=f"user-{n}") for n in range(70)))
+        cursors = [0]
+        for _ in range(4):
+            await look(rig)
+            cursors.append(await rig.rt[JobTimes].looked_until(f"contradictions:{SCOPE.tenant}"))
+        assert cursors[0] < cursors[1] < cursors[2] < cursors[3] == cursors[4]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"), [("client", "user"), ("user", "assistant"), ("user", "inference"), ("assistant", "tool")], ids=lambda name: name
+)
+async def test_what_counts_less_is_only_proposed(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, older: str, newer: str) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0, source_class=older), said(OSLO, 9, source_class=newer))
+        assert await look(rig) == 1
+        assert await current(rig) == {TURIN, OSLO}
+        assert len(await changes(rig, "proposed")) == 1
+
+
+@pytest.mark.parametrize("name", ["home", "oslo"])
+async def test_a_proposal_goes_with_what_is_deleted(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, name: str) -> None:
+    async with make_rig(chat, REVIEW_SUPERSESSIONS=True) as rig:
+        await settled(rig, said(TURIN, 0, "home"), said(OSLO, 9, "oslo"))
+        assert await look(rig) == 1
+        (memory,) = await rig.rt[MemoryStore].find(SCOPE, [name])
+        assert memory is not None
+        await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record])
+        assert await changes(rig, "proposed") == []
+        assert not [key for key in await rig.raw_keys() if key.startswith("ch:")]
+
+
+async def test_of_what_changed_meanwhile_nothing_is_carried_out(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat, REVIEW_SUPERSESSIONS=True) as rig:
+        await settled(rig, said(TURIN, 0, "home"), said(OSLO, 9, "oslo"))
+        assert await look(rig) == 1
+        (proposal,) = await changes(rig, "proposed")
+        (oslo,) = await rig.rt[MemoryStore].find(SCOPE, ["oslo"])
+        assert oslo is not None
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(oslo, oslo.record.model_copy(update={"topics": ["home"]}))], STATED)
+        with pytest.raises(Conflict):
+            await rig.rt[HistoryService].approve_proposal(SCOPE, proposal.id)
+        assert await current(rig) == {TURIN, OSLO}
+
+
+async def test_slots_need_no_model_that_answers(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said("Ada works in Rome", 0, slot="work"), said("Ada works in Bonn", 9), said(TURIN, 0), said(OSLO, 9))
+        (bonn,) = await rig.rt[MemoryStore].find(SCOPE, ["Ada works in Bonn"])
+        assert bonn is not None
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(bonn, bonn.record.model_copy(update={"slot": "work"}))], STATED)
+        ends.set_fault("503")
+        assert await look(rig) == 1
+        ends.set_fault(None)
+        await rig.work()
+        assert await current(rig) == {"Ada works in Bonn", TURIN, OSLO}
+        assert await look(rig) == 1
+        assert await current(rig) == {"Ada works in Bonn", OSLO}
+
+
+async def test_a_pass_ends_when_its_tenant_is_at_work_again(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0), said(OSLO, 9))
+        load = MemoryScan.load_changed
+
+        async def before_a_message(self: MemoryScan, *args: Any) -> Any:
+            await rig.append("talk", "Hello there", user_id="ada")
+            return await load(self, *args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryScan, "load_changed", before_a_message)
+            assert await look(rig) == 0
+        assert ends.calls["chat"] == 0
+        assert await rig.rt[JobTimes].looked_until(f"contradictions:{SCOPE.tenant}") == 0
+        await rig.work(DueKind.SESSION)
+        await rig.make_due(DueKind.EXTRACTION)
+        assert await look(rig) == 1
+
+
+async def test_a_pass_asks_a_bounded_number_of_times(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+    async with make_rig(chat) as rig:
+        cities = ["Turin", "Oslo", "Bergen", "Rome", "Bonn", "Lima", "Quito", "Paris", "Prague", "Vienna", "Delhi", "Cairo"]
+        await settled(rig, *(said(f"Ada lives in {city}", day) for day, city in enumerate(cities)))
+        lookalike.set_fault("garbage")
+        asked = 0
+        for _ in range(10):
+            calls = lookalike.calls["chat"]
+            await look(rig)
+            asked = lookalike.calls["chat"] - calls
+            assert asked <= 8 * TRIES_PER_CALL
+            if not asked:
+                break
+        assert asked == 0, "what a model cannot answer is passed over"
+        assert len(await current(rig)) == len(cities)

@@ -1,0 +1,278 @@
+"""Contradictions found late: facts that came by different ways and were never judged together are, while their tenant is idle.
+
+A pass looks at some of what changed since the last one and asks about each fact and what is near it; it ends nothing by likeness alone.
+The cursor moves after the write: a pass that dies between them is made again, and finds nothing that it did already.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from agent_memory.access.principals import scope_of_work
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.extraction.claims import says_same
+from agent_memory.extraction.facts import Candidate
+from agent_memory.extraction.reconcile_prompts import VERSION
+from agent_memory.extraction.rules import ExtractionRulesService
+from agent_memory.llm.base import ChatModel
+from agent_memory.llm.learned_context import ContextLimits
+from agent_memory.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits, Supersede
+from agent_memory.memories.duplicates.store import MergeStore
+from agent_memory.memories.neighbours import NeighbourStore
+from agent_memory.memories.records import StoredMemory, evidence_of
+from agent_memory.memories.shown_memories import ShownMemoryReader
+from agent_memory.memories.trust import source_of, trust_of
+from agent_memory.memories.upkeep.idle import IdleTenants
+from agent_memory.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.runtime import Runtime
+from agent_memory.storage.schedule import JobTimes
+from agent_memory.text.normalization import begins_at
+from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig, MemoryType, MemoryTypeEnum
+from agent_memory_worker.extraction.reconcile import OpenFact, comparable_memories, judge_facts
+
+log = logging.getLogger(__name__)
+
+_JOB = "contradictions"
+# A tenant whose memories changed within this time is at work.
+QUIET_SECONDS = 300.0
+# How many of the changed facts a pass looks at, and how often it asks a model.
+_FACTS_PER_PASS = 32
+_CALLS_PER_PASS = 8
+# Of a memory that is changed again and again the latest changes tell.
+_MOST_CHANGES = 100
+_LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """A fact with when it was last said (epoch seconds), and whether somebody gave it other words."""
+
+    memory: StoredMemory
+    said: float
+    edited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A fact, and those that were said before it and may have ended with it."""
+
+    newer: _Fact
+    older: list[_Fact]
+
+
+@dataclass(slots=True)
+class _Pass:
+    """A pass for a tenant: how many facts it ended, or proposes to, and which memories it changed so far."""
+
+    runtime: Runtime
+    scope: Scope
+    quiet_seconds: float
+    ended: int = 0
+    touched: set[str] = field(default_factory=set[str])
+
+    async def is_idle(self) -> bool:
+        """Whether the tenant is idle still. What this pass changed is work, too: a model is asked no further before that is done."""
+        return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
+
+
+async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
+    """Looks at some of what changed of each idle tenant since it was looked at; returns how many facts were ended or are to be."""
+    tenants = await runtime[MemoryScan].memory_tenants()
+    ended = 0
+    for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
+        work = _Pass(runtime, scope_of_work(tenant), quiet_seconds)
+        try:
+            await _look_on(work)
+        except ModelUnavailable as error:
+            log.warning("facts are not compared now: %s", error)
+        ended += work.ended
+    return ended
+
+
+async def _look_on(work: _Pass) -> None:
+    """One pass for a tenant: first what needs no model, then as much of the rest as one pass may ask.
+
+    Where a pass breaks off, the cursor stays and the next takes up what was not judged. Raises ModelUnavailable (also for a spent budget).
+    """
+    runtime, scope = work.runtime, work.scope
+    cursor = f"{_JOB}:{scope.tenant}"
+    since = await runtime[JobTimes].looked_until(cursor)
+    facts = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
+    changed, until = await runtime[MemoryScan].load_changed(scope, facts, since, _FACTS_PER_PASS)
+    complete = True
+    if pairs := await _pairs(runtime, scope, changed):
+        chat = runtime[TenantModels].chat(scope.tenant)
+        settled = [pair for pair in pairs if _other_value(*pair)]
+        for question in _grouped(settled):
+            if await _carry_out(work, question, None):
+                await _remember(runtime, [question])
+        # Without a model that takes facts only slots are judged: the others are asked about when there is one and they change.
+        if chat is not None and runtime.extracts:
+            complete = await _judge(work, chat, _grouped([pair for pair in pairs if not _other_value(*pair)]))
+    if complete and until != since:
+        await runtime[JobTimes].note_looked(cursor, until)
+
+
+async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
+    """Asks a model, carries out what it says, and remembers what was judged; whether that is all of them. Raises ModelUnavailable.
+
+    Where it answers unusably it is asked about half as many at a time; what it cannot answer alone is passed over.
+    """
+    waiting = [questions] if questions else []
+    for _ in range(_CALLS_PER_PASS):
+        if not waiting:
+            break
+        if not await work.is_idle():
+            return False
+        asked = waiting.pop(0)
+        try:
+            answers = await _ask(work.runtime, chat, asked)
+        except ModelAnswerInvalid as error:
+            if half := len(asked) // 2:
+                waiting[:0] = [asked[:half], asked[half:]]
+                continue
+            log.warning("a fact is not compared with those near it: %s", error)
+            answers = [_Question(question.newer, []) for question in asked]
+        done = [await _carry_out(work, answer, chat.model) for answer in answers]
+        await _remember(work.runtime, [question for question, judged in zip(asked, done, strict=True) if judged])
+    return not waiting
+
+
+async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
+    pairs = [(question.newer.memory, older.memory) for question in questions for older in question.older]
+    await runtime[MergeStore].remember_contradictions(pairs)
+
+
+async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
+    """Each changed fact with what is near it and was never judged with it, once: (said later, said before)."""
+    vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
+    facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
+    if not facts:
+        return []
+    stacked = np.stack([vectors[memory.mid] for memory in facts])
+    around = await runtime[NeighbourStore].load_near(scope, [memory.record for memory in facts], stacked)
+    near: dict[tuple[str, str], tuple[StoredMemory, StoredMemory]] = {}
+    for memory, around_fact in zip(facts, around, strict=True):
+        others = replace(around_fact, near=[(other, value) for other, value in around_fact.near if other.mid != memory.mid], holder=None)
+        for other in filter(_compared, comparable_memories(memory.record, others)):
+            first, second = sorted((memory, other), key=lambda either: either.mid)
+            near[first.mid, second.mid] = first, second
+    known = await runtime[MergeStore].judged_contradictions(list(near.values()))
+    unknown = [pair for pair, judged in zip(near.values(), known, strict=True) if not judged]
+    mids = list({memory.mid for pair in unknown for memory in pair})
+    rows = {row.name: row for row in await runtime[ShownMemoryReader].load_rows(mids)} if mids else {}
+    pairs: list[tuple[_Fact, _Fact]] = []
+    for pair in unknown:
+        older, newer = sorted(
+            (_Fact(memory, rows[memory.mid].last_said, rows[memory.mid].edited) for memory in pair),
+            key=lambda fact: (fact.said, fact.memory.version),
+        )
+        if older.memory.record.memory_type in _LASTING and older.said < newer.said:
+            pairs.append((newer, older))
+    return pairs
+
+
+def _compared(memory: StoredMemory) -> bool:
+    record = memory.record
+    return record.quarantine is None and record.extraction_strategy != "summary" and record.memory_type is not MemoryTypeEnum.MESSAGE
+
+
+def _other_value(newer: _Fact, older: _Fact) -> bool:
+    """Whether both are values of one slot by the same kind of source, and not the same value: that needs no model."""
+    mine, theirs = newer.memory.record, older.memory.record
+    alike = mine.slot is not None and (mine.slot, mine.source_class) == (theirs.slot, theirs.source_class)
+    return alike and not says_same(mine.text, theirs.text)
+
+
+def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
+    questions: dict[str, _Question] = {}
+    for newer, older in pairs:
+        questions.setdefault(newer.memory.mid, _Question(newer, [])).older.append(older)
+    return list(questions.values())
+
+
+async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
+    """The questions with only those older facts that a model says are no longer true. Raises ModelUnavailable, ModelAnswerInvalid."""
+    await runtime[ContextLimits].load_learned(chat)
+    memories = list({older.memory.mid: older.memory for question in questions for older in question.older}.values())
+    numbers = {memory.mid: number for number, memory in enumerate(memories, start=1)}
+    asked = [
+        OpenFact(
+            Candidate(question.newer.memory.record, evidence_of(question.newer.memory.record)[0], witnessed=True),
+            [numbers[older.memory.mid] for older in question.older],
+        )
+        for question in questions
+    ]
+    answers = await judge_facts(runtime, chat, memories, asked)
+    ends = [set(answer.of) if answer.action == "SUPERSEDE" else set[int]() for answer in answers]
+    return [
+        _Question(question.newer, [older for older in question.older if numbers[older.memory.mid] in places])
+        for question, places in zip(questions, ends, strict=True)
+    ]
+
+
+async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
+    """Ends the older facts, or proposes it; whether nothing of it is left.
+
+    What this pass changed already, or somebody else meanwhile, is left: it has changed, so a later pass looks at it again.
+    """
+    runtime, newer = work.runtime, question.newer.memory
+    if not question.older:
+        return True
+    history = await _changes(runtime, work.scope, [newer, *(older.memory for older in question.older)])
+    undecided = [older for older in question.older if not _decided_before(history, newer, older.memory)]
+    olds = [older for older in undecided if work.touched.isdisjoint((newer.mid, older.memory.mid))]
+    if not olds:
+        return not undecided
+    record = newer.record
+    ref = SessionRef("", record.namespace, record.user_id)
+    rules = await runtime[ExtractionRulesService].of_session(work.scope, ref, MemoryStrategyConfig())
+    review = (
+        rules.review
+        or runtime.settings.longterm.review_supersessions
+        or any(_is_own_word(history, older) or _counts_more(older.memory.record, record) for older in olds)
+    )
+    origin = ChangeOrigin("contradictions", "said later than what it ends", model=model, prompt_version=model and VERSION)
+    outcome = await runtime[MemoryCommits].commit(
+        work.scope, [Supersede([older.memory for older in olds], record, newer)], origin, background=True, stated=review, review=review
+    )
+    if outcome.done:
+        work.touched.update((newer.mid, *(older.memory.mid for older in olds)))
+        work.ended += len(olds)
+    return outcome.done and len(olds) == len(undecided)
+
+
+async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
+    """The latest recorded changes of memories, by their names in keys."""
+    changes = runtime[ChangeStore]
+    ledgers = await changes.load_ledgers([memory.mid for memory in memories])
+    names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))
+    loaded = {change.id: change for change in await changes.load_changes(scope, names) if change is not None}
+    return {
+        memory.mid: [loaded[name] for name in ledger.changes if name in loaded] for memory, ledger in zip(memories, ledgers, strict=True)
+    }
+
+
+def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
+    """Whether one of them ended the other before, or is proposed to: somebody undid that, rejected it, or has still to decide."""
+    decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
+    return any(change.id in decided for change in history[older.mid])
+
+
+def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
+    """Whether a caller pinned or edited it."""
+    edits = (change for change in history[fact.memory.mid] if change.kind is ChangeKind.UPDATE and change.origin.get("actor") == "client")
+    return fact.memory.record.pinned or fact.edited or any(edits)
+
+
+def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
+    """Whether a person must agree that the later ends the earlier: it was true before, is less trusted, or no caller wrote it as that."""
+    written = source_of(older) == "client" != source_of(newer)
+    return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)
