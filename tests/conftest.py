@@ -21,7 +21,6 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
-from tests.support.remembered import remember_constants
 from tests.support.shared_models import share_models, shared_embedder
 from tests.support.stack import stack
 
@@ -47,7 +46,6 @@ def pytest_configure() -> None:
     # And a test that stands still between a request's head and its body would be told that it is late.
     os.environ["BODY_TIMEOUT_SECONDS"] = "10"
     share_models()
-    remember_constants()
 
 
 @pytest.fixture(scope="session")
