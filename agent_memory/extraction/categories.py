@@ -13,14 +13,16 @@ NEAREST_SIMILARITY = 0.12
 """The cosine similarity below which what was said belongs to no category."""
 
 
-async def nearest_categories(foundation: Foundation, texts: Sequence[str], categories: Sequence[ExtractionCategory]) -> list[str | None]:
-    """For each text the name of the category that it is most similar to; None where none is similar at all.
+async def nearest_categories(
+    foundation: Foundation, statements: Sequence[str], categories: Sequence[ExtractionCategory]
+) -> list[str | None]:
+    """For each statement the name of the category that it is most similar to; None where none is similar at all.
 
-    None, too, where a model gives facts their categories, and where texts are embedded by a server: no write waits for one.
+    None, too, where a model gives facts their categories, and where statements are embedded by a server: no write waits for one.
     """
-    if foundation.extracts or foundation.settings.models.use_openai_embeddings or not texts or not categories:
-        return [None] * len(texts)
+    if foundation.extracts or foundation.settings.models.use_openai_embeddings or not statements or not categories:
+        return [None] * len(statements)
     described = [f"{category.name.replace('_', ' ')}: {category.description}" for category in categories]
-    vectors = np.asarray(await foundation.embedder.embed([*texts, *described]))
-    similarities = vectors[: len(texts)] @ vectors[len(texts) :].T
+    vectors = np.asarray(await foundation.embedder.embed([*statements, *described]))
+    similarities = vectors[: len(statements)] @ vectors[len(statements) :].T
     return [categories[int(row.argmax())].name if row.max() >= NEAREST_SIMILARITY else None for row in similarities]
