@@ -13,6 +13,7 @@ from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.profile.follower import ProfileFollower
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.history import TimelineHistory
+from agent_memory.timeline.section import TimelineSection
 from agent_memory.timeline.service import REBUILD, SUMMARIZE, TimelineService
 from agent_memory.timeline.store import TimelineStore
 from agent_memory.timeline.summaries.store import SummaryStore
@@ -32,7 +33,7 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     summaries = SummaryStore(client, keys)
     limits = services[ContextLimits] if foundation.extracts else None
     summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)
-    services.add(store, history, follower, service, summaries, summarizer)
+    services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
 
 
 def _minutes(settings: Settings) -> float | None:
@@ -63,5 +64,6 @@ TIMELINE = Feature(
     schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", _minutes)},
     eraser=TimelineFollower,
     follower=TimelineFollower,
+    section=TimelineSection,
     tools=("agent_memory.timeline.tools:TOOLS",),
 )

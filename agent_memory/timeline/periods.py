@@ -61,10 +61,10 @@ def period_key(period: Period, unit: str) -> str:
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
     """The period that `period_key` named, and its unit. Raises ValueError for another word."""
-    unit = next((unit for unit in UNITS if key[:1] == unit[0]), None)
-    if unit is None:
-        raise ValueError(f"{key[:20]!r} names no period")
-    return period_of(day_of(int(key[1:])), unit), unit
+    for unit in UNITS:
+        if key[:1] == unit[0]:
+            return period_of(day_of(int(key[1:])), unit), unit
+    raise ValueError(f"{key[:20]!r} names no period")
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:

@@ -17,6 +17,7 @@ from agent_memory.profile.entries import FollowedMemory
 from agent_memory.profile.store import ProfileOwner
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
+from agent_memory.storage.lua_files import load
 from agent_memory.storage.scripts import Script
 from agent_memory.timeline.events import TimelineEntry
 from agent_memory.timeline.periods import SummaryState
@@ -24,6 +25,9 @@ from agent_memory_client.models.features.timeline import Granularity, PeriodSumm
 
 TimelineOwner = ProfileOwner
 """Whose timeline it is: exactly this user in exactly this namespace (None: in none)."""
+# A prompt looks at so many events.
+_MOST_IN_PROMPT = 48
+_PROMPT = load("timeline/timeline_prompt")
 _STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
@@ -68,6 +72,24 @@ class EventRange:
     limit: int = 100
     unit: Granularity | None = None
     """Reads the summaries of the periods of this unit, too."""
+
+
+class PromptRange(NamedTuple):
+    """What a prompt reads of a timeline: days (since 1970; None: from the first, to the last), whether their events, and the summaries of
+    these periods beside those of the latest events."""
+
+    low: int | None
+    high: int | None
+    events: bool
+    periods: Sequence[str]
+
+
+class PromptEvents(NamedTuple):
+    """What a prompt may show of a timeline: events, summaries by the names of their periods in keys, and the name of its zone."""
+
+    zone: str
+    events: Sequence[dict[str, Any]]
+    summaries: dict[str, dict[str, Any]]
 
 
 class TimelineStore:
@@ -123,6 +145,20 @@ class TimelineStore:
         states = {key.decode(): summary_state(value, mark, now) for key, value, mark in zip(*[iter(periods)] * 3, strict=True)}
         return int(total), [json.loads(row) for row in rows], states
 
+    def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, asked: PromptRange) -> None:
+        """Puts the reading for a prompt on a pipeline: one reply, which `parse_prompt_reply` reads."""
+        call = _PROMPT.read_only(
+            any=self._keys.config,
+            root=self._keys.root,
+            owner=owner.name,
+            low="-inf" if asked.low is None else asked.low,
+            high="+inf" if asked.high is None else asked.high,
+            events=asked.events,
+            periods=list(asked.periods),
+            most=_MOST_IN_PROMPT,
+        )
+        pipe.execute_command(*call)
+
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
         """The timelines (their names in keys) of a user, each with its namespace."""
         key = self._keys.timelines_of_user(digest("profiles", tenant, user_id))
@@ -143,6 +179,17 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
         return SummaryState("current", PeriodSummary.model_validate(summary))
     ends = mark.rpartition(b" ")[2]
     return SummaryState("open" if ends and float(ends) > now else "pending")
+
+
+def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
+    """What `queue_prompt` brought, as far as it is shown at a moment (s); None without a timeline."""
+    identity, events, stored = reply
+    if not identity:
+        return None
+    shown = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
+    pairs = zip(stored[::2], stored[1::2], strict=True)
+    live = {key.decode(): summary for key, value in pairs if (summary := live_summary(value, now)) is not None}
+    return PromptEvents(json.loads(identity)[-1], shown, live)
 
 
 def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:

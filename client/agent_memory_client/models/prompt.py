@@ -25,6 +25,13 @@ class ProfileInPrompt(BaseModel):
     """At most so many tokens."""
 
 
+class TimelineInPrompt(BaseModel):
+    """How much of the user's timeline a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
+    """At most so many tokens."""
+
+
 class MemoryPromptRequest(BaseModel):
     """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
 
@@ -52,6 +59,9 @@ class MemoryPromptRequest(BaseModel):
     (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
     profile: ProfileInPrompt | None = None
     """Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given."""
+    timeline: TimelineInPrompt | None = None
+    """Shows what happened to the user in the time that `query` names, else in the latest days, weeks and months that are over; not when not
+    given."""
     include_ids: bool = True
     """Whether each line of a memory ends with its id; one costs some twenty tokens."""
     procedures: ProcedurePromptOptions | None = None

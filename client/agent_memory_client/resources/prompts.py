@@ -8,7 +8,7 @@ from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
 from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
 from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.procedures import ProcedurePromptOptions
-from agent_memory_client.models.prompt import ProfileInPrompt
+from agent_memory_client.models.prompt import ProfileInPrompt, TimelineInPrompt
 from agent_memory_client.resources.base import Resource
 
 
@@ -32,6 +32,7 @@ class Prompts(Resource):
         agent_id: str | None = None,
         profile: dict[str, Any] | ProfileInPrompt | None = None,
         procedures: dict[str, Any] | ProcedurePromptOptions | None = None,
+        timeline: dict[str, Any] | TimelineInPrompt | None = None,
     ) -> PromptAnswer:
         """Messages ready for a chat model: a session (its summary and newest messages) and the memories that fit `query`.
 
@@ -39,8 +40,8 @@ class Prompts(Resource):
         `answer.to_openai()` is what a chat completion takes. With `format` the server writes it for an API: "openai" (`messages`),
         "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had anything to add. `agent_id` is
         whose memory blocks are shown, beside those of the user and the namespace; a session that was stored with it need not be asked so.
-        `profile` (`{"tokens": 300}`) also shows what is known of the user in general, and `procedures` (`{"limit": 3, "tokens": 300}`)
-        what worked in situations like `query`.
+        `profile` (`{"tokens": 300}`) also shows what is known of the user in general, `timeline` (`{"tokens": 300}`) what happened in the
+        time that `query` names, else lately, and `procedures` (`{"limit": 3, "tokens": 300}`) what worked in situations like `query`.
         """
         body: dict[str, Any] = {"query": query}
         if max_tokens is not None:
@@ -55,6 +56,8 @@ class Prompts(Resource):
             body["profile"] = as_body(profile)
         if procedures is not None:
             body["procedures"] = as_body(procedures)
+        if timeline is not None:
+            body["timeline"] = as_body(timeline)
         scope = self._scope(namespace, user_id)
         if session_id is not None:
             session = {"session_id": session_id, **scope, **self._window(model_name, context_window_max)}
