@@ -8,13 +8,14 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test test-integrations test-compat quick coverage check docs format eval lock clean faults bench load flood
+.PHONY: help setup dev serve test test-integrations test-integrations-first test-compat test-typescript npm-package quick coverage check docs format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
 	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help"
-	@echo "make test    all tests          make quick   without the slow ones   make coverage   and which lines they run"
-	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients"
+	@echo "make test    all tests          make quick   those of two minutes   make coverage   and which lines they run"
+	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients; -first: the most used of them"
+	@echo "make test-typescript   the TypeScript client   make npm-package   as a file for npm"
 	@echo "make check   style, types, import rules, documentation                make docs       the site, into site/"
 	@echo "make format  formats the code   make lock    pins the newest dependencies   make clean   removes what was made"
 
@@ -35,10 +36,18 @@ COMPAT_CLIENTS := mem0-2 mem0-1 mem0-0.1 supermemory-3 supermemory-5
 test: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# The adapters of our client, beside the real frameworks in an environment of their own, against a server that is started for them.
-test-integrations: dev
+# The adapters of our client, beside the real frameworks in environments of their own, against a server that is started for them:
+# first LangGraph, LangChain, the OpenAI Agents SDK, and the clients of Supermemory and Mem0; then frameworks whose versions clash with those.
+INTEGRATIONS := -m pytest -c tests/integrations/pytest.ini --rootdir . --confcutdir tests/integrations
+test-integrations: test-integrations-first
+	@for n in 2 3; do \
+		scripts/venv.sh frameworks-$$n && .venv-frameworks-$$n/bin/python $(INTEGRATIONS) tests/integrations/test_pages.py tests/integrations/frameworks_$$n $(ARGS) || exit 1; \
+	done
+	$(MAKE) test-typescript
+
+test-integrations-first: dev
 	@scripts/venv.sh frameworks
-	.venv-frameworks/bin/python -m pytest -c tests/integrations/pytest.ini --rootdir . --confcutdir tests/integrations tests/integrations $(ARGS)
+	.venv-frameworks/bin/python $(INTEGRATIONS) tests/integrations --ignore-glob="*/frameworks_*" $(ARGS)
 	$(MAKE) test-compat
 
 # The own clients of the products whose APIs are served, each line in an environment of its own, against the server.
@@ -46,9 +55,19 @@ test-compat: dev
 	@for client in $(COMPAT_CLIENTS); do scripts/venv.sh $$client || exit 1; done
 	.venv/bin/python -m pytest tests/compat/mem0 tests/compat/supermemory $(ARGS)
 
-# All but what is marked `slow`: tests/README.md says when which tests are run.
+# The TypeScript client, its types and its package, beside the Vercel AI SDK, against the server. Node comes with .venv.
+test-typescript: dev
+	@scripts/node_packages.sh install
+	.venv/bin/python -m pytest tests/interfaces/typescript $(ARGS)
+
+# The TypeScript client as a file that npm installs: client-ts/agent-memory-client-<version>.tgz
+npm-package: dev
+	@scripts/node_packages.sh install
+	@scripts/node_packages.sh pack
+
+# What needs no Redis, and what a user relies on first: tests/README.md says when which tests are run.
 quick: dev
-	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m quick $(ARGS)
 
 # Which lines these tests run, those of processes that they start among them; no figure is asked for. make coverage ARGS=tests/features
 coverage: dev
@@ -106,8 +125,9 @@ lock: dev
 	$(COMPILE_OURS) -c requirements.lock --extra embedded --extra local --group build --group weights --group docs --group dev -o requirements-dev.lock
 	$(COMPILE) --upgrade tests/compat/archived_clients/oldclient.in -o requirements-oldclient.lock
 	@for client in $(COMPAT_CLIENTS); do $(COMPILE) --upgrade tests/compat/$${client%%-*}/client-$${client#*-}.in -o requirements-$$client.lock || exit 1; done
-	$(COMPILE) --upgrade tests/integrations/frameworks.in -o requirements-frameworks.lock
+	@for name in frameworks frameworks-2 frameworks-3; do $(COMPILE) --upgrade tests/integrations/$$name.in -o requirements-$$name.lock || exit 1; done
+	@scripts/node_packages.sh lock
 
 clean:
-	rm -rf .venv .venv-oldclient .venv-frameworks .venv-mem0-* .venv-supermemory-* dist build site .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldclient .venv-frameworks* .venv-mem0-* .venv-supermemory-* dist build site client-ts/node_modules client-ts/dist .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

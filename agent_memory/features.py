@@ -9,6 +9,7 @@ from agent_memory.extraction.feature import EXTRACTION
 from agent_memory.items.feature import ITEMS
 from agent_memory.jobs.feature import JOBS
 from agent_memory.memories.feature import MEMORIES
+from agent_memory.pinned.feature import PINNED
 from agent_memory.privacy.feature import PRIVACY
 from agent_memory.privacy.forget.feature import FORGET
 from agent_memory.procedures.feature import PROCEDURES
@@ -27,6 +28,7 @@ FEATURES: tuple[Feature, ...] = (
     SESSIONS,
     EXTRACTION,
     BLOCKS,
+    PINNED,
     VIEWS,
     PROFILE,
     TIMELINE,

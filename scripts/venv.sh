@@ -2,7 +2,8 @@
 # Makes or completes a virtual environment from a pinned, hashed lock: `venv.sh run` .venv for the server, `venv.sh dev` .venv for tests
 # and checks as well, `venv.sh oldclient` .venv-oldclient with the archived project's Python client, which the tests run against our
 # server, and with other versions of that client, each in a folder of its own (.venv-oldclient/clients/<version>); `venv.sh frameworks`
-# .venv-frameworks with the agent frameworks that our client has adapters for, and the client itself; `venv.sh mem0-2`, `mem0-1`,
+# .venv-frameworks with agent frameworks that our client has adapters for, and the client itself, `venv.sh frameworks-2` and `frameworks-3`
+# with those whose versions clash with the former's; `venv.sh mem0-2`, `mem0-1`,
 # `mem0-0.1`, `supermemory-3` and `supermemory-5` an environment each with that line of the product's own client.
 # Does nothing when a stamp says that the lock and the projects are installed already.
 set -eu
@@ -13,8 +14,8 @@ run) lock=requirements.lock venv=.venv ;;
 dev) lock=requirements-dev.lock venv=.venv ;;
 oldclient) lock=requirements-oldclient.lock others=requirements-oldclient-others.lock venv=.venv-oldclient ;;
 mem0-2 | mem0-1 | mem0-0.1 | supermemory-3 | supermemory-5) lock=requirements-$kind.lock venv=.venv-$kind ;;
-frameworks) lock=requirements-frameworks.lock venv=.venv-frameworks ;;
-*) echo "usage: venv.sh run|dev|oldclient|frameworks|mem0-2|mem0-1|mem0-0.1|supermemory-3|supermemory-5" >&2; exit 2 ;;
+frameworks | frameworks-2 | frameworks-3) lock=requirements-$kind.lock venv=.venv-$kind ;;
+*) echo "usage: venv.sh run|dev|oldclient|frameworks|frameworks-2|frameworks-3|mem0-2|mem0-1|mem0-0.1|supermemory-3|supermemory-5" >&2; exit 2 ;;
 esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.
@@ -102,7 +103,7 @@ pip() {
 packages=$(grep -c '^[A-Za-z0-9]' "$lock")
 echo "Installing $lock into $venv"
 { pip --require-hashes -r "$lock" || echo "failed $?"; } | progress "$packages"
-if [ "$kind" = frameworks ]; then
+if [ "${kind#frameworks}" != "$kind" ]; then
     pip --quiet --no-build-isolation --no-index -e client
 elif [ "$ours" = yes ]; then
     pip --quiet --no-build-isolation --no-index -e client -e .

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import hypothesis
 import pytest
+from redis import Redis
 from ulid import ULID
 
 from agent_memory.core import settings as settings_module
@@ -28,6 +29,8 @@ hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("here", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+_REDIS_URL = pytest.StashKey[str]()
+
 
 def pytest_configure() -> None:
     """Forgets the developer's own settings, before anything reads them: the variables and the `.env` beside the project."""
@@ -46,10 +49,28 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session")
-async def redis_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str, None]:
-    """The URL of an embedded Redis that all tests share; each keeps to a KEY_PREFIX of its own."""
+async def redis_url(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> AsyncGenerator[str, None]:
+    """The URL of an embedded Redis that all tests share; each keeps to a KEY_PREFIX of its own, and it is emptied after each file."""
     async with embedded_redis(tmp_path_factory.mktemp("redis")) as redis:
+        pytestconfig.stash[_REDIS_URL] = redis.url
         yield redis.url
+        del pytestconfig.stash[_REDIS_URL]
+
+
+@pytest.fixture(scope="session")
+async def lasting_redis_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str, None]:
+    """The URL of another one, for the servers that stay for the whole session."""
+    async with embedded_redis(tmp_path_factory.mktemp("lasting-redis")) as redis:
+        yield redis.url
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _emptied_redis(request: pytest.FixtureRequest) -> Generator[None]:
+    """Takes away what a file's tests leave: a new index reads all keys, and a write of any key is held against all indexes."""
+    yield
+    if url := request.config.stash.get(_REDIS_URL, None):
+        with Redis.from_url(url) as client:
+            client.flushall()
 
 
 @pytest.fixture(scope="session")
@@ -90,10 +111,10 @@ def settings(make_settings: Callable[..., Settings]) -> Settings:
 
 
 @pytest.fixture(scope="session")
-async def live_url(redis_url: str) -> AsyncGenerator[str, None]:
+async def live_url(lasting_redis_url: str) -> AsyncGenerator[str, None]:
     """The base URL of the real thing: the API over the real runtime, on a loopback port."""
     settings = load_settings(KEY_PREFIX="api-tests", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    async with open_runtime(settings, redis_url) as runtime, serving(create_app(settings, runtime)) as url:
+    async with open_runtime(settings, lasting_redis_url) as runtime, serving(create_app(settings, runtime)) as url:
         yield url
 
 
@@ -105,14 +126,20 @@ async def live(live_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
 
 
 @pytest.fixture(scope="session")
-async def worked(redis_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
+async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
     """A client of the real thing with a worker beside it."""
     settings = load_settings(KEY_PREFIX="api-worked", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with stack(settings, lasting_redis_url) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         yield client
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow ones first: at the end no process waits for the other's last long file."""
+    """Marks as `quick` what needs no Redis, and what a user relies on first; and puts the slow files first: at the end no process waits
+    for the other's last long file."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+    for item in items:
+        with_redis = {"redis_url", "lasting_redis_url"}.intersection(getattr(item, "fixturenames", ()))
+        if not item.get_closest_marker("slow") and (not with_redis or item.path.parent.name == "fundamentals"):
+            item.add_marker("quick")

@@ -162,6 +162,17 @@ def permit_agent(scope: Scope, agent_id: str | None) -> None:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
 
 
+def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
+    """The namespace that a request about all of an agent means, None for all of them.
+
+    Raises Forbidden for an agent or namespace out of reach, and for who is limited to users: an agent's data are those of all its users.
+    """
+    permit_agent(scope, agent_id)
+    if scope.users is not None:
+        raise Forbidden("all of an agent is for who reaches all its users: these credentials are limited to some", field="agent_id")
+    return namespace or None if scope.namespaces is None else place_of(scope, namespace, None)[0]
+
+
 def _meant(name: str, limit: frozenset[str] | None, asked: str | None) -> str | None:
     if limit is None or asked in limit:
         return asked

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_bytes
-from typing import Any
+from typing import Any, Literal
 
 from redis.asyncio import Redis
 
@@ -120,12 +120,12 @@ class TokenStore:
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
 
-    async def narrow(self, token: Token, users: frozenset[str]) -> None:
-        """Limits a token to these users."""
+    async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> None:
+        """Limits a token to these users ("us") or agents ("ag")."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for digest in (token.digest, *token.former):
-                    pipe.hset(self._keys.token(digest), "us", json.dumps(sorted(users), ensure_ascii=False))
+                    pipe.hset(self._keys.token(digest), limit, json.dumps(sorted(names), ensure_ascii=False))
                 await pipe.execute()
 
 

@@ -154,7 +154,19 @@ class TokenService:
             if token.tenant == tenant and token.users is not None and user_id in token.users:
                 touched += 1
                 rest = token.users - {user_id}
-                await (self._store.narrow(token, rest) if rest else self._store.remove_token(token))
+                await (self._store.narrow(token, "us", rest) if rest else self._store.remove_token(token))
+        if touched:
+            await self._settled()
+        return touched
+
+    async def forget_agent(self, tenant: str, agent_id: str) -> int:
+        """Revokes the keys that are for this agent alone, and takes it out of those that are for several; returns how many it touched."""
+        touched = 0
+        for token in await self._store.all_tokens():
+            if token.tenant == tenant and token.agents is not None and agent_id in token.agents:
+                touched += 1
+                rest = token.agents - {agent_id}
+                await (self._store.narrow(token, "ag", rest) if rest else self._store.remove_token(token))
         if touched:
             await self._settled()
         return touched

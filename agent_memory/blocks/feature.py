@@ -31,6 +31,7 @@ BLOCKS = Feature(
         KeySpace("blh:<owner>:<label>", "list", "the changes of a block, oldest first", "as the block, the last 500"),
         KeySpace("bla:<owner>", "hash", "blocks of others that an owner's prompts show", "until detached or deleted"),
         KeySpace("blu:<user>", "hash", "the owners of a user that have blocks", "as their blocks"),
+        KeySpace("blg:<agent>", "hash", "the owners of an agent that have blocks", "as their blocks"),
     ),
     exporter=BlockTransfer,
     eraser=BlockTransfer,

@@ -94,6 +94,14 @@ class BlockKeys:
         """The owners of a user that have blocks, or to whom some are attached."""
         return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
 
-    def owners(self, tenant: str, user_id: str | None) -> str | None:
-        """As `of_user`; None without a user."""
-        return None if user_id is None else self.of_user(tenant, user_id)
+    def of_agent(self, tenant: str, agent_id: str) -> str:
+        """The owners of an agent that have blocks, or to whom some are attached."""
+        return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"
+
+    def user_owners(self, tenant: str, owner: BlockOwner) -> str | None:
+        """Where an owner is noted among those of its user; None without one."""
+        return None if owner.user_id is None else self.of_user(tenant, owner.user_id)
+
+    def agent_owners(self, tenant: str, owner: BlockOwner) -> str | None:
+        """Where an owner is noted among those of its agent; None without one."""
+        return None if owner.agent_id is None else self.of_agent(tenant, owner.agent_id)

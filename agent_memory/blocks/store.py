@@ -117,7 +117,8 @@ class BlockStore:
             counted=write.counted,
             blocks=self._keys.blocks(name),
             changes=self._keys.changes(name, label),
-            owners=self._keys.owners(scope.tenant, owner.user_id),
+            user_owners=self._keys.user_owners(scope.tenant, owner),
+            agent_owners=self._keys.agent_owners(scope.tenant, owner),
             label=label,
             owner=name,
             identity=encode_owner(owner),
@@ -134,7 +135,8 @@ class BlockStore:
             blocks=self._keys.blocks(name),
             changes=self._keys.changes(name, label),
             attached=self._keys.attached(name),
-            owners=self._keys.owners(scope.tenant, owner.user_id),
+            user_owners=self._keys.user_owners(scope.tenant, owner),
+            agent_owners=self._keys.agent_owners(scope.tenant, owner),
             root=self._keys.root,
             label=label,
             owner=name,
@@ -150,7 +152,8 @@ class BlockStore:
         state, *rest = await self._attach(
             blocks=self._keys.blocks(name),
             attached=self._keys.attached(target_name),
-            owners=self._keys.owners(scope.tenant, target.user_id),
+            user_owners=self._keys.user_owners(scope.tenant, target),
+            agent_owners=self._keys.agent_owners(scope.tenant, target),
             label=label,
             owner=name,
             identity=encode_owner(owner),
@@ -193,7 +196,13 @@ class BlockStore:
 
     async def owners_of_user(self, scope: Scope, user_id: str, namespace: str | None) -> list[BlockOwner]:
         """The owners of a user that have blocks, in one namespace or (None) in all of them, as far as the caller reaches them."""
-        key = self._keys.of_user(scope.tenant, user_id)
+        return await self._noted_owners(scope, self._keys.of_user(scope.tenant, user_id), namespace)
+
+    async def owners_of_agent(self, scope: Scope, agent_id: str, namespace: str | None) -> list[BlockOwner]:
+        """The owners of an agent that have blocks, as `owners_of_user`: the agent alone, and with each user."""
+        return await self._noted_owners(scope, self._keys.of_agent(scope.tenant, agent_id), namespace)
+
+    async def _noted_owners(self, scope: Scope, key: str, namespace: str | None) -> list[BlockOwner]:
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         owners = sorted(map(decode_owner, stored), key=str)
         return [owner for owner in owners if namespace in (None, owner.namespace) and may_read(scope, owner)]
@@ -204,7 +213,8 @@ class BlockStore:
         gone = await self._erase(
             blocks=self._keys.blocks(name),
             attached=self._keys.attached(name),
-            owners=self._keys.owners(scope.tenant, owner.user_id),
+            user_owners=self._keys.user_owners(scope.tenant, owner),
+            agent_owners=self._keys.agent_owners(scope.tenant, owner),
             root=self._keys.root,
             owner=name,
         )
@@ -222,7 +232,8 @@ class BlockStore:
         state, *rest = await self._restore(
             blocks=self._keys.blocks(name),
             changes=self._keys.changes(name, block.label),
-            owners=self._keys.owners(scope.tenant, block.owner.user_id),
+            user_owners=self._keys.user_owners(scope.tenant, block.owner),
+            agent_owners=self._keys.agent_owners(scope.tenant, block.owner),
             label=block.label,
             owner=name,
             identity=encode_owner(block.owner),

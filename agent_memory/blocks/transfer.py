@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
@@ -13,7 +13,7 @@ from agent_memory.blocks.codec import SETTINGS, StoredBlock, replay_change
 from agent_memory.blocks.owners import BlockOwner
 from agent_memory.blocks.store import MAX_BLOCKS, MAX_CHANGES, BlockStore
 from agent_memory.core.errors import BadInput, Forbidden
-from agent_memory.core.feature import ExportLine, Owner, RestoreTarget
+from agent_memory.core.feature import AgentOwner, ExportLine, Owner, RestoreTarget
 from agent_memory.core.input.validation import validated
 from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope
@@ -32,8 +32,9 @@ from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):
-    """A block of a user; `base` and `changes` make its text."""
+    """A block of a user or of an agent; `base` and `changes` make its text."""
 
+    user_id: OptionalIdentifier = None
     namespace: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
     label: BlockLabel
@@ -44,7 +45,7 @@ class _BlockLine(BaseModel):
 
 
 class BlockTransfer:
-    """Exports, restores and erases what a user has, alone or together with an agent or in a namespace."""
+    """Exports, restores and erases what a user or an agent has, alone, together or in a namespace."""
 
     kinds = ("block",)
 
@@ -55,27 +56,38 @@ class BlockTransfer:
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
         """One line a block, with its history; of the owners that it is attached to, it names those of no other user."""
         for whose in await self._store.owners_of_user(scope, owner.user_id, owner.namespace):
-            for block in await self._store.load_all(scope, whose):
-                _, changes = await self._store.load_changes(scope, whose, block.label)
-                targets = [target for target in block.attached_to if target.user_id in (None, owner.user_id)]
-                model = block.model(await self._counter.count_aside(block.value)).model_copy(update={"attached_to": []})
-                yield {
-                    "kind": "block",
-                    "namespace": whose.namespace,
-                    "agent_id": whose.agent_id,
-                    "label": block.label,
-                    "block": model.model_dump(mode="json", exclude={"namespace", "user_id", "agent_id", "label"}) | {"label": block.label},
-                    "base": block.base,
-                    "changes": [change.model_dump(mode="json") for change in changes],
-                    "attached_to": [target.model().model_dump(mode="json") for target in targets],
-                }
+            async for line in self._lines(scope, whose):
+                yield line
+
+    async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
+        """The same for an agent: its own blocks, and those that it has with each user."""
+        for whose in await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace):
+            async for line in self._lines(scope, whose):
+                yield line
+
+    async def _lines(self, scope: Scope, whose: BlockOwner) -> AsyncIterator[ExportLine]:
+        for block in await self._store.load_all(scope, whose):
+            _, changes = await self._store.load_changes(scope, whose, block.label)
+            targets = [target for target in block.attached_to if target.user_id in (None, whose.user_id)]
+            model = block.model(await self._counter.count_aside(block.value)).model_copy(update={"attached_to": []})
+            yield {
+                "kind": "block",
+                "namespace": whose.namespace,
+                "user_id": whose.user_id,
+                "agent_id": whose.agent_id,
+                "label": block.label,
+                "block": model.model_dump(mode="json", exclude={"namespace", "user_id", "agent_id", "label"}) | {"label": block.label},
+                "base": block.base,
+                "changes": [change.model_dump(mode="json") for change in changes],
+                "attached_to": [target.model().model_dump(mode="json") for target in targets],
+            }
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Stores the block with its history, unless there is one of its label. Raises BadInput, Forbidden."""
         permit_writing(scope)
         read = validated(_BlockLine, line)
-        namespace, user = place_of(scope, target.namespace(read.namespace), target.user_id)
-        owner = BlockOwner(namespace, user, read.agent_id)
+        namespace, user = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
+        owner = BlockOwner(namespace, user, target.agent(read.agent_id))
         block = _block_of(read, owner)
         reply = await self._store.restore(scope, block, read.changes, await self._counter.count_aside(block.value))
         if reply.state == "many":
@@ -85,7 +97,9 @@ class BlockTransfer:
             return "same" if here is not None and (here.value, here.description) == (block.value, block.description) else "other"
         for shown_to in read.attached_to:
             where = target.namespace(shown_to.namespace) if shown_to.namespace else None
-            whom = BlockOwner(where, target.user_id if shown_to.user_id else None, shown_to.agent_id)
+            # The other agents that a block is shown to are themselves, whoever the copy belongs to.
+            agent = target.agent(shown_to.agent_id) if shown_to.agent_id == read.agent_id else shown_to.agent_id
+            whom = BlockOwner(where, target.user(shown_to.user_id) if shown_to.user_id else None, agent)
             if any(whom) and whom != owner:
                 try:
                     await self._store.attach(scope, owner, block.label, whom, attach=True)
@@ -95,10 +109,14 @@ class BlockTransfer:
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Deletes the user's blocks, and what is attached to the user."""
-        counts: Counter[str] = Counter()
-        for whose in await self._store.owners_of_user(scope, owner.user_id, owner.namespace):
-            counts["blocks"] += await self._store.erase(scope, whose)
-        return counts
+        return await self._erase(scope, await self._store.owners_of_user(scope, owner.user_id, owner.namespace))
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        """Deletes the agent's blocks, those with a user too, and what is attached to the agent."""
+        return await self._erase(scope, await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace))
+
+    async def _erase(self, scope: Scope, owners: Sequence[BlockOwner]) -> Counter[str]:
+        return Counter(blocks=sum([await self._store.erase(scope, whose) for whose in owners]))
 
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:

@@ -175,38 +175,41 @@ def delete_session(
 
 
 def export_user(
-    user_id: Annotated[str, typer.Argument(metavar="USER", help="whose data")],
+    user_id: Annotated[str, typer.Argument(metavar="USER", help="whose data; with --agent an agent's name")],
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="where to (stdout)")] = None,
     namespace: Namespace = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="replace the file")] = False,
+    agent: Annotated[bool, typer.Option("--agent", help="everything of the agent of that name")] = False,
     url: Url = None,
     api_key: ApiKey = None,
     form: Format = "text",
 ) -> None:
-    """Write everything of a user to a file, one JSON object per line, while others use the server."""
+    """Write everything of a user or an agent to a file, one JSON object per line, while others use the server."""
     from agent_memory.cli.commands import transfer
 
-    raise typer.Exit(transfer.export(transfer.MemoryTarget(url, api_key), user_id, namespace, file, form, force=force))
+    owner = transfer.DataOwner(user_id, "agent_id" if agent else "user_id")
+    raise typer.Exit(transfer.export(transfer.MemoryTarget(url, api_key), owner, namespace, file, form, force=force))
 
 
 def import_user(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="what `export` wrote")],
     user_id: Annotated[str | None, typer.Option("--user-id", "-u", metavar="ID", help="whose data it becomes (whose it was)")] = None,
+    agent_id: Annotated[str | None, typer.Option(metavar="ID", help="of an agent's export: whose it becomes (whose it was)")] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="where it comes from, for `purge --import-source` (import)")] = None,
     url: Url = None,
     api_key: ApiKey = None,
     form: Format = "text",
 ) -> None:
-    """Bring an export in, for another user or namespace as a copy; what is here stays as it is.
+    """Bring an export in, for another user, agent or namespace as a copy; what is here stays as it is.
 
     Exit code 4 when some lines were not taken or the file is not whole.
     """
     from agent_memory.cli.commands import transfer
 
-    raise typer.Exit(
-        transfer.bring_in(transfer.MemoryTarget(url, api_key), file, user_id, {"namespace": namespace, "import_source": source}, form)
-    )
+    owner = transfer.DataOwner(user_id) if user_id else transfer.DataOwner(agent_id, "agent_id") if agent_id else None
+    destination = {"namespace": namespace, "import_source": source}
+    raise typer.Exit(transfer.bring_in(transfer.MemoryTarget(url, api_key), file, owner, destination, form))
 
 
 def purge(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from agent_memory.core.prompt_sections import AnnouncedSection
 from agent_memory.core.scope import Scope
@@ -34,6 +34,13 @@ class Owner(NamedTuple):
 
     namespace: str | None
     user_id: str
+
+
+class AgentOwner(NamedTuple):
+    """An agent of a tenant, in one namespace or (None) in all of them: what has its name, alone or beside a user's."""
+
+    namespace: str | None
+    agent_id: str
 
 
 class Group(NamedTuple):
@@ -75,7 +82,17 @@ class RestoreTarget(Protocol):
     """Whose the lines of an import become."""
 
     @property
-    def user_id(self) -> str: ...
+    def user_id(self) -> str:
+        """The user of an import that is a user's; "" of one that is an agent's."""
+        ...
+
+    def user(self, user_id: str | None, /) -> str | None:
+        """The user to whom something of this one goes: in an agent's import it stays the one that it was."""
+        ...
+
+    def agent(self, agent_id: str | None, /) -> str | None:
+        """The agent to whom something of this one goes."""
+        ...
 
     def namespace(self, namespace: str | None, /) -> str | None:
         """The namespace that something of this one goes to."""
@@ -86,11 +103,29 @@ class RestoreTarget(Protocol):
         ...
 
 
+@runtime_checkable
+class AgentExporter(Exporter, Protocol):
+    """An exporter of something that agents have, too."""
+
+    def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
+        """The lines of what the agent has, within the reach of `scope`."""
+        ...
+
+
 class Eraser(Protocol):
     """Deletes what a feature keeps of a user, beside sessions and memories."""
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Deletes it; returns how much of what went."""
+        ...
+
+
+@runtime_checkable
+class AgentEraser(Eraser, Protocol):
+    """An eraser of something that agents have, too."""
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        """Deletes what the agent has; returns how much of what went."""
         ...
 
 

@@ -18,12 +18,13 @@ from agent_memory.storage.keyspace import Keys, digest
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to be deleted: the memories of one session, or (without `session_id`) everything of a user."""
+    """What is to be deleted: the memories of one session, or (without `session_id`) everything of a user, or of an agent."""
 
     tenant: str
     namespace: str | None
     user_id: str | None
     session_id: str | None
+    agent_id: str | None = None
 
 
 class ErasureOrders:
@@ -40,8 +41,10 @@ class ErasureOrders:
         while it is carried out, it is carried out once more.
         """
         permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
-        name = digest("erasure", scope.tenant, what.namespace, what.user_id, what.session_id)
+        names = (scope.tenant, what.namespace, what.user_id, what.session_id)
+        name = digest("erasure", *names) if what.agent_id is None else digest("erasure of an agent", *names, what.agent_id)
         body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID())}
+        body |= {} if what.agent_id is None else {"ag": what.agent_id}
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(self._keys.erasure(name), json.dumps(body))

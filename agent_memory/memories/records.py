@@ -17,7 +17,7 @@ from agent_memory.memories.codec import decode_memory, encode_memory
 from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.storage.keyspace import digest, tag
 from agent_memory.storage.scripts import Arg
-from agent_memory.storage.search.metadata import metadata_tags
+from agent_memory.storage.search.metadata import PINNED_TAG, metadata_tags
 from agent_memory.text.normalization import ends_at, is_turn, kin_name, normal_text, restatement
 from agent_memory.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import Evidence, MemoryRecord
@@ -183,9 +183,9 @@ def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]
         if tags:
             more.append(name)
             values.append(",".join(dict.fromkeys(tag(value.casefold()) for value in tags)))
-    if record.metadata:
+    if record.metadata or record.pinned:
         more.append("md")
-        values.append(",".join(metadata_tags(record.metadata)))
+        values.append(",".join([*metadata_tags(record.metadata), *([PINNED_TAG] if record.pinned else [])]))
     if record.event_date is not None:
         more.append("e")
         values.append(record.event_date.timestamp())

@@ -18,7 +18,7 @@ from agent_memory.storage.scripts import Script
 from agent_memory.storage.search import filters
 from agent_memory.storage.search.queries import name_query, search
 from agent_memory.storage.search.schemas import memory_index_name
-from agent_memory_client.models import MemoryRecord, Namespace, SessionId, UserId
+from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFilter, UserId
 
 _PAGE = 500
 _RECEIPT_SECONDS = 30 * 24 * 3600
@@ -40,6 +40,7 @@ class _Selection:
     namespace: Namespace | None
     user_id: UserId | None
     session_id: SessionId | None
+    agent_id: TagFilter | None = None
 
 
 class ErasureStore:
@@ -56,7 +57,7 @@ class ErasureStore:
         body = {} if raw is None else json.loads(raw)
         if raw is None or "done" in body:
             return None
-        return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"]), raw)
+        return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
         """Whether an order is still to be carried out, and was not given anew.
@@ -106,11 +107,14 @@ def selection_of(erasure: Erasure) -> Any:
         None if erasure.namespace is None else Namespace(eq=erasure.namespace),
         None if erasure.user_id is None else UserId(eq=erasure.user_id),
         None if erasure.session_id is None else SessionId(eq=erasure.session_id),
+        None if erasure.agent_id is None else TagFilter(eq=erasure.agent_id),
     )
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
     """Whether a memory is what an order names: a session of this id of another user is not."""
+    if erasure.agent_id is not None:
+        return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:
         return record.user_id == erasure.user_id and erasure.namespace in (None, record.namespace)
     return (record.session_id, record.namespace, record.user_id) == (erasure.session_id, erasure.namespace, erasure.user_id)

@@ -1,4 +1,4 @@
-"""Purging memories by their source."""
+"""Purging memories by their source, and erasing all of a user or an agent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated
 
 from fastapi import Body, Path, Query, Response
 
-from agent_memory.access.principals import place_of
+from agent_memory.access.principals import place_of, whole_agent
+from agent_memory.core.feature import Services
+from agent_memory.core.scope import Scope
 from agent_memory.http.dependencies import NamespaceQuery, ServicesDep, UserQuery, WaitQuery, WriteScopeDep
 from agent_memory.http.operation import deleting, operations
 from agent_memory.http.responses import ModelResponse, errors
@@ -44,6 +46,22 @@ async def purge_source(
     return ModelResponse(answer, (b"x-operation-id", mark.operation_id.encode()))
 
 
+@persons.delete("/v1/agents/{agent_id:path}", operation_id="delete_agent", response_model=AckResponse, responses=errors())
+async def delete_agent(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    agent_id: Annotated[Identifier, Path(description="The agent's id.")],
+    namespace: NamespaceQuery = None,
+    wait: WaitQuery = 0.0,
+) -> Response:
+    """Deletes everything of an agent, in one namespace or in all; X-Operation-Id names the work.
+
+    That is its sessions with what was said there, and the memories, blocks and procedures that bear its name, whoever's they are besides.
+    """
+    erasure = Erasure(scope.tenant, whole_agent(scope, namespace, agent_id), None, None, agent_id)
+    return await _erased(services, scope, erasure, wait)
+
+
 @persons.delete("/v1/users/{user_id:path}", operation_id="delete_user", response_model=AckResponse, responses=errors())
 async def delete_user(
     services: ServicesDep,
@@ -55,6 +73,11 @@ async def delete_user(
     """Deletes all sessions and memories of a user, in one namespace or in all; X-Operation-Id names the work."""
     if scope.namespaces is not None:
         namespace, _ = place_of(scope, namespace, user_id)
-    mark = await services[ErasureOrders].order_erasure(scope, Erasure(scope.tenant, namespace, user_id, None))
+    return await _erased(services, scope, Erasure(scope.tenant, namespace, user_id, None), wait)
+
+
+async def _erased(services: Services, scope: Scope, erasure: Erasure, wait: float) -> Response:
+    """Orders an erasure, and answers when it is done or the time to wait is over."""
+    mark = await services[ErasureOrders].order_erasure(scope, erasure)
     done = await services[OperationService].wait_for_marks(scope, [mark], wait)
     return ModelResponse(AckResponse(status="ok" if done else "pending"), (b"x-operation-id", mark.operation_id.encode()))

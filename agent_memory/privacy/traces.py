@@ -6,7 +6,7 @@ These are found by looking at all of them, which only a worker may do.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from redis.asyncio import Redis
@@ -118,9 +118,9 @@ class TraceStore:
                     pipe.srem(self._keys.bare, name)
                 await pipe.execute()
 
-    async def forget_answers(self, user_id: str) -> int:
-        """Answers kept under Idempotency-Keys that name the user; of any tenant, since they do not say whose they are."""
-        spelled = {json.dumps(user_id).encode(), json.dumps(user_id, ensure_ascii=False).encode()}
+    async def forget_answers(self, name: str) -> int:
+        """Answers kept under Idempotency-Keys that name the user or agent; of any tenant, since they do not say whose they are."""
+        spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         gone: list[bytes] = []
         async for key in self._each("idem:*"):
             with redis_errors():
@@ -129,14 +129,14 @@ class TraceStore:
                 gone.append(key)
         return await self._delete(gone)
 
-    async def forget_orders(self, scope: Scope, user_id: str) -> int:
-        """Orders of the tenant that were given for the user, or by somebody limited to the user, or that name memories."""
+    async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
+        """Orders of the tenant that may name somebody, by `may_name_user` or `may_name_agent`."""
         gone = 0
         async for key in self._each("ord:*"):
             with redis_errors():
                 raw: Any = await self._client.get(key)
             body = {} if raw is None else json.loads(raw)
-            if body.get("tn") != scope.tenant or not _may_name(body, user_id):
+            if body.get("tn") != scope.tenant or not may_name(body):
                 continue
             name = key.decode().rpartition(":")[2]
             with redis_errors():
@@ -174,10 +174,12 @@ class TraceStore:
             return int(await self._client.delete(*keys))
 
 
-def _may_name(order: Any, user_id: str) -> bool:
-    """Whether an order, as it is kept, may tell of a user."""
-    spelled = json.dumps(user_id)[1:-1]
+def may_name_user(order: Any, user_id: str) -> bool:
+    """Whether an order, as it is kept, was given for a user, or by somebody limited to the user, or names memories or the user."""
+    return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or may_name_agent(order, user_id)
+
+
+def may_name_agent(order: Any, agent_id: str) -> bool:
+    """Whether an order, as it is kept, names memories, or an agent in what it is about."""
     what = order["args"].get("what") or ""
-    return (
-        order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or "ids" in order or spelled in what or user_id in what
-    )
+    return "ids" in order or json.dumps(agent_id)[1:-1] in what or agent_id in what

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from agent_memory.core.errors import BadInput, Forbidden
-from agent_memory.core.feature import ExportLine, Group, Owner, RestoreTarget
+from agent_memory.core.feature import AgentOwner, ExportLine, Group, Owner, RestoreTarget
 from agent_memory.core.input.validation import validated
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope
@@ -56,8 +56,17 @@ class ProcedureTransfer:
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
         """The user's procedures with their history, and what is known of the user's tools."""
-        clause = owned_by(procedures_of(scope, state=None), owner.namespace, owner.user_id, None)
-        async for page in self._store.walk_pids(clause):
+        async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id)):
+            yield line
+
+    async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
+        """The same of an agent, alone and with users."""
+        async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id)):
+            yield line
+
+    async def _lines(self, scope: Scope, owner: ProcedureOwner) -> AsyncIterator[ExportLine]:
+        names = (owner.namespace, owner.user_id, owner.agent_id)
+        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), *names)):
             for stored in await self._store.load_pids(scope, page):
                 if stored is not None:
                     history = await self._store.load_history(stored.pid)
@@ -67,7 +76,7 @@ class ProcedureTransfer:
                         "history": history.model_dump(mode="json"),
                         "marks": await self._store.export_marks(stored.pid),
                     }
-        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), owner.namespace, owner.user_id, None)):
+        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), *names)):
             known = self._tools.check_fields(fields)
             whose = known.model_dump(include=set(ProcedureOwner.model_fields))
             yield {"kind": "tool_memory", "tool": known.tool, **whose, "fields": fields}
@@ -83,7 +92,9 @@ class ProcedureTransfer:
         procedure = read.procedure.model_copy(update=owner)
         if target.moved(read.procedure.namespace):
             # The one that was exported may still be here, under its own id.
-            procedure = procedure.model_copy(update={"id": digest("moved", procedure.id, target.user_id, procedure.namespace)})
+            procedure = procedure.model_copy(
+                update={"id": digest("moved", procedure.id, target.user_id or procedure.agent_id, procedure.namespace)}
+            )
         whose = owner | {"id": procedure.id}
         changes = [
             change.model_copy(update={"before": change.before and change.before.model_copy(update=whose)})
@@ -99,14 +110,21 @@ class ProcedureTransfer:
             self._tools.check_fields(line.fields)
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput("is not what is known of a tool", field="fields") from error
-        owner = ProcedureOwner(**_owner(scope, target, line), agent_id=line.agent_id)
+        owner = ProcedureOwner(**_owner(scope, target, line))
         return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields) else "same"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Deletes the user's procedures and what is known of the user's tools."""
+        return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id))
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        """Deletes what the agent has of these, alone or with a user."""
+        return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id))
+
+    async def _erase(self, scope: Scope, owner: ProcedureOwner) -> Counter[str]:
         counts: Counter[str] = Counter()
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
-            own = owned_by(clause, owner.namespace, owner.user_id, None)
+            own = owned_by(clause, owner.namespace, owner.user_id, owner.agent_id)
             pages = [page async for page in self._store.walk_pids(own)]
             for page in pages:
                 owners = {owner_digest(scope.tenant, stored.procedure) for stored in await self._store.load_pids(scope, page) if stored}
@@ -142,8 +160,12 @@ class ProcedureTransfer:
 
 
 def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[str, str | None]:
-    """The user and namespace that a line becomes. Raises Forbidden for what is out of reach."""
-    owner = {"user_id": target.user_id, "namespace": target.namespace(line.namespace)}
+    """Whose a line becomes. Raises Forbidden for what is out of reach."""
+    owner = {
+        "user_id": target.user(line.user_id),
+        "namespace": target.namespace(line.namespace),
+        "agent_id": target.agent(line.agent_id),
+    }
     if not within(scope, line.model_copy(update=owner)):
         raise Forbidden("these credentials do not reach the namespace, user or agent of this procedure")
     return owner

@@ -6,6 +6,7 @@ from agent_memory.access.limits import MemoryLimit
 from agent_memory.core.feature import Feature, Services
 from agent_memory.foundation import Foundation
 from agent_memory.jobs.operations import OperationService
+from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.recent import RecentMessages
 from agent_memory.sessions.scripts import SessionScripts
 from agent_memory.sessions.service import SessionService
@@ -18,6 +19,7 @@ def open_sessions(foundation: Foundation, services: Services) -> None:
     services[OperationService].register_batches(store)
     services.add(
         store,
+        AgentSessions(foundation.client, foundation.keys),
         RecentMessages(foundation.settings, foundation.keys),
         SessionService(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts),
     )

@@ -57,6 +57,7 @@ am:{0}:bl:<owner>   hash    the memory blocks of an owner, by label             
 am:{0}:blh:<owner>:<label> list  the changes of a block, oldest first: the last 500        as the block
 am:{0}:bla:<owner>  hash    the blocks of others that an owner's prompts show, with whose they are   until detached or deleted
 am:{0}:blu:<user>   hash    the owners of a user that have blocks, or to whom some are attached   until these are deleted
+am:{0}:blg:<agent>  hash    the owners of an agent, likewise                                      until these are deleted
 am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted
 am:{0}:svt          set     tenants that have had views                                    for ever
 am:{0}:pr:<pid>     hash    a procedure, or what is known of a tool, with its index fields and its vector   until deleted

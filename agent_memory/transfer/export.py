@@ -13,10 +13,10 @@ from typing import Any
 
 from agent_memory import __version__
 from agent_memory.access import audit
-from agent_memory.access.principals import list_place_of
+from agent_memory.access.principals import list_place_of, whole_agent
 from agent_memory.core.clock import iso
 from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.feature import Exporter, Owner
+from agent_memory.core.feature import AgentExporter, AgentOwner, Exporter, Owner
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.sessions.codec import StoredMessage, beside_of
@@ -61,6 +61,12 @@ class ExportService:
         operation_id = await self._exports.begin(scope)
         return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
 
+    async def begin_agent(self, scope: Scope, namespace: str | None, agent_id: str) -> tuple[str, AsyncGenerator[bytes]]:
+        """As `begin`, of an agent. Raises Forbidden for one out of reach, and for callers who are limited to users."""
+        namespace = whole_agent(scope, namespace, agent_id)
+        operation_id = await self._exports.begin(scope)
+        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, None, None, agent_id), operation_id)
+
     async def _encoded_lines(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
         counts: Counter[str] = Counter()
         ended = False
@@ -82,6 +88,7 @@ class ExportService:
         """Tells the audit trail how much was given out; the request's own event says who asked, from where."""
         if self._audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
+            ids["agent_id"] = erasure.agent_id
             named = {name: value for name, value in ids.items() if value is not None}
             audit.record(operation="export", status=None, tenant=scope.tenant, actor=scope.actor, ids=named, request_id=None, counts=counts)
 
@@ -97,6 +104,10 @@ class ExportService:
         sources, user = self._from, erasure.user_id or ""
         began = await sources.memories.now()
         yield [self._header(erasure, operation_id)]
+        if erasure.agent_id is not None:
+            async for lines in self._agent_pages(scope, erasure, erasure.agent_id, began):
+                yield lines
+            return
         # What stands beside memories comes before them: rules tell how the messages of sessions that follow are read.
         for exporter in sources.others:
             yield [line async for line in exporter.export_lines(scope, Owner(erasure.namespace, user))]
@@ -109,8 +120,29 @@ class ExportService:
         async for memories in sources.memories.changed_since(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
 
+    async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
+        """All lines of an agent: what bears its name, and its sessions with the memories of these. Changes stay with their users."""
+        sources = self._from
+        for exporter in sources.others:
+            if isinstance(exporter, AgentExporter):
+                yield [line async for line in exporter.export_agent(scope, AgentOwner(erasure.namespace, agent_id))]
+        async for memories in sources.memories.pages(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
+        async for sessions in sources.sessions.agent_pages(scope, erasure.namespace, agent_id):
+            said = [Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id) for ref in (session.ref for session in sessions)]
+            for each in said:
+                async for memories in sources.memories.pages(scope, each, began):
+                    yield [memory_line(memory) for memory in memories if memory.any.agent_id != agent_id]
+            yield [{**session_line(session), "user_id": session.ref.user_id} for session in sessions]
+            for each in said:
+                async for memories in sources.memories.changed_since(scope, each, began):
+                    yield [memory_line(memory) for memory in memories]
+        async for memories in sources.memories.changed_since(scope, erasure, began):
+            yield [memory_line(memory) for memory in memories]
+
     def _header(self, erasure: Erasure, operation_id: str) -> Line:
         spec = self._from.spec
+        agent = {} if erasure.agent_id is None else {"agent_id": erasure.agent_id}
         return {
             "kind": "header",
             "format": EXPORT_FORMAT,
@@ -122,6 +154,7 @@ class ExportService:
             "namespace": erasure.namespace,
             "operation_id": operation_id,
             "embedding": {"model": spec.model, "dimensions": spec.dimensions, "datatype": spec.datatype},
+            **agent,
         }
 
 

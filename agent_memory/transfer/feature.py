@@ -10,6 +10,7 @@ from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
+from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.store import SessionStore
 from agent_memory.transfer.change_export import ChangeTransfer
 from agent_memory.transfer.export import ExportService, ExportSources
@@ -29,7 +30,7 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     reader = MemoryExportReader(client, keys, spec)
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
     changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)
-    sources = ExportSources(reader, changes, SessionExportReader(client, keys, sessions), services.exporters, spec)
+    sources = ExportSources(reader, changes, SessionExportReader(client, keys, sessions, services[AgentSessions]), services.exporters, spec)
     targets = ImportTargets(
         restorer,
         services[MemoryCommits],
@@ -48,4 +49,6 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     )
 
 
-TRANSFER = Feature(name="transfer", open=open_transfer, routes=("agent_memory.transfer.routes:router",))
+TRANSFER = Feature(
+    name="transfer", open=open_transfer, routes=("agent_memory.transfer.routes:router", "agent_memory.transfer.routes:agents")
+)

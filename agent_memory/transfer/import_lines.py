@@ -63,6 +63,7 @@ class HeaderLine(BaseModel):
     format: str
     version: int
     user_id: str | None = None
+    agent_id: str | None = None
     namespace: str | None = None
     terms: int = 0
     embedding: dict[str, Any] = {}
@@ -142,6 +143,7 @@ class SessionLine(BaseModel):
     kind: Literal["session", "waiting"]
     session_id: SessionIdentifier
     namespace: OptionalIdentifier = None
+    user_id: OptionalIdentifier = None
     messages: list[MessageLine] = []
     memories: list[MemoryRecord] = []
     strategy: MemoryStrategyConfig = Field(default_factory=MemoryStrategyConfig)
@@ -185,7 +187,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class ImportPlacement:
-    """Where the caller puts what the lines say: `user_id` is always the caller's word, the namespace where one is given.
+    """Where the caller puts what the lines say: whose it becomes is always the caller's word, the namespace where one is given.
+
+    An import is a user's, or an agent's: then what names an agent becomes this one's, and users stay who they are.
 
     What is exported of one user or namespace and put to another is a copy: memories, changes and batches get ids of their own, always
     the same ones, by which the lines of the copy name each other. Sessions and messages keep theirs, which are their user's alone.
@@ -201,22 +205,35 @@ class ImportPlacement:
         clean: Callable[[str], str],
         screen: Callable[[MemoryRecord], MemoryRecord],
         ids: KeyedIds,
+        agent_id: str | None = None,
     ) -> None:
         self._header = header
         self.user_id = user_id
+        self.agent_id = agent_id
         self._namespace = namespace
         self._now = now
         self._vector = vector
         self._clean = clean
         self._screen = screen
         self._ids = ids
-        self._copies = header.user_id != user_id or (namespace is not None and namespace != header.namespace)
+        self._other_owner = header.user_id != user_id if agent_id is None else header.agent_id != agent_id
+        self._copies = self._other_owner or (namespace is not None and namespace != header.namespace)
 
     def id(self, name: str) -> str:
         """The id of what had the id `name` there."""
         if not self._copies:
             return name
+        if self.agent_id is not None:
+            return self._ids.of("copy of an agent", self._header.agent_id, self.agent_id, self._namespace, name)
         return self._ids.of("copy", self._header.user_id, self.user_id, self._namespace, name)
+
+    def user(self, user_id: str | None) -> str | None:
+        """The user for what was `user_id`'s."""
+        return self.user_id if self.agent_id is None else user_id
+
+    def agent(self, agent_id: str | None) -> str | None:
+        """The agent for what was `agent_id`'s."""
+        return agent_id if self.agent_id is None or agent_id is None else self.agent_id
 
     def namespace(self, name: str | None) -> str | None:
         """The namespace for what was in the namespace `name`."""
@@ -224,12 +241,15 @@ class ImportPlacement:
 
     def moved(self, namespace: str | None) -> bool:
         """Whether what was in `namespace` is a copy, or belongs to another user or namespace from now on."""
-        return self._copies or self._header.user_id != self.user_id or self.namespace(namespace) != namespace
+        return self._copies or self._other_owner or self.namespace(namespace) != namespace
 
     def record(self, exported: MemoryRecord) -> MemoryRecord:
         """A record at its place."""
-        moved = self.moved(exported.namespace) or exported.user_id != self.user_id
-        record = self._under_new_ids(exported).model_copy(update={"user_id": self.user_id, "namespace": self.namespace(exported.namespace)})
+        moved = self._is_moved(exported)
+        owner: dict[str, Any] = {"user_id": self.user(exported.user_id), "namespace": self.namespace(exported.namespace)}
+        if self.agent_id is not None and exported.agent_id is not None:
+            owner["agent_id"] = self.agent_id
+        record = self._under_new_ids(exported).model_copy(update=owner)
         if moved and exported.memory_hash == content_hash(exported):
             record.memory_hash = content_hash(record)
         text = self._clean(record.text)
@@ -237,6 +257,10 @@ class ImportPlacement:
             record.text, record.memory_hash = text, None
             record.memory_hash = content_hash(record)
         return self._screen(record)
+
+    def _is_moved(self, exported: MemoryRecord) -> bool:
+        owned = exported.user_id == self.user(exported.user_id) and exported.agent_id == self.agent(exported.agent_id)
+        return not owned or self.moved(exported.namespace)
 
     def _under_new_ids(self, record: MemoryRecord) -> MemoryRecord:
         """A record under its id here, which names others by theirs."""
@@ -278,7 +302,7 @@ class ImportPlacement:
         if not former:
             marks.pop("rt", None)
         record = self.record(entry.record)
-        if self.moved(entry.record.namespace) or entry.record.user_id != self.user_id or record.text != entry.record.text:
+        if self._is_moved(entry.record) or record.text != entry.record.text:
             marks.pop("h", None)
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         terms = entry.terms if in_session and self._header.terms == SCHEMA_VERSION and _plain(entry.terms) else None

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.access.limits import MemoryLimit
-from agent_memory.access.principals import list_place_of, permit_agent, writing
+from agent_memory.access.principals import list_place_of, permit_agent, whole_agent, writing
 from agent_memory.core.errors import AgentMemoryError, BadInput, Forbidden, RedisUnavailable, TooMany, VersionMismatch
-from agent_memory.core.feature import Exporter
+from agent_memory.core.feature import AgentExporter, Exporter
 from agent_memory.core.input.validation import validated
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope, SessionRef
@@ -98,12 +98,24 @@ class ImportService:
         """
         writing(scope)
         namespace, _ = list_place_of(scope, namespace, user_id)
+        return await self._run(scope, (namespace, user_id, None), lines, first_line, source)
+
+    async def run_agent(
+        self, scope: Scope, namespace: str | None, agent_id: str, lines: bytes, first_line: int = 1, source: str = "import"
+    ) -> ImportReport:
+        """As `run`, of an agent's export: what names an agent becomes this one's, and what is a user's stays that user's."""
+        writing(scope)
+        return await self._run(scope, (whole_agent(scope, namespace, agent_id), "", agent_id), lines, first_line, source)
+
+    async def _run(
+        self, scope: Scope, owner: tuple[str | None, str, str | None], lines: bytes, first_line: int, source: str
+    ) -> ImportReport:
         rows = _rows(lines)
         head = next(rows, None)
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
         header = header_of(parse_line(head))
-        run = _Run(scope, self._placing(scope, header, user_id, namespace, await self._to.reader.now()), source)
+        run = _Run(scope, self._placing(scope, header, owner, await self._to.reader.now()), source)
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -113,7 +125,8 @@ class ImportService:
         await self._memories(run)
         return run.report
 
-    def _placing(self, scope: Scope, header: HeaderLine, user_id: str, namespace: str | None, now: int) -> ImportPlacement:
+    def _placing(self, scope: Scope, header: HeaderLine, owner: tuple[str | None, str, str | None], now: int) -> ImportPlacement:
+        namespace, user_id, agent_id = owner
         clean = redact if self._settings.longterm.redact_secrets else str
 
         def screen(record: MemoryRecord) -> MemoryRecord:
@@ -121,7 +134,7 @@ class ImportService:
             judged = screen_record(self._settings, record) if scope.may_administer else screen_caller_record(self._settings, record)
             return judged if record.quarantine is None else record
 
-        return ImportPlacement(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids)
+        return ImportPlacement(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids, agent_id)
 
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}
@@ -133,12 +146,12 @@ class ImportService:
                 return
             await self._memories(run)  # What follows them may name them.
             match kind:
-                case "change":
+                case "change" if run.placing.agent_id is None:
                     state = await self._to.changes.restore(run.scope, run.placing.user_id, run.placing.change(line))
                 case "session" | "waiting":
                     state = await self._session(run, validated(SessionLine, line))
-                case str() if kind in self._others:
-                    state = await self._others[kind].restore_line(run.scope, run.placing, line)
+                case str() if (exporter := self._exporter(run, kind)) is not None:
+                    state = await exporter.restore_line(run.scope, run.placing, line)
                 case "end":
                     run.report.complete = validated(EndLine, line).lines == number - 1
                     return
@@ -152,6 +165,11 @@ class ImportService:
         except AgentMemoryError as error:
             reason = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
+
+    def _exporter(self, run: _Run, kind: str) -> Exporter | None:
+        """Who reads lines of a kind; an agent has only some kinds."""
+        exporter = self._others.get(kind)
+        return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
     def _done(self, run: _Run, number: int, kind: str, state: str, name: object) -> None:
         if state == "new":
@@ -209,8 +227,9 @@ class ImportService:
 
     async def _session(self, run: _Run, line: SessionLine) -> str:
         check_strategy(line.strategy)
-        permit_agent(run.scope, line.agent_id)
-        ref = SessionRef(line.session_id, run.placing.namespace(line.namespace), run.placing.user_id)
+        agent_id = run.placing.agent(line.agent_id)
+        permit_agent(run.scope, agent_id)
+        ref = SessionRef(line.session_id, run.placing.namespace(line.namespace), run.placing.user(line.user_id))
         waits = await self._waits(run, ref, line)
         now = datetime.now(UTC)
         created, updated = times_of(line, now)
@@ -232,7 +251,7 @@ class ImportService:
             memories=memories,
             waiting=waiting,
             strategy=line.strategy,
-            agent_id=line.agent_id,
+            agent_id=agent_id,
             # Of a session that is gone only its work is wanted, which outlives it.
             ttl_seconds=1 if gone else line.ttl_seconds,
             client_tokens=line.tokens,
@@ -250,8 +269,11 @@ class ImportService:
         except VersionMismatch:
             here = await self._to.sessions.get(run.scope, ref)
             there = set[str]() if here is None else {message_identity(stored.message) for stored in here.messages}
-            same = here is not None and (
-                here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there
+            same = here is not None and (run.placing.agent_id is None or here.agent_id == agent_id)
+            same = (
+                same
+                and here is not None
+                and (here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there)
             )
             return "same" if same else "other"
         return "new"

@@ -1,4 +1,4 @@
-"""What a person may ask for: all that is kept of them, to take away and to bring in again. Erasing is in `jobs/routes.py`."""
+"""All that is kept of a user or an agent, to take away and to bring in again. Erasing is in `privacy/routes.py`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from agent_memory.transfer.imports import ImportService
 from agent_memory_client.models import MEDIA_TYPE, Identifier, ImportReport
 
 router = operations("users")
+agents = operations("agents")
 
 UserPath = Annotated[Identifier, Path(description="The user's id.")]
+AgentPath = Annotated[Identifier, Path(description="The agent's id.")]
+FirstLineQuery = Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")]
+SourceQuery = Annotated[Identifier, Query(description="A name for where it comes from, by which it can be purged.")]
 
 _LINES: dict[str, Any] = {"type": "string", "description": "One JSON object per line."}
 _EXPORTED = {"description": "The export.", "content": {MEDIA_TYPE: {"schema": _LINES}}}
@@ -44,6 +48,45 @@ async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath,
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
 
 
+@agents.post(
+    "/v1/agents/{agent_id:path}/export",
+    operation_id="export_agent",
+    response_class=Response,
+    responses={**errors(), 200: _EXPORTED},
+)
+async def export_agent(services: ServicesDep, scope: ScopeDep, agent_id: AgentPath, namespace: NamespaceQuery = None) -> Response:
+    """Everything of an agent, in one namespace or in all, as lines of JSON like those of a user's export.
+
+    That is its sessions with what was said there, and the memories, blocks and procedures that bear its name, whoever's they are besides.
+    """
+    operation_id, pieces = await services[ExportService].begin_agent(scope, namespace, agent_id)
+    return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
+
+
+@agents.post(
+    "/v1/agents/{agent_id:path}/import",
+    operation_id="import_agent",
+    response_model=ImportReport,
+    responses=errors(413, 415),
+    openapi_extra=_SENT,
+)
+async def import_agent(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    agent_id: AgentPath,
+    lines: Annotated[RawBody, Depends(lines_of)],
+    namespace: NamespaceQuery = None,
+    first_line: FirstLineQuery = 1,
+    import_source: SourceQuery = "import",
+) -> Response:
+    """Brings in lines of an agent's export as this agent's; what was a user's stays that user's, and what is here stays as it is.
+
+    Under another name, or with another namespace, it makes a copy, as the import of a user does. Sessions keep their ids: one that is
+    here stays the agent's whose it is.
+    """
+    return ModelResponse(await services[ImportService].run_agent(scope, namespace, agent_id, lines, first_line, import_source))
+
+
 @router.post(
     "/v1/users/{user_id:path}/import",
     operation_id="import_user",
@@ -57,8 +100,8 @@ async def import_user(
     user_id: UserPath,
     lines: Annotated[RawBody, Depends(lines_of)],
     namespace: NamespaceQuery = None,
-    first_line: Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")] = 1,
-    import_source: Annotated[Identifier, Query(description="A name for where it comes from, by which it can be purged.")] = "import",
+    first_line: FirstLineQuery = 1,
+    import_source: SourceQuery = "import",
 ) -> Response:
     """Brings in lines of an export as this user's, with ids, dates, versions and vectors; what is here stays as it is.
 

@@ -9,6 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.codec import SessionState, StoredMessage, decode_own, decode_session
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.connection import Pipe, read
@@ -45,12 +46,13 @@ class SessionExport:
 
 
 class SessionExportReader:
-    """Reads the sessions of one user."""
+    """Reads the sessions of one user, or of one agent."""
 
-    def __init__(self, client: Redis, keys: Keys, sessions: SessionStore) -> None:
+    def __init__(self, client: Redis, keys: Keys, sessions: SessionStore, agents: AgentSessions) -> None:
         self._client = client
         self._keys = keys
         self._sessions = sessions
+        self._agents = agents
 
     async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
         """All sessions, the oldest first, and then what waits of those that are gone."""
@@ -62,6 +64,14 @@ class SessionExportReader:
             session = await self._waiting(scope, sid)
             if session is not None and self._meant(scope, session.ref, namespace, user_id):
                 yield [session]
+
+    async def agent_pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionExport]]:
+        """All sessions of an agent, the oldest first."""
+        async for refs in self._agents.pages(scope, namespace, agent_id):
+            for start in range(0, len(refs), _SESSIONS):
+                sids = [self._sessions.sid(scope, ref) for ref in refs[start : start + _SESSIONS]]
+                sessions = await self._read(scope, sids)
+                yield [session for session in sessions if session.state is not None and session.state.agent_id == agent_id]
 
     def _meant(self, scope: Scope, ref: SessionRef, namespace: str | None, user_id: str) -> bool:
         return ref.user_id == user_id and namespace in (None, ref.namespace) and scope.reaches(ref.namespace, ref.user_id)

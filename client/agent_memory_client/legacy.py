@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import wraps
+from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.errors import MemoryClientError, MemoryNotFoundError
 from agent_memory_client.memory_client import MemoryClient
-from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SummaryView, Task
+from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SearchModeEnum, SummaryView, Task
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.changes import Changes
 from agent_memory_client.resources.extraction_rules import ExtractionRuleSets
@@ -44,6 +45,21 @@ def _flat(
     async def call(client: MemoryClient, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
         return await method(getattr(client, noun), *args, **kwargs)
 
+    return call
+
+
+def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Callable[Parameters, Coroutine[Any, Any, Answer]]:
+    """A search of the archived client: one that names no `search_mode` goes by meaning alone."""
+    known = signature(method)
+    parameters = {**known.parameters, "search_mode": known.parameters["search_mode"].replace(default=SearchModeEnum.SEMANTIC)}
+
+    @wraps(method)
+    async def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+        if "search_mode" not in known.bind(*args, **kwargs).arguments:
+            kwargs["search_mode"] = SearchModeEnum.SEMANTIC
+        return await method(*args, **kwargs)
+
+    call.__signature__ = known.replace(parameters=list(parameters.values()))  # pyright: ignore[reportAttributeAccessIssue]
     return call
 
 
@@ -87,7 +103,7 @@ class MemoryAPIClient(MemoryClient, Tools):
     get_long_term_memory = _flat("memories", Memories.get)
     edit_long_term_memory = _flat("memories", Memories.edit)
     delete_long_term_memories = _flat("memories", Memories.delete)
-    search_long_term_memory = _flat("memories", Memories.search)
+    search_long_term_memory = _by_meaning(_flat("memories", Memories.search))
     search_all_long_term_memories = _flat_iterator("memories", Memories.search_all)
     explain_long_term_memory = _flat("memories", Memories.explain)
     get_memory_evidence = _flat("memories", Memories.evidence)
@@ -99,9 +115,9 @@ class MemoryAPIClient(MemoryClient, Tools):
     purge_source = _flat("memories", Memories.purge)
 
     memory_prompt = _flat("prompts", Prompts.render)
-    hydrate_memory_prompt = _flat("prompts", Prompts.render_memories)
+    hydrate_memory_prompt = _by_meaning(_flat("prompts", Prompts.render_memories))
 
-    search_memory_tool = _flat("tools", ToolCalls.search_memory)
+    search_memory_tool = _by_meaning(_flat("tools", ToolCalls.search_memory))
     get_working_memory_tool = _flat("tools", ToolCalls.get_working_memory)
     get_or_create_working_memory_tool = _flat("tools", ToolCalls.get_or_create_working_memory)
     add_memory_tool = _flat("tools", ToolCalls.add_memory)

@@ -11,8 +11,8 @@ from tests.support.stack import stack
 
 
 @pytest.fixture(scope="session")
-async def documented(redis_url: str) -> AsyncGenerator[str, None]:
+async def documented(lasting_redis_url: str) -> AsyncGenerator[str, None]:
     """The base URL of a server with the local models."""
     settings = load_settings(KEY_PREFIX="docs", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    async with stack(settings, redis_url) as base_url:
+    async with stack(settings, lasting_redis_url) as base_url:
         yield base_url

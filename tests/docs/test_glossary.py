@@ -82,7 +82,7 @@ def test_every_field_that_a_command_names_is_there() -> None:
     assert missing == {}
 
 
-async def test_every_field_of_a_used_store_is_there(documented: str, redis_url: str) -> None:
+async def test_every_field_of_a_used_store_is_there(documented: str, lasting_redis_url: str) -> None:
     async with httpx.AsyncClient(base_url=documented, timeout=30) as http:
         owner = {"user_id": "glossary", "namespace": "words"}
         memory = {"id": "g1", "text": "Ada lives in Oslo.", "slot": "home", "topics": ["home"], "entities": ["Ada"], "metadata": {"a": 1}}
@@ -101,7 +101,7 @@ async def test_every_field_of_a_used_store_is_there(documented: str, redis_url: 
         ):
             assert answer.status_code < 300, answer.text
     root = "docs:{0}:"
-    async with Redis.from_url(redis_url) as redis:
+    async with Redis.from_url(lasting_redis_url) as redis:
         kinds: set[str] = set()
         fields: set[str] = set()
         async for raw in redis.scan_iter(match=f"{root}*", count=1000):

@@ -27,11 +27,11 @@ class Known:
 
 
 @pytest.fixture(scope="session")
-async def known(redis_url: str) -> AsyncGenerator[Known]:
+async def known(lasting_redis_url: str) -> AsyncGenerator[Known]:
     settings = load_settings(KEY_PREFIX="evaluation", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     conversations = load(FILE)
     counter = await TokenCounter.open()
-    async with stack(settings, redis_url) as url:
+    async with stack(settings, lasting_redis_url) as url:
         runs: dict[Entrance, EvaluationRun] = {}
         for entrance in ("memories", "sessions"):
             options = Options(url, f"recall-{entrance}", entrance)

@@ -13,10 +13,10 @@ from tests.support.stack import stack
 
 
 @pytest.fixture(scope="session")
-async def server(redis_url: str) -> AsyncGenerator[str, None]:
+async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
     """The base URL of a server with a Redis, a worker and the local models."""
     settings = load_settings(KEY_PREFIX="fundamentals", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    async with stack(settings, redis_url) as base_url:
+    async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
 
 

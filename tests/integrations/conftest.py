@@ -21,7 +21,18 @@ from agent_memory_client.sync import SyncMemoryClient
 
 ROOT = Path(__file__).resolve().parents[2]
 # Nothing of a test leaves the machine.
-os.environ |= {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
+os.environ |= {
+    "ANONYMIZED_TELEMETRY": "False",
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_DISABLE_TRACKING": "true",
+    "CREWAI_TESTING": "true",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "LANGCHAIN_TRACING_V2": "false",
+    "LANGSMITH_TRACING": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "OTEL_SDK_DISABLED": "true",
+}
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ def test_a_minute_of_everything_at_once(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def _tracebacks(folder: Path) -> str:
-    """What the API processes said of errors that nobody expected: the folder may be gone when somebody looks for them."""
+    """What processes said: the API of errors that nobody expected, workers at the end. The folder may be gone when somebody looks there."""
     logs = [log.read_text("utf-8", "replace") for log in sorted((folder / "run").glob("api*.log"))]
-    return "\n".join(text[max(at - 500, 0) : at + 3000] for text in logs if (at := text.find("Traceback")) >= 0)
+    unexpected = [text[max(at - 500, 0) : at + 3000] for text in logs if (at := text.find("Traceback")) >= 0]
+    return "\n".join([*unexpected, *(log.read_text("utf-8", "replace")[-3000:] for log in sorted((folder / "run").glob("worker*.log")))])

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from docket import Disposition, Docket, TaskCall
@@ -59,7 +60,7 @@ class Relay:
                     await self._runtime.outbox.wait_for_due(wait)
                 await self._pause(began + _ROUND_SECONDS - monotonic())
             except RedisUnavailable as error:
-                log.warning("the relay waits for Redis: %s", error)
+                log.warning("the relay waits for Redis: %s", error.__cause__ or error)
                 await self._pause(_IDLE_SECONDS)
             except Exception:
                 log.exception("the relay failed; it goes on")
@@ -98,8 +99,15 @@ class Relay:
         if not calls:
             return
         self._queued += len(calls)
-        with redis_errors():
-            executions = await self._docket.add_many([call for call, _, _ in calls])
+        try:
+            with redis_errors():
+                executions = await self._docket.add_many([call for call, _, _ in calls])
+        except RedisUnavailable:
+            # Due again at once, not when the lease ends. What did arrive is begun all the same, once: docket knows its key.
+            with suppress(RedisUnavailable):
+                for _, kind, claim in calls:
+                    await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
+            raise
         for execution, (_, kind, claim) in zip(executions, calls, strict=True):
             # What is overdue and refused still runs, or docket delivers it again: its lease is new, that is all.
             if execution.disposition is not Disposition.SCHEDULED and not claim.overdue:

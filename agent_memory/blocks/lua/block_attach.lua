@@ -1,9 +1,10 @@
 #!lua
 -- Shows a block in the prompts of another owner (`target`), or no longer. The block knows where it is attached, and the target what is.
---   identity, target_identity   who the two are (JSON); `owners` has those of the target's user
--- KEYS: blocks, attached, owners?
+--   identity, target_identity   who the two are (JSON); `user_owners` and `agent_owners` have those of the target's user and agent
+-- KEYS: blocks, attached, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, target, target_identity, attach: flag, most: number
 -- -> {"ok", block}, {"missing"} or {"many"}
+local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end
 local block = cjson.decode(raw)
@@ -11,7 +12,7 @@ local name = owner .. ':' .. label
 if attach then
   if redis.call('HEXISTS', attached, name) == 0 and redis.call('HLEN', attached) >= most then return {'many'} end
   redis.call('HSET', attached, name, identity)
-  if owners then redis.call('HSET', owners, target, target_identity) end
+  owners.note(user_owners, agent_owners, target, target_identity)
   block.to[target] = target_identity
 else
   redis.call('HDEL', attached, name)

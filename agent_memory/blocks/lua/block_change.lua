@@ -1,12 +1,13 @@
 #!lua
 -- Changes a block, or makes it (`put`): its text by one splice, and its settings. Each change makes a version and an entry of `changes`.
---   owner, identity     the name of the block's owner in keys, and who that is (JSON); `owners` has those of its user
+--   owner, identity     the name of the block's owner in keys, and who that is (JSON); `user_owners` and
+--                       `agent_owners` have those of its user and of its agent
 --   operation           put (content?), append, replace (old_content), insert (line), rethink or undo (version?)
 --   expected            the version that it must have, "*" any, "absent" none
 --   tokens              that the content takes; counted {version, tokens}: those of the whole text after this change of that version
 --   settings            d: description, lc: limit in characters, lt: in tokens (0 none), ro: read-only; those that are to be set
 --   bounds              blocks: of an owner; changes: that are kept; chars: of a block without a limit of its own
--- KEYS: blocks, changes, owners?
+-- KEYS: blocks, changes, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, operation, expected?, content?, old_content?, line: number?, version: number?, tokens: number
 -- ARGV: settings: json, counted: json?, actor, bounds: json
 -- -> {"ok", block, change}, {"same", block}, {"missing"}, {"many"}, {"version", block or ""}, {"read_only", block},
@@ -14,6 +15,7 @@
 --    {"full_tokens", block or "", tokens, limit} or {"count", version, text}: how many tokens does this take?
 local clock = require("storage/clock")
 local texts = require("blocks/texts")
+local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 local block = raw and cjson.decode(raw)
 local put = operation == 'put'
@@ -120,5 +122,5 @@ if redis.call('LLEN', changes) > bounds.changes then
 end
 local encoded = cjson.encode(block)
 redis.call('HSET', blocks, label, encoded)
-if owners then redis.call('HSET', owners, owner, identity) end
+owners.note(user_owners, agent_owners, owner, identity)
 return {'ok', encoded, cjson.encode(change)}

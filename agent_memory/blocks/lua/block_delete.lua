@@ -1,8 +1,9 @@
 #!lua
 -- Deletes a block with its changes, wherever it is attached.
--- KEYS: blocks, changes, attached, owners?
+-- KEYS: blocks, changes, attached, user_owners?, agent_owners?
 -- ARGV: root, label, owner, expected?
 -- -> {"ok"}, {"missing"} or {"version", block}
+local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end
 local block = cjson.decode(raw)
@@ -10,5 +11,7 @@ if expected and expected ~= '*' and tonumber(expected) ~= block.v then return {'
 for target, _ in pairs(block.to) do redis.call('HDEL', root .. 'bla:' .. target, owner .. ':' .. label) end
 redis.call('HDEL', blocks, label)
 redis.call('DEL', changes)
-if owners and redis.call('EXISTS', blocks, attached) == 0 then redis.call('HDEL', owners, owner) end
+if redis.call('EXISTS', blocks, attached) == 0 then
+  owners.drop(user_owners, agent_owners, owner)
+end
 return {'ok'}

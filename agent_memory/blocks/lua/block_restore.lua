@@ -1,12 +1,13 @@
 #!lua
 -- Brings a block with its changes back, unless its owner has one of its label.
--- KEYS: blocks, changes, owners?
+-- KEYS: blocks, changes, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, block, most: number, entries...
 -- -> {"new"}, {"many"} or {"here", block}
+local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 if raw then return {'here', raw} end
 if redis.call('HLEN', blocks) >= most then return {'many'} end
 redis.call('HSET', blocks, label, block)
 for i = entries_at, #ARGV do redis.call('RPUSH', changes, ARGV[i]) end
-if owners then redis.call('HSET', owners, owner, identity) end
+owners.note(user_owners, agent_owners, owner, identity)
 return {'new'}

@@ -1,8 +1,9 @@
 #!lua
 -- Deletes all blocks of an owner with their changes, wherever they are attached, and what is attached to the owner.
--- KEYS: blocks, attached, owners?
+-- KEYS: blocks, attached, user_owners?, agent_owners?
 -- ARGV: root, owner
 -- -> how many blocks there were
+local owners = require("blocks/owners")
 local stored = redis.call('HGETALL', blocks)
 for i = 1, #stored, 2 do
   for target, _ in pairs(cjson.decode(stored[i + 1]).to) do redis.call('HDEL', root .. 'bla:' .. target, owner .. ':' .. stored[i]) end
@@ -18,5 +19,5 @@ for _, name in ipairs(redis.call('HKEYS', attached)) do
   end
 end
 redis.call('DEL', blocks, attached)
-if owners then redis.call('HDEL', owners, owner) end
+owners.drop(user_owners, agent_owners, owner)
 return #stored / 2

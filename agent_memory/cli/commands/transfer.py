@@ -1,4 +1,4 @@
-"""`agent-memory export` and `import`: everything of a user to a file, and back."""
+"""`agent-memory export` and `import`: everything of a user or an agent to a file, and back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 from urllib.parse import quote
 
 import typer
@@ -25,21 +26,33 @@ _PART_BYTES = 2 * 1024 * 1024
 _SHOWN = 20
 
 
-def export(target: MemoryTarget, user_id: str, namespace: str | None, file: Path | None, form: str, *, force: bool) -> int:
-    """Writes a user's data to a file, or to stdout; a file appears when it is whole. Returns the exit code."""
+@dataclass(frozen=True, slots=True)
+class DataOwner:
+    """Whose data are meant: a user's, or an agent's ("agent_id")."""
+
+    name: str
+    field: Literal["user_id", "agent_id"] = "user_id"
+
+    def path(self, below: str) -> str:
+        """The path of an operation on all of it."""
+        return f"/v1/{'users' if self.field == 'user_id' else 'agents'}/{quote(self.name, safe='')}/{below}"
+
+
+def export(target: MemoryTarget, owner: DataOwner, namespace: str | None, file: Path | None, form: str, *, force: bool) -> int:
+    """Writes a user's or an agent's data to a file, or to stdout; a file appears when it is whole. Returns the exit code."""
     if file is not None and file.exists() and not force:
         raise StartupError(f"{file} exists: give --force to replace it")
     if file is None:
         if form == "json":
             raise StartupError("--format json needs a FILE: stdout is the export otherwise")
-        counts = asyncio.run(_export(target, user_id, namespace, sys.stdout.buffer, shown=False))
+        counts = asyncio.run(_export(target, owner, namespace, sys.stdout.buffer, shown=False))
         typer.echo(f"{sum(counts.values())} lines", err=True)
         return OK
     part = file.with_name(file.name + ".part")
     try:
         # Nobody else's to read: it is all that is known of a person.
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
-            counts = asyncio.run(_export(target, user_id, namespace, output, shown=form == "text" and sys.stderr.isatty()))
+            counts = asyncio.run(_export(target, owner, namespace, output, shown=form == "text" and sys.stderr.isatty()))
         part.replace(file)
     except OSError as error:
         raise StartupError(f"cannot write {file}: {error.strerror}") from error
@@ -52,9 +65,9 @@ def export(target: MemoryTarget, user_id: str, namespace: str | None, file: Path
     return OK
 
 
-async def _export(target: MemoryTarget, user_id: str, namespace: str | None, output: BinaryIO, *, shown: bool) -> dict[str, int]:
+async def _export(target: MemoryTarget, owner: DataOwner, namespace: str | None, output: BinaryIO, *, shown: bool) -> dict[str, int]:
     count, last = 0, b""
-    path = f"/v1/users/{quote(user_id, safe='')}/export"
+    path = owner.path("export")
     async with reach(target) as api:
         with _progress("lines", visible=shown) as advance:
             async for line in _lines(api.stream("POST", path, {"namespace": namespace})):
@@ -80,14 +93,14 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield rest
 
 
-def bring_in(target: MemoryTarget, file: Path, user_id: str | None, destination: dict[str, str | None], form: str) -> int:
+def bring_in(target: MemoryTarget, file: Path, owner: DataOwner | None, destination: dict[str, str | None], form: str) -> int:
     """Brings a file in; `destination` names the namespace and the import's source.
 
     Returns the exit code: 4 when some lines were not taken, or the file is not whole.
     """
     try:
         with file.open("rb") as source:
-            report = asyncio.run(_import(target, source, user_id, destination, shown=form == "text" and sys.stderr.isatty()))
+            report = asyncio.run(_import(target, source, owner, destination, shown=form == "text" and sys.stderr.isatty()))
     except OSError as error:
         raise StartupError(f"cannot read {file}: {error.strerror}") from error
     if form == "json":
@@ -98,14 +111,13 @@ def bring_in(target: MemoryTarget, file: Path, user_id: str | None, destination:
 
 
 async def _import(
-    target: MemoryTarget, source: Iterable[bytes], user_id: str | None, destination: dict[str, str | None], *, shown: bool
+    target: MemoryTarget, source: Iterable[bytes], owner: DataOwner | None, destination: dict[str, str | None], *, shown: bool
 ) -> dict[str, Any]:
     whole: dict[str, Any] = {"imported": {}, "present": {}, "problems": [], "problem_count": 0}
     whole |= {"vectors_reused": 0, "vectors_to_embed": 0, "complete": False}
     lines = iter(source)
     header = next(lines, b"").rstrip(b"\r\n")
-    user = user_id or _owner(header)
-    path = f"/v1/users/{quote(user, safe='')}/import"
+    path = (owner or _owner(header)).path("import")
     async with reach(target) as api:
         with _progress("lines", visible=shown) as advance:
             for first, part in _parts(lines):
@@ -119,14 +131,17 @@ async def _send(api: Api, path: str, query: dict[str, Any], lines: bytes) -> dic
     return await api.call("POST", path, query, lines=lines)
 
 
-def _owner(header: bytes) -> str:
+def _owner(header: bytes) -> DataOwner:
     try:
-        user = json.loads(header).get("user_id")
+        names = json.loads(header)
+        user, agent = names.get("user_id"), names.get("agent_id")
     except (ValueError, AttributeError):
-        user = None
-    if not isinstance(user, str) or not user:
-        raise StartupError("this is no export of a user: its first line does not say whose it is; give --user-id if it is one")
-    return user
+        user = agent = None
+    if isinstance(user, str) and user:
+        return DataOwner(user)
+    if isinstance(agent, str) and agent:
+        return DataOwner(agent, "agent_id")
+    raise StartupError("this is no export of a user or an agent: its first line does not say whose it is; give --user-id if it is one")
 
 
 def _parts(lines: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:

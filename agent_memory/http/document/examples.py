@@ -15,6 +15,7 @@ from agent_memory_client.models import EXPORT_FORMAT, EXPORT_VERSION
 
 _USER = "ada"
 _ADA = {"user_id": _USER}
+_COACH = {"agent_id": "coach"}
 _SESSION = {"session_id": "trip-to-lisbon", **_ADA}
 _MEMORY = {"memory_id": "ada-window-seat"}
 
@@ -182,6 +183,8 @@ STORY = (
     Example("drop_operation"),
     Example("export_user", _ADA),
     Example("import_user", _ADA, _EXPORT),
+    Example("export_agent", _COACH),
+    Example("import_agent", _COACH, _EXPORT),
     Example(
         "create_token",
         {},
@@ -194,6 +197,7 @@ STORY = (
     Example("delete_long_term_memory_v1_long_term_memory_delete", {"memory_ids": ["ada-lisbon"]}),
     Example("delete_extraction_rules_v1_extraction_rules_delete", _ADA),
     Example("delete_working_memory_v1_working_memory__session_id__delete", _SESSION),
+    Example("delete_agent", _COACH),
     Example("delete_user", _ADA),
 )
 

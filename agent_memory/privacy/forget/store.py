@@ -11,7 +11,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.core.feature import Owner
+from agent_memory.core.feature import AgentOwner, Owner
 from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.memories.codec import decode_memory, encode_memory
@@ -243,6 +243,22 @@ class ForgetStore:
                 pipe.zrem(names_key, *mine)
                 await pipe.execute()
         return Counter(forgettings=len(mine))
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        """Deletes what is kept for undoing and may hold something of the agent, whoever asked to forget it; all receipts are looked at."""
+        sign, mine = tag(owner.agent_id).encode(), tag(scope.tenant).encode()
+        gone: list[bytes] = []
+        with redis_errors():
+            async for key in self._client.scan_iter(match=self._keys.forgetting("*").replace("{", "\\{"), count=500):
+                fields = await self._receipt_fields(key)
+                if fields.get(b"t") == mine and any(sign in value for value in fields.values()):
+                    gone.append(key)
+            if gone:
+                await self._client.delete(*gone)
+        return Counter(forgettings=len(gone))
+
+    async def _receipt_fields(self, key: bytes) -> dict[bytes, bytes]:
+        return (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
 
 
 def _expect(memory: LineageMemory) -> str:

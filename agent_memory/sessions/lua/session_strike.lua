@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Strikes messages out of a session, and with them, if asked to, its summary. Their identities stay known: they are not written again.
+-- In the journal, which counts by position, an empty entry that nobody promotes takes the place of each.
 -- `numbers`: of messages.
--- KEYS: meta, messages
+-- KEYS: meta, messages, journal_list
 -- ARGV: epoch, fence, drop_summary: flag, numbers...
 -- -> 1 done, 0 the session moved on
 local clock = require("storage/clock")
@@ -14,6 +15,14 @@ for _, entry in ipairs(redis.call('LRANGE', messages, 0, -1)) do
   if struck[number] then
     dropped_tokens = dropped_tokens + tonumber(tokens)
     redis.call('LREM', messages, 1, entry)
+  end
+end
+for i, entry in ipairs(redis.call('LRANGE', journal_list, 0, -1)) do
+  local number, message = string.match(entry, '^%-?(%d+) %d+ (.*)$')
+  if struck[number] then
+    message = cjson.decode(message)
+    local empty = cjson.encode({i = message.i, r = message.r, c = '', t = message.t})
+    redis.call('LSET', journal_list, i - 1, '-' .. number .. ' 0 ' .. empty)
   end
 end
 redis.call('HINCRBY', meta, 'mt', -dropped_tokens)

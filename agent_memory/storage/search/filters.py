@@ -17,7 +17,7 @@ from redisvl.query.filter import FilterExpression, Num, Tag
 from agent_memory.core.errors import BadInput
 from agent_memory.core.scope import Scope
 from agent_memory.storage.keyspace import tag
-from agent_memory.storage.search.metadata import equal_tag, present_tag, range_tags
+from agent_memory.storage.search.metadata import PINNED_TAG, equal_tag, present_tag, range_tags
 from agent_memory.storage.search.syntax import all_of, has_number, negated
 from agent_memory.text.normalization import QUESTION
 
@@ -259,6 +259,11 @@ def session_where(scope: Scope, *, session_id: str | None = None, namespace: str
     narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
     return all_of(narrowed, *(is_value(field, value) for field, value in values if value is not None))
+
+
+def pinned() -> FilterExpression:
+    """Memories that are pinned."""
+    return tagged("md", [PINNED_TAG])
 
 
 def facts(clause: str) -> str:

@@ -71,6 +71,10 @@ def equal_tag(key: str, value: str | float | bool) -> str:
     return _digest(key, "n", str(value)) if found is None else _digest(key, "n", f"{_BITS}", f"{found[1]:x}")
 
 
+PINNED_TAG = _digest("pinned")
+"""The tag of pinned memories, among those of their metadata: none of these is made of one word."""
+
+
 def present_tag(key: str) -> str:
     """The tag of every record that has a key."""
     return _digest(key, "e")

@@ -81,6 +81,13 @@ def name_query(clause: str, offset: int, limit: int, *, sort_by: tuple[str, str]
     return query
 
 
+def record_query(clause: str, limit: int) -> FilterQuery:
+    """The first records ("j") of what matches, by when they were made."""
+    query = FilterQuery(clause, return_fields=["j"], sort_by=("c", "ASC"))
+    query.paging(0, limit)
+    return query
+
+
 class MemoryQueries:
     """Puts searches on a pipeline; each reply is read with `parse_hits`. With `past` they are asked of history."""
 

@@ -32,6 +32,13 @@ class TimelineInPrompt(BaseModel):
     """At most so many tokens."""
 
 
+class PinnedInPrompt(BaseModel):
+    """How many of the user's pinned memories a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=300)] = 300
+    """At most so many tokens."""
+
+
 class MemoryPromptRequest(BaseModel):
     """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
 
@@ -62,6 +69,8 @@ class MemoryPromptRequest(BaseModel):
     timeline: TimelineInPrompt | None = None
     """Shows what happened to the user in the time that `query` names, else in the latest days, weeks and months that are over; not when not
     given."""
+    pinned: PinnedInPrompt | None = None
+    """Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given."""
     include_ids: bool = True
     """Whether each line of a memory ends with its id; one costs some twenty tokens."""
     procedures: ProcedurePromptOptions | None = None

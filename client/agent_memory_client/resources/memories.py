@@ -136,7 +136,7 @@ class Memories(Resource):
     async def search(
         self,
         text: str,
-        search_mode: SearchModeEnum | str = SearchModeEnum.SEMANTIC,
+        search_mode: SearchModeEnum | str | None = None,
         hybrid_alpha: float | None = None,
         text_scorer: str | None = None,
         session_id: SessionId | dict[str, Any] | None = None,
@@ -162,6 +162,7 @@ class Memories(Resource):
     ) -> MemoryRecordResults:
         """A page of the memories that fit `text` best (`limit` 1 to 100); with an empty text, of all that the filters allow.
 
+        Without a `search_mode` meaning and words count together, which finds most; a memory that has no vector yet is found by its words.
         `distance_threshold` is the largest cosine distance (0 to 2); `hybrid_alpha` (0 to 1) weighs meaning against words. A time
         that the text names ("last week") is read in `timezone` as seen from `reference_time`. With `explain` each hit says how it
         was scored; what is trusted less than `min_trust` (0 to 1) is left out.

@@ -8,7 +8,7 @@ from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
 from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
 from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.procedures import ProcedurePromptOptions
-from agent_memory_client.models.prompt import ProfileInPrompt, TimelineInPrompt
+from agent_memory_client.models.prompt import PinnedInPrompt, ProfileInPrompt, TimelineInPrompt
 from agent_memory_client.resources.base import Resource
 
 
@@ -31,6 +31,7 @@ class Prompts(Resource):
         include_ids: bool = True,
         agent_id: str | None = None,
         profile: dict[str, Any] | ProfileInPrompt | None = None,
+        pinned: dict[str, Any] | PinnedInPrompt | None = None,
         procedures: dict[str, Any] | ProcedurePromptOptions | None = None,
         timeline: dict[str, Any] | TimelineInPrompt | None = None,
     ) -> PromptAnswer:
@@ -40,8 +41,9 @@ class Prompts(Resource):
         `answer.to_openai()` is what a chat completion takes. With `format` the server writes it for an API: "openai" (`messages`),
         "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had anything to add. `agent_id` is
         whose memory blocks are shown, beside those of the user and the namespace; a session that was stored with it need not be asked so.
-        `profile` (`{"tokens": 300}`) also shows what is known of the user in general, `timeline` (`{"tokens": 300}`) what happened in the
-        time that `query` names, else lately, and `procedures` (`{"limit": 3, "tokens": 300}`) what worked in situations like `query`.
+        `profile` (`{"tokens": 300}`) also shows what is known of the user in general, `pinned` (`{"tokens": 300}`) the pinned memories
+        whatever is asked, `timeline` (`{"tokens": 300}`) what happened in the time that `query` names, else lately, and `procedures`
+        (`{"limit": 3, "tokens": 300}`) what worked in situations like `query`.
         """
         body: dict[str, Any] = {"query": query}
         if max_tokens is not None:
@@ -54,6 +56,8 @@ class Prompts(Resource):
             body["agent_id"] = agent_id
         if profile is not None:
             body["profile"] = as_body(profile)
+        if pinned is not None:
+            body["pinned"] = as_body(pinned)
         if procedures is not None:
             body["procedures"] = as_body(procedures)
         if timeline is not None:
@@ -83,7 +87,7 @@ class Prompts(Resource):
         limit: int = 10,
         offset: int = 0,
         optimize_query: bool = False,
-        search_mode: SearchModeEnum | str = SearchModeEnum.SEMANTIC,
+        search_mode: SearchModeEnum | str | None = None,
         hybrid_alpha: float | None = None,
         text_scorer: str | None = None,
         event_date: dict[str, Any] | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_memory_client.config import MemoryClientConfig
+from agent_memory_client.resources.features.agents import Agents
 from agent_memory_client.resources.features.archive import ArchiveTools
 from agent_memory_client.resources.features.blocks import Blocks, BlockTools
 from agent_memory_client.resources.features.items import Items
@@ -20,6 +21,7 @@ class FeatureResources:
     """The nouns of features, on the transport that all nouns of a client share."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
+        self.agents = Agents(transport, config)
         self.blocks = Blocks(transport, config)
         self.items = Items(transport, config)
         self.profile = Profiles(transport, config)

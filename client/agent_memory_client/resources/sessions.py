@@ -41,6 +41,8 @@ MAX_CHANGE_ATTEMPTS = 10
 _SESSION_ID: TypeAdapter[str] = TypeAdapter(SessionIdentifier)
 _SESSION_TIMES = frozenset({"created_at", "updated_at", "last_accessed"})
 
+Messages: TypeAlias = list[MemoryMessage]
+
 _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
@@ -244,24 +246,43 @@ class Sessions(Resource):
         self, session_id: str, namespace: str | None = None, user_id: str | None = None, context_window_max: int | None = None
     ) -> MemoryMessage | None:
         """Takes the newest message out of a session and returns it; None when there is none. What was remembered of it stays."""
+        before = await self.change_messages(session_id, lambda messages: messages[:-1], namespace, user_id, context_window_max)
+        return before[-1] if before else None
+
+    async def change_messages(
+        self,
+        session_id: str,
+        change: Callable[[Messages], Messages],
+        namespace: str | None = None,
+        user_id: str | None = None,
+        context_window_max: int | None = None,
+    ) -> Messages:
+        """Stores what `change` makes of a session's messages in their place, and returns what there was.
+
+        `change` gets a list of its own, an empty one when there is no session, and may be called again when somebody was faster. When it
+        returns the messages as they were, nothing is written. What was remembered of messages that go stays.
+        """
+        window = self._window(None, context_window_max)
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
             try:
                 response = await self._send(self._get_call(session_id, user_id, namespace))
             except MemoryNotFoundError:
-                return None
-            session = parse(WorkingMemoryResponse, response)
-            if not session.messages:
-                return None
-            rest = session.model_copy(update={"messages": session.messages[:-1]})
-            condition = {"If-Match": response.headers["ETag"]} if "ETag" in response.headers else {}
-            window = self._window(None, context_window_max)
+                session: WorkingMemory = new_session(session_id, self._namespace(namespace), user_id)
+                condition = {"If-None-Match": "*"}
+            else:
+                session = parse(WorkingMemoryResponse, response)
+                condition = {"If-Match": response.headers["ETag"]} if "ETag" in response.headers else {}
+            messages = change([*session.messages])
+            if messages == session.messages:
+                return session.messages
+            changed = session.model_copy(update={"messages": messages})
             try:
-                await self._send(self._put_call(session_id, rest, session.user_id, window, condition))
+                await self._send(self._put_call(session_id, changed, session.user_id, window, condition))
             except MemoryPreconditionFailedError:
                 if attempt == MAX_CHANGE_ATTEMPTS:
                     raise
             else:
-                return session.messages[-1]
+                return session.messages
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _change(self, session_id: str, namespace: str | None, user_id: str | None, change: _Change) -> WorkingMemoryResponse:

@@ -56,7 +56,7 @@ class ToolCalls(Resource):
     async def search_memory(
         self,
         query: str,
-        search_mode: SearchModeEnum | str = SearchModeEnum.SEMANTIC,
+        search_mode: SearchModeEnum | str | None = None,
         hybrid_alpha: float | None = None,
         text_scorer: str | None = None,
         topics: Sequence[str] | None = None,
@@ -73,8 +73,9 @@ class ToolCalls(Resource):
         """Searches long-term memory: `memories`, `total_found`, `offset`, `next_offset`, `has_more`, `query` and `summary`.
 
         A memory has `id`, `text`, `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (1 is the most).
-        `min_relevance` (0 to 1) counts in semantic searches. Raises MemoryClientError.
+        `min_relevance` (0 to 1) makes a search that names no mode one by meaning. Raises MemoryClientError.
         """
+        by_meaning = search_mode in (None, SearchModeEnum.SEMANTIC)
         page = await self._memories.search(
             query,
             search_mode=search_mode,
@@ -84,7 +85,7 @@ class ToolCalls(Resource):
             topics={"any": list(topics)} if topics else None,
             entities={"any": list(entities)} if entities else None,
             user_id={"eq": user_id} if user_id else None,
-            distance_threshold=1.0 - min_relevance if min_relevance is not None and search_mode == SearchModeEnum.SEMANTIC else None,
+            distance_threshold=1.0 - min_relevance if min_relevance is not None and by_meaning else None,
             memory_type={"eq": memory_type} if memory_type else None,
             limit=max_results,
             offset=offset,

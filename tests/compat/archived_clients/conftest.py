@@ -18,10 +18,10 @@ RunProgram = Callable[..., Awaitable[Report]]
 
 
 @pytest.fixture(scope="session")
-async def server(redis_url: str) -> AsyncGenerator[str, None]:
+async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
     """The base URL of a real server."""
     settings = load_settings(KEY_PREFIX="old-clients", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    async with stack(settings, redis_url) as base_url:
+    async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
 
 

@@ -146,11 +146,11 @@ def bodies(i: Ids) -> list[dict[str, Any]]:
     ]
 
 
-def _say(i: Ids) -> dict[str, Any]:
+def said_by(i: Ids) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": "mine", "id": "x1", "created_at": TIME}], **i.where}
 
 
-def _filters(i: Ids) -> dict[str, Any]:
+def filters_of(i: Ids) -> dict[str, Any]:
     return {
         "session_id": {"any": [i.session, "shared"]},
         "user_id": {"eq": i.user},
@@ -164,7 +164,7 @@ def _wide(i: Ids) -> dict[str, Any]:
     return {"text": f"secret tea {i.memory}", "namespace": {"startswith": i.namespace}, "limit": 100}
 
 
-def _owners(i: Ids) -> list[dict[str, str]]:
+def item_owners(i: Ids) -> list[dict[str, str]]:
     """Whose items are asked for: the case's, the victim's, and what lies beside them."""
     return [i.where, ANA, {"user_id": "ana"}, {"namespace": "work"}, {}]
 
@@ -179,7 +179,7 @@ SESSIONS, MEMORIES, VIEWS, TOKENS = "/v1/working-memory/", "/v1/long-term-memory
 PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
 
 
-def _owners(i: Ids) -> list[dict[str, str]]:
+def owners_of(i: Ids) -> list[dict[str, str]]:
     """Whose procedures and tools are asked for, or made."""
     return [i.where, {}, ANA, {"user_id": "ana"}, {"agent_id": i.user}, {"agent_id": "robot", **ANA}]
 
@@ -190,7 +190,7 @@ def _of_procedure(i: Ids, method: str, below: str = "", body: Any = None) -> lis
 
 CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "list_sessions_v1_working_memory__get": lambda i: [("GET", SESSIONS, i.where, None), ("GET", SESSIONS, {}, None)],
-    "append_messages_v1_working_memory__session_id__messages_post": lambda i: [("POST", f"{SESSIONS}{i.s}/messages", {}, _say(i))],
+    "append_messages_v1_working_memory__session_id__messages_post": lambda i: [("POST", f"{SESSIONS}{i.s}/messages", {}, said_by(i))],
     "update_data_v1_working_memory__session_id__data_patch": lambda i: [
         ("PATCH", f"{SESSIONS}{i.s}/data", i.where, {"data": {"changed": True}}),
         ("PATCH", f"{SESSIONS}shared/data", {}, {"data": {"changed": True}}),
@@ -202,7 +202,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("GET", f"{SESSIONS}shared", {"user_id": "ana", "namespace": "work"}, None),
     ],
     "put_working_memory_v1_working_memory__session_id__put": lambda i: [
-        ("PUT", f"{SESSIONS}{i.s}", i.where, _say(i)),
+        ("PUT", f"{SESSIONS}{i.s}", i.where, said_by(i)),
         *(("PUT", f"{SESSIONS}{i.s}", {}, body) for body in bodies(i)),
         ("PUT", f"{SESSIONS}own~{i.s}", i.where, bodies(i)[0]),
     ],
@@ -218,9 +218,13 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
             {"query": "secret tea", "session": {"session_id": "shared", **i.where}, "long_term_search": _wide(i)},
         ),
         ("POST", "/v1/memory/prompt", {}, {"query": "secret tea", "session": {"session_id": i.session}, "long_term_search": True}),
+        *(
+            ("POST", "/v1/memory/prompt", {}, {"query": "tea", "long_term_search": True, "pinned": {}, "profile": {}, **whose})
+            for whose in (i.where, ANA, {"agent_id": i.user, **ANA})
+        ),
     ],
     "search_long_term_memory_v1_long_term_memory_search_post": lambda i: [
-        ("POST", f"{MEMORIES}search", {}, _filters(i)),
+        ("POST", f"{MEMORIES}search", {}, filters_of(i)),
         ("POST", f"{MEMORIES}search", {}, _wide(i)),
         ("POST", f"{MEMORIES}search", {}, {"text": "", "limit": 100}),
     ],
@@ -283,16 +287,16 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "delete_extraction_rules_v1_extraction_rules_delete": lambda i: [("DELETE", "/v1/extraction-rules", i.where, None)],
     "put_item": lambda i: [
         ("PUT", ITEMS, where, {"path": path, "key": "tea", "value": {"text": "mine"}})
-        for where in _owners(i)
+        for where in item_owners(i)
         for path in ([i.memory], ["secrets"])
     ],
     "get_item": lambda i: [
-        ("GET", ITEMS, {**where, "path": ["secrets"], "key": key}, None) for where in _owners(i) for key in ("tea", i.memory)
+        ("GET", ITEMS, {**where, "path": ["secrets"], "key": key}, None) for where in item_owners(i) for key in ("tea", i.memory)
     ],
-    "delete_item": lambda i: [("DELETE", ITEMS, {**where, "path": ["secrets"], "key": "tea"}, None) for where in _owners(i)],
+    "delete_item": lambda i: [("DELETE", ITEMS, {**where, "path": ["secrets"], "key": "tea"}, None) for where in item_owners(i)],
     "search_items": lambda i: [
         ("POST", f"{ITEMS}/search", where, body)
-        for where in _owners(i)
+        for where in item_owners(i)
         for body in (
             {},
             {"query": f"secret tea {i.memory}"[:2000], "limit": 100},
@@ -302,7 +306,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     ],
     "list_item_namespaces": lambda i: [
         ("POST", f"{ITEMS}/namespaces", where, {"match_conditions": [{"match_type": "prefix", "path": [label]}]})
-        for where in _owners(i)
+        for where in item_owners(i)
         for label in ("*", i.session)
     ],
     "run_item_batch": lambda i: [
@@ -320,7 +324,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
                 ]
             },
         )
-        for where in _owners(i)
+        for where in item_owners(i)
     ],
     "get_task_status_v1_tasks__task_id__get": lambda i: [("GET", f"/v1/tasks/{_q(i.task)}", {}, None)],
     "list_operations": lambda i: [("GET", "/v1/operations", {"limit": 100}, None)],
@@ -360,6 +364,11 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("POST", "/v1/memory/forget", {}, {"text": "that", "session_id": i.session, **i.where}),
     ],
     "undo_forget_memory": lambda i: [("POST", f"/v1/memory/forget/{_q(i.memory)}/undo", {}, None)],
+    "delete_agent": lambda i: [
+        ("DELETE", f"/v1/agents/{_q(i.user)}", {"namespace": i.namespace}, None),
+        ("DELETE", "/v1/agents/robot", {}, None),
+        ("DELETE", "/v1/agents/coach", {}, None),
+    ],
     "delete_user": lambda i: [
         ("DELETE", f"/v1/users/{_q(i.user)}", {"namespace": i.namespace}, None),
         ("DELETE", "/v1/users/ana", {}, None),
@@ -370,6 +379,14 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("POST", "/v1/users/ana/export", {"namespace": i.namespace}, None),
     ],
     "import_user": lambda i: [("POST", f"/v1/users/{_q(user)}/import", {}, exported(i, user)) for user in (i.user, "ana")],
+    "export_agent": lambda i: [
+        ("POST", f"/v1/agents/{_q(agent)}/export", where, None)
+        for agent in (i.user, "coach", "robot")
+        for where in ({}, {"namespace": "work"})
+    ],
+    "import_agent": lambda i: [
+        ("POST", f"/v1/agents/{_q(agent)}/import", {}, exported(i, owner)) for agent in (i.user, "coach") for owner in (i.user, "ana")
+    ],
     "list_quarantine": lambda i: [("GET", "/v1/quarantine", query, None) for query in ({}, i.where, {"user_id": "ana"})],
     **{
         f"{how}_quarantined": lambda i, how=how: [
@@ -407,10 +424,10 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "create_procedure_v1_procedures_post": lambda i: [
         ("POST", PROCEDURES, {}, {"when_to_use": "secret tea", "steps": ["mine"], **owner}) for owner in (i.where, {"agent_id": i.user})
     ],
-    "list_procedures_v1_procedures_get": lambda i: [("GET", PROCEDURES, owner, None) for owner in _owners(i)],
+    "list_procedures_v1_procedures_get": lambda i: [("GET", PROCEDURES, owner, None) for owner in owners_of(i)],
     "search_procedures_v1_procedures_search_post": lambda i: [
         ("POST", f"{PROCEDURES}/search", {}, {"situation": f"secret tea {i.memory}", "result": None, "limit": 50, **owner})
-        for owner in _owners(i)
+        for owner in owners_of(i)
     ],
     "get_procedure_v1_procedures__procedure_id__get": lambda i: _of_procedure(i, "GET"),
     "update_procedure_v1_procedures__procedure_id__patch": lambda i: _of_procedure(i, "PATCH", body={"steps": ["mine"]}),
@@ -429,7 +446,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("GET", f"/v1/session-results/{name}", where, None) for name, where in ((i.s, i.where), ("shared", {}), ("shared", ANA))
     ],
     "list_tool_memory_v1_tools_memory_get": lambda i: [
-        ("GET", TOOL_MEMORY, owner | more, None) for owner in _owners(i) for more in ({}, {"tool": "brew"})
+        ("GET", TOOL_MEMORY, owner | more, None) for owner in owners_of(i) for more in ({}, {"tool": "brew"})
     ],
     "count_tool_call_v1_tools_memory_post": lambda i: [
         ("POST", TOOL_MEMORY, {}, {"tool": name, "arguments": {i.user[:20]: 1}, **i.where}) for name in ("brew", i.memory)
@@ -438,62 +455,4 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
     "get_metrics_metrics_get": lambda i: [("GET", "/metrics", {}, None)],
-}
-
-
-def _tool(name: str, **arguments: Any) -> Case:
-    return "POST", "/mcp", {}, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-
-
-TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
-    "get_current_datetime": lambda i: [_tool("get_current_datetime")],
-    "create_long_term_memories": lambda i: (
-        [
-            _tool("create_long_term_memories", memories=[{"id": name, "text": "mine", "memory_type": "semantic", **i.where}])
-            for name in (i.memory, *OWNED)
-        ]
-        + [_tool("create_long_term_memories", memories=body["memories"]) for body in bodies(i)]
-    ),
-    "search_long_term_memory": lambda i: [
-        _tool("search_long_term_memory", **_filters(i)),
-        _tool("search_long_term_memory", text="secret tea", namespace={"startswith": i.namespace}),
-    ],
-    "memory_prompt": lambda i: [
-        _tool("memory_prompt", query="secret tea", session_id={"eq": i.session}, namespace={"eq": i.namespace}),
-        _tool("memory_prompt", query="secret tea", session_id={"eq": "shared"}, user_id={"eq": "ana"}),
-        _tool("memory_prompt", query="secret tea"),
-    ],
-    "set_working_memory": lambda i: [
-        _tool("set_working_memory", session_id=i.session, **_say(i)),
-        *(_tool("set_working_memory", session_id=i.session, **body) for body in bodies(i)),
-        _tool("set_working_memory", session_id="shared", **bodies(i)[1]),
-    ],
-    "get_working_memory": lambda i: [
-        _tool("get_working_memory", session_id=i.session, **i.where),
-        _tool("get_working_memory", session_id="shared", user_id="ana", namespace="work"),
-        _tool("get_working_memory", session_id="shared"),
-    ],
-    "get_profile": lambda i: [_tool("get_profile", query="secret tea", **where) for where in (i.where, ANA, {})],
-    "get_timeline": lambda i: [_tool("get_timeline", entity=i.memory, **where) for where in (i.where, ANA, {})],
-    "get_long_term_memory": lambda i: [_tool("get_long_term_memory", memory_id=name) for name in (i.memory, "m-shared")],
-    "edit_long_term_memory": lambda i: (
-        [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")]
-        + [_tool("edit_long_term_memory", memory_id=i.memory, text="secret tea is planted", **ANA)]
-    ),
-    "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
-    "core_memory_append": lambda i: [
-        _tool("core_memory_append", label="human", content="secret tea is planted", **whose)
-        for whose in (i.where, ANA, {"agent_id": i.memory})
-    ],
-    "core_memory_replace": lambda i: [
-        _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose) for whose in (i.where, ANA)
-    ],
-    "forget_memory": lambda i: [
-        _tool("forget_memory", text="secret tea", dry_run=False, **i.where),
-        _tool("forget_memory", text="drinks secret tea", user_id="ana", dry_run=False),
-        _tool("forget_memory", ids=[i.memory, "m-shared", "x1"], dry_run=False),
-    ],
-    "search_procedures": lambda i: [_tool("search_procedures", situation="secret tea", limit=50, **owner) for owner in _owners(i)],
-    "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **i.where)],
-    "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }

@@ -19,7 +19,8 @@ from agent_memory.llm.openai.chat import OpenAIChat, chat_server
 from agent_memory.llm.openai.embeddings import OpenAIEmbedder, embedding_server
 from agent_memory.llm.rerank import RemoteReranker, rerank_server
 from tests.features.access.conftest import Guarded
-from tests.features.access.hostile import CASES, TOOL_CASES, Ids
+from tests.features.access.hostile import CASES, Ids
+from tests.features.access.tool_cases import TOOL_CASES
 
 
 @dataclass

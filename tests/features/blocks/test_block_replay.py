@@ -16,6 +16,7 @@ from agent_memory.blocks.owners import BlockOwner
 from agent_memory.blocks.service import BlockService
 from agent_memory.blocks.store import BlockStore, BlockWrite
 from agent_memory.core.errors import Conflict, NotFound
+from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import DEFAULT_TENANT, Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models.features.blocks import EditBlockRequest, PutBlockRequest
@@ -32,6 +33,9 @@ STEP = st.one_of(
     st.builds(lambda old, text: ("edit", {"operation": "replace", "old_content": old, "content": text}), PART, TEXT),
     st.builds(lambda line, text: ("edit", {"operation": "insert", "line": line, "content": text}), st.integers(1, 6), PART),
     st.builds(lambda text: ("edit", {"operation": "rethink", "content": text}), TEXT),
+    st.just(("attach", {})),
+    st.just(("detach", {})),
+    st.just(("erase", {})),
     st.builds(lambda version: ("undo", {"version": version}), st.one_of(st.none(), st.integers(1, 12))),
 )
 
@@ -53,12 +57,24 @@ def expected_text(text: str, step: dict[str, Any]) -> str | None:
 
 
 async def play(runtime: Runtime, steps: list[tuple[str, dict[str, Any]]]) -> None:
-    service, owner = runtime[BlockService], BlockOwner(user_id=str(ULID()))
-    text, limit = "", LIMIT
+    service, store = runtime[BlockService], runtime[BlockStore]
+    owner, target = BlockOwner(user_id=str(ULID())), BlockOwner(agent_id=str(ULID()))
+    text, limit, attached = "", LIMIT, False
     await service.put(SCOPE, owner, "b", PutBlockRequest(limit=LIMIT), None)
     for kind, step in steps:
         before = await service.get(SCOPE, owner, "b")
-        assert (before.value, before.limit) == (text, limit)
+        assert (before.value, before.limit, bool(before.attached_to)) == (text, limit, attached)
+        shown = await store.load_shown(SCOPE, Reader(agent_id=target.agent_id))
+        assert [each.block.value for each in shown] == ([text] if attached else [])
+        if kind == "erase":
+            await store.erase(SCOPE, owner)
+            await service.put(SCOPE, owner, "b", PutBlockRequest(limit=LIMIT), None)
+            text, limit, attached = "", LIMIT, False
+            continue
+        if kind in ("attach", "detach"):
+            attached = kind == "attach"
+            await service.attach(SCOPE, owner, "b", target, attach=attached)
+            continue
         try:
             if kind == "put":
                 done = await service.put(SCOPE, owner, "b", PutBlockRequest(**step), None)

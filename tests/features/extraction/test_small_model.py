@@ -34,7 +34,7 @@ _TALK = [
     "Next spring we move to a house near the harbour of Bergen.",
     "My brother Ben repairs violins in Cremona and visits us in summer.",
 ]
-_LONG = "The museum by the river shows old maps of the town, and its keeper told us about every street. " * 260
+_LONG = "The museum by the river shows old maps of the town, and its keeper told us about every street. " * 130
 
 
 @pytest.fixture(scope="module", params=[2048, 8192])

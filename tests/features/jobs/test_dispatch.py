@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from docket import Docket, Execution, TaskCall
+from redis.exceptions import ConnectionError
 
 from agent_memory.core.errors import ModelAnswerInvalid
 from agent_memory.core.scope import SessionRef
@@ -215,6 +217,31 @@ async def test_more_work_than_a_worker_takes_waits_in_the_outbox(make_rig: MakeR
             gate.set()
             await rest(rig)
         assert len(await rig.stored()) == 50
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_what_could_not_be_handed_over_does_not_wait_for_its_lease(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    async with make_rig(WORKER_LEASE_SECONDS=600) as rig:
+        await rig.append("s", "Ana bought a house in Lisbon")
+        add_many = Docket.add_many
+        cut: list[int] = []
+
+        async def cut_off(docket: Docket, calls: Iterable[TaskCall], **more: Any) -> list[Execution]:
+            if cut:
+                return await add_many(docket, calls, **more)
+            cut.append(len(calls := list(calls)))
+            if arrives:
+                await add_many(docket, calls, **more)
+            raise ConnectionError("Connection closed by server.")
+
+        monkeypatch.setattr(Docket, "add_many", cut_off)
+        async with working(rig):
+            await eventually(rig, lambda: asyncio.sleep(0, bool(cut)), "a hand-over that was cut off")
+            await rest(rig)
+        assert cut == [1]
+        assert [memory.text for memory in await rig.stored()] == ["Ana bought a house in Lisbon"]
 
 
 async def test_every_task_has_an_implementation(rig: Rig) -> None:

@@ -169,6 +169,7 @@ async def test_what_comes_from_a_tool_goes_with_all_that_was_made_of_it(rig: Rig
     # Nobody else's; and nothing of it in any key, the proposal and the former versions included.
     assert [one.text for one in await rig.stored() if one.user_id == "bob"] == [f"{POISON} is the best of all shops"]
     await purge(rig, source)
+    await rig.make_due(DueKind.FOLLOW)
     await rig.work()
     assert await left(rig, POISON) == []
     settled = await purge(rig, source)

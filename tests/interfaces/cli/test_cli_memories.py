@@ -196,6 +196,17 @@ async def test_the_indexes_are_built_anew(redis_url: str, tmp_path: Path) -> Non
     await client.aclose()
 
 
+async def test_an_agent_leaves_with_everything_and_comes_back_as_another(server: Server, tmp_path: Path) -> None:
+    await server.memory.create_long_term_memory([fact("cap1", "The captain steers by stars.", user_id="eli", agent_id="captain")])
+    file = tmp_path / "captain.jsonl"
+    written = await server.run(f"export captain {file} --agent --format json")
+    assert json.loads(written.stdout)["counts"]["memory"] == 1
+    back = await server.run(f"import {file} --format json")
+    assert (json.loads(back.stdout)["present"], back.exit_code) == ({"memory": 1}, 0)
+    copied = await server.run(f"import {file} --agent-id mate --format json")
+    assert json.loads(copied.stdout)["imported"] == {"memory": 1}
+
+
 async def test_a_user_leaves_with_everything_and_comes_back(server: Server, tmp_path: Path) -> None:
     await server.memory.create_long_term_memory([fact("e1", "Eli builds boats.", user_id="eli"), fact("e2", "Eli snores.", user_id="eli")])
     session = WorkingMemory(session_id="se", user_id="eli", messages=[MemoryMessage(role="user", content="ahoy", id="e-m")])

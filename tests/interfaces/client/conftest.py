@@ -45,10 +45,10 @@ def opened(kind: str, config: MemoryClientConfig) -> MemoryAPIClient:
 
 
 @pytest.fixture(scope="session")
-async def server(redis_url: str) -> AsyncGenerator[str, None]:
+async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
     """The base URL of a server with a Redis, a worker and the local models."""
     settings = load_settings(KEY_PREFIX="client-live", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    async with stack(settings, redis_url) as base_url:
+    async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
 
 
@@ -61,10 +61,10 @@ async def memory(server: str, request: pytest.FixtureRequest) -> AsyncGenerator[
 
 
 @pytest.fixture(scope="session")
-async def idle(redis_url: str) -> AsyncGenerator[tuple[str, Runtime], None]:
+async def idle(lasting_redis_url: str) -> AsyncGenerator[tuple[str, Runtime], None]:
     """A server without a worker: its base URL and its runtime. What it leaves to be done stays pending."""
     settings = load_settings(KEY_PREFIX="client-idle", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
-    async with open_runtime(settings, redis_url) as runtime, serving(create_app(settings, runtime)) as url:
+    async with open_runtime(settings, lasting_redis_url) as runtime, serving(create_app(settings, runtime)) as url:
         yield url, runtime
 
 

@@ -310,7 +310,6 @@ def test_filters_go_out_as_objects_or_as_they_are_given() -> None:
     request = body(sent(search))
     assert request == {
         "text": "tea",
-        "search_mode": "semantic",
         "limit": 3,
         "offset": 0,
         "session_id": {"in_": ["a"]},

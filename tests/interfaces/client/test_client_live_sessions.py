@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from agent_memory_client import MemoryAPIClient
+from agent_memory_client import MemoryAPIClient, MemoryClient, MemoryClientConfig
 from agent_memory_client.errors import MemoryNotFoundError, MemoryPreconditionFailedError, MemoryServerError
-from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, MemoryRecord, MemoryStrategyConfig, WorkingMemory
+from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, MemoryRecord, MemoryStrategyConfig, WorkingMemory, new_id
 from tests.support.waiting import wait_until
 
 TURN = [
@@ -145,3 +145,21 @@ async def test_refusals_name_the_field(memory: MemoryAPIClient) -> None:
         await memory.list_sessions(limit=0)
     assert caught.value.status_code == 422
     assert caught.value.problems[0]["loc"] == ["query", "limit"]
+
+
+async def test_messages_are_changed_against_who_writes_at_the_same_time(server: str) -> None:
+    calls: list[list[str]] = []
+
+    def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
+        calls.append([message.content for message in messages])
+        return messages[1:]
+
+    async with MemoryClient(MemoryClientConfig(base_url=server, default_namespace=new_id())) as client:
+        assert await client.sessions.change_messages("changed", change) == []
+        with pytest.raises(MemoryNotFoundError):
+            await client.sessions.get("changed")
+        await client.sessions.append("changed", [{"role": "user", "content": str(number)} for number in range(6)])
+        done = await asyncio.gather(*(client.sessions.change_messages("changed", change) for _ in range(3)))
+        assert sorted(messages[0].content for messages in done) == ["0", "1", "2"]
+        assert [message.content for message in (await client.sessions.get("changed")).messages] == ["3", "4", "5"]
+    assert len(calls) >= 4

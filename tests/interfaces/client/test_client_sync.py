@@ -78,7 +78,7 @@ def test_what_the_archived_client_has_is_a_call_of_a_noun() -> None:
     calls = {name for noun in NOUNS if noun not in of_features for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
     delegated = {getattr(MemoryAPIClient, name).__name__ for name in flat} - {"get_summary_view", "get_task"}
     assert delegated - calls <= {"validate_memory_record", "validate_search_filters"}
-    assert calls - delegated == {"get_task", "pop_message", "schemas", "validate", "validate_search"}
+    assert calls - delegated == {"get_task", "change_messages", "pop_message", "schemas", "validate", "validate_search"}
 
 
 def test_both_are_made_in_the_same_way() -> None:

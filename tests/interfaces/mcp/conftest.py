@@ -31,9 +31,9 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-async def server(redis_url: str) -> AsyncGenerator[Server, None]:
+async def server(lasting_redis_url: str) -> AsyncGenerator[Server, None]:
     settings = load_settings(KEY_PREFIX=PREFIX, MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", REQUEST_TIMEOUT_SECONDS=20)
-    async with open_runtime(settings, redis_url) as runtime:
+    async with open_runtime(settings, lasting_redis_url) as runtime:
         stop = asyncio.Event()
         worker = asyncio.create_task(run_worker(runtime, settings, stop))
         sse_app = create_mcp_app(settings, runtime, "sse")
@@ -43,7 +43,7 @@ async def server(redis_url: str) -> AsyncGenerator[Server, None]:
                 serving(sse_app) as sse_url,
                 httpx.AsyncClient(base_url=url, timeout=30) as rest,
             ):
-                yield Server(url, sse_url, sse_app, rest, redis_url)
+                yield Server(url, sse_url, sse_app, rest, lasting_redis_url)
         finally:
             stop.set()
             await worker

@@ -23,7 +23,7 @@ SERVER = {"agent_memory": ROOT / "agent_memory", "agent_memory_worker": ROOT / "
 CLIENT = {"agent_memory_client": ROOT / "client" / "agent_memory_client"}
 
 
-IGNORED = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agent-memory-data", ".*_cache", "_sync")
+IGNORED = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agent-memory-data", ".*_cache", "_sync", "node_modules")
 
 
 def source_of(project: Path, out: Path) -> Path:

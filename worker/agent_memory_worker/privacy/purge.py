@@ -36,25 +36,9 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 async def purge(runtime: Runtime, order: JobOrder) -> None:
     """Carries out an order to purge, or only counts, and leaves a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
-    request = request_of(order)
-    selection = Selection.of(order.arguments["namespace"], order.arguments["user_id"])
-    counts: Counter[str] = Counter()
-    named: list[str] = []
-    touched: set[Group] = set()
-    said = SourceMessages(request)
     dry = order.arguments.get("dry_run") is not None
-    for _ in range(_MOST_ROUNDS):
-        run = _Run(runtime, scope, request, selection, dry, said)
-        done = await run.carry_out()
-        counts += run.counts
-        touched |= run.touched
-        named += run.named[: _MOST_NAMED - len(named)]
-        if dry or not done:
-            break
-    for purger in runtime.services.purgers:
-        counts += await purger.purge_groups(scope, touched, dry_run=dry)
     owner = (order.arguments["namespace"], order.arguments["user_id"])
-    counts += await strike(runtime, scope, request, owner, said, dry=dry)
+    counts, named = await purge_source(runtime, scope, request_of(order), owner, dry=dry)
     receipt = {name: counts[name] for name in _COUNTED}
     await runtime[JobStore].keep_receipt(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
@@ -70,6 +54,29 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
             request_id=None,
             counts=receipt,
         )
+
+
+async def purge_source(
+    runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], *, dry: bool = False
+) -> tuple[Counter[str], list[str]]:
+    """Deletes, or only counts, what comes from a source, of a namespace and user where given; the counts, and some of the memories' ids."""
+    selection = Selection.of(*owner)
+    counts: Counter[str] = Counter()
+    named: list[str] = []
+    touched: set[Group] = set()
+    said = SourceMessages(request)
+    for _ in range(_MOST_ROUNDS):
+        run = _Run(runtime, scope, request, selection, dry, said)
+        done = await run.carry_out()
+        counts += run.counts
+        touched |= run.touched
+        named += run.named[: _MOST_NAMED - len(named)]
+        if dry or not done:
+            break
+    for purger in runtime.services.purgers:
+        counts += await purger.purge_groups(scope, touched, dry_run=dry)
+    counts += await strike(runtime, scope, request, owner, said, dry=dry)
+    return counts, named
 
 
 class _Run:

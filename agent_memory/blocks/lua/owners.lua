@@ -1,0 +1,10 @@
+-- The owners of a user, and those of an agent, that have blocks or to whom some are attached.
+local function note(user_owners, agent_owners, owner, identity)
+  if user_owners then redis.call('HSET', user_owners, owner, identity) end
+  if agent_owners then redis.call('HSET', agent_owners, owner, identity) end
+end
+local function drop(user_owners, agent_owners, owner)
+  if user_owners then redis.call('HDEL', user_owners, owner) end
+  if agent_owners then redis.call('HDEL', agent_owners, owner) end
+end
+return {note = note, drop = drop}

@@ -1,0 +1,1 @@
+"""Pinned memories in the prompt."""

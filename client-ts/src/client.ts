@@ -1,0 +1,40 @@
+/** The client: one attribute for each noun of the API. */
+
+import { Blocks, Items, LongTermMemory, Procedures, Profiles, Prompts, Timelines, WorkingMemory } from "./resources.ts";
+import { Transport } from "./transport.ts";
+import type { CallOptions, MemoryClientConfig } from "./transport.ts";
+
+/**
+ * Speaks to an agent-memory server.
+ *
+ * Names of fields are the server's (`user_id`), names of calls and of what only the client knows are TypeScript's (`idempotencyKey`).
+ */
+export class MemoryClient {
+  readonly workingMemory: WorkingMemory;
+  readonly longTermMemory: LongTermMemory;
+  readonly prompts: Prompts;
+  readonly profile: Profiles;
+  readonly timeline: Timelines;
+  readonly blocks: Blocks;
+  readonly procedures: Procedures;
+  readonly items: Items;
+  readonly #transport: Transport;
+
+  constructor(config: MemoryClientConfig) {
+    const transport = new Transport(config);
+    this.#transport = transport;
+    this.workingMemory = new WorkingMemory(transport);
+    this.longTermMemory = new LongTermMemory(transport);
+    this.prompts = new Prompts(transport);
+    this.profile = new Profiles(transport);
+    this.timeline = new Timelines(transport);
+    this.blocks = new Blocks(transport);
+    this.procedures = new Procedures(transport);
+    this.items = new Items(transport);
+  }
+
+  /** Whether the server answers, and its version. */
+  health(options: CallOptions = {}) {
+    return this.#transport.request("GET /v1/health", {}, options);
+  }
+}

@@ -1,0 +1,126 @@
+"""History and memory for Microsoft's Agent Framework. Needs the extra: `pip install 'agent-memory-api-client[agent-framework]'`."""
+
+# agent-framework-core is an extra, which need not be there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from agent_memory_client.errors import MemoryValidationError
+from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import MemoryMessage
+from agent_memory_client.sync import SyncMemoryClient
+
+try:
+    from agent_framework import ContextProvider, FunctionTool, HistoryProvider, Message
+except ImportError as error:
+    raise ImportError("the providers need agent-framework-core: pip install 'agent-memory-api-client[agent-framework]'") from error
+
+MESSAGE = "agent_framework_message"
+"""The field of a message that holds Agent Framework's message as it was saved."""
+
+
+class AgentMemoryHistoryProvider(HistoryProvider):
+    """A `HistoryProvider` on the memory server: `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`.
+
+    A session of Agent Framework is a session of the same id; its messages come back as they were saved, calls of tools among them, and what
+    was said is promoted to long-term memory. What else a `HistoryProvider` takes (`store_outputs` …) is given by name. Calls raise the
+    errors of `agent_memory_client.errors`.
+    """
+
+    DEFAULT_SOURCE_ID = "agent_memory_history"
+
+    def __init__(
+        self,
+        client: MemoryClient | SyncMemoryClient,
+        source_id: str = DEFAULT_SOURCE_ID,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(source_id, **options)
+        self._client = client
+        self._user_id = user_id
+        self._namespace = namespace
+
+    async def get_messages(self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any) -> list[Message]:
+        """The messages of a session, oldest first."""
+        return [_their(message) for message in await self._session(session_id).aread()]
+
+    async def save_messages(
+        self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """Adds messages to a session."""
+        await self._session(session_id).aappend([_our(message) for message in messages])
+
+    async def clear(self, session_id: str) -> None:
+        """Takes all messages of a session away; what became long-term memory of them stays."""
+        await self._session(session_id).adelete()
+
+    def _session(self, session_id: str | None) -> SessionMessages:
+        if session_id is None:
+            raise MemoryValidationError("session_id: a history needs the id of a session")
+        return SessionMessages(self._client, session_id, self._user_id, self._namespace)
+
+
+class AgentMemoryContextProvider(ContextProvider):
+    """A `ContextProvider` that puts what is remembered of the user into an agent's instructions, by what the user said.
+
+    With `tools` (all or a list of names) the agent also has the memory tools, bound to `user_id` and `namespace`; what fails is told to the
+    model. While the server is away the run goes on without memories, unless they are `needed`.
+    """
+
+    DEFAULT_SOURCE_ID = "agent_memory"
+
+    def __init__(
+        self,
+        client: MemoryClient | SyncMemoryClient,
+        source_id: str = DEFAULT_SOURCE_ID,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        limit: int = 5,
+        needed: bool = False,
+        tools: Sequence[str] | Literal["all"] = (),
+    ) -> None:
+        super().__init__(source_id)
+        self._recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
+        self._schemas = tool_schemas(tools)
+
+    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        """Adds the memories and the tools of a run."""
+        said = "\n".join(message.text for message in context.input_messages if message.role == "user" and message.text)
+        if lines := await self._recall.alines(said):
+            context.extend_instructions(self.source_id, lines)
+        if self._schemas:
+            calls = Tools(self._recall.client, session.session_id, self._recall.user_id, self._recall.namespace)
+            context.extend_tools(self.source_id, [_tool(calls, schema) for schema in self._schemas])
+
+
+def _tool(calls: Tools, schema: dict[str, Any]) -> FunctionTool:
+    async def call(**arguments: Any) -> str:
+        return (await calls.acall(schema["name"], arguments))["formatted_response"]
+
+    return FunctionTool(name=schema["name"], description=schema["description"], input_model=schema["parameters"], func=call)
+
+
+def _our(message: Message) -> MemoryMessage:
+    contents = message.contents
+    calls = [tool_call(each.call_id, each.name or "", _json(each.arguments)) for each in contents if each.type == "function_call"]
+    results = [each.call_id for each in contents if each.type == "function_result"]
+    more: dict[str, Any] = {"tool_calls": calls or None, "tool_call_id": results[0] if results else None}
+    return our_message(str(message.role), message.text or "", (MESSAGE, json.loads(message.to_json())), **more)
+
+
+def _their(message: MemoryMessage) -> Message:
+    raw = raw_of(message, MESSAGE)
+    return Message(message.role, [message.content]) if raw is None else Message.from_dict(raw)
+
+
+def _json(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments or {}, default=str)

@@ -1,0 +1,254 @@
+"""Short-term and long-term memory for AgentScope 1.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
+
+The line 2.x has middleware instead: `agent_memory_client.integrations.agentscope_middleware`.
+"""
+
+# agentscope is an extra, which need not be there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportUnnecessaryIsInstance=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from agent_memory_client.errors import MemoryClientError
+from agent_memory_client.integrations._shared import Recall, SessionMessages, our_message, raw_of, tool_call
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import ClientMemoryRecord, MemoryMessage
+from agent_memory_client.sync import SyncMemoryClient
+
+try:
+    from agentscope.memory import LongTermMemoryBase, MemoryBase
+    from agentscope.message import Msg, TextBlock
+    from agentscope.tool import ToolResponse
+except ImportError as error:
+    raise ImportError("the memories need agentscope 1.x: pip install 'agent-memory-api-client[agentscope]' 'agentscope<2'") from error
+
+MESSAGE = "agentscope_message"
+"""The field of a message that holds AgentScope's message as it was added."""
+MARKS = "agentscope_marks"
+"""The field of a message that holds its marks."""
+SUMMARY = "agentscope-summary"
+"""The path of the items that hold the compressed summaries, by session."""
+
+
+class AgentMemoryMemory(MemoryBase):
+    """A `MemoryBase` that is a session of the memory server: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
+
+    Messages and marks come back as they were added, tool calls among them, and what was said is promoted to long-term memory as in any
+    session, under `user_id` and `namespace`. Calls raise the errors of `agent_memory_client.errors`.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: MemoryClient | SyncMemoryClient,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._session = SessionMessages(client, session_id, user_id, namespace)
+
+    async def add(self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, **kwargs: Any) -> None:
+        """Adds messages with marks; those that are there already change nothing."""
+        named = _names(marks)
+        messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
+        if messages:
+            # With other marks the server would take a known message for another one.
+            known = {message.id for message in await self._session.aread()}
+            await self._session.aappend([_our(message, named) for message in messages if message.id not in known])
+
+    async def get_memory(
+        self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any
+    ) -> list[Msg]:
+        """The messages with a mark and without another (None: all), after the compressed summary if there is one."""
+        for name in (mark, exclude_mark):
+            if name is not None and not isinstance(name, str):
+                raise TypeError(f"The mark should be a string or None, but got {type(name)}.")
+        stored = await self._session.aread()
+        chosen = [each for each in stored if mark is None or mark in _marks(each)]
+        messages = [_their(each) for each in chosen if exclude_mark is None or exclude_mark not in _marks(each)]
+        if prepend_summary and (summary := await self._summary()):
+            return [Msg("user", summary, "user"), *messages]
+        return messages
+
+    async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
+        """Takes messages away by their ids, and returns how many those were."""
+        return await self._remove(lambda message: message.id in msg_ids)
+
+    async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
+        """Takes the messages with one of the marks away, and returns how many those were."""
+        named = set(_names(mark))
+        return await self._remove(lambda message: bool(named & set(_marks(message))))
+
+    async def size(self) -> int:
+        """How many messages there are."""
+        return len(await self._session.aread())
+
+    async def clear(self) -> None:
+        """Takes all messages and the summary away; what became long-term memory of them stays."""
+        await self._session.adelete()
+        await self.update_compressed_summary("")
+
+    async def update_compressed_summary(self, summary: str) -> None:
+        """Keeps a summary of the messages that AgentScope has marked as compressed."""
+        await super().update_compressed_summary(summary)
+        session = self._session
+        if summary:
+            await session.awaited(
+                lambda client: client.items.put([SUMMARY], session.session_id, {"text": summary}, index=False, **session.owner)
+            )
+        else:
+            await session.awaited(lambda client: client.items.delete([SUMMARY], session.session_id, **session.owner))
+
+    async def update_messages_mark(self, new_mark: str | None, old_mark: str | None = None, msg_ids: list[str] | None = None) -> int:
+        """Adds a mark to messages (those with an old mark, which it replaces, and of those ids), or takes the old one away with None.
+
+        Returns how many messages have changed.
+        """
+
+        def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
+            return [_marked(message, new_mark, old_mark) if msg_ids is None or message.id in msg_ids else message for message in messages]
+
+        before = await self._session.achange(change)
+        return sum(old is not new for old, new in zip(before, change(before), strict=True))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the memory server keeps the state."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
+        """Does nothing: the memory server keeps the state."""
+
+    async def _summary(self) -> str:
+        session = self._session
+        item = await session.awaited(lambda client: client.items.get([SUMMARY], session.session_id, **session.owner))
+        return "" if item is None else str(item.value["text"])
+
+    async def _remove(self, leaves: Callable[[MemoryMessage], bool]) -> int:
+        before = await self._session.achange(lambda messages: [message for message in messages if not leaves(message)])
+        return sum(map(leaves, before))
+
+
+class AgentMemoryLongTermMemory(LongTermMemoryBase):
+    """A `LongTermMemoryBase` over the long-term memory of a user, for `ReActAgent(…, long_term_memory=…, long_term_memory_mode="both")`.
+
+    `record` and `retrieve` are for programs, `record_to_memory` and `retrieve_from_memory` are tools of the agent, which tell the model
+    what goes wrong; the former raise the errors of `agent_memory_client.errors`. What is recorded is found when the call returns:
+    messages are kept in the session `session_id`.
+    """
+
+    def __init__(
+        self,
+        client: MemoryClient | SyncMemoryClient,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        session_id: str = "agentscope",
+    ) -> None:
+        super().__init__()
+        self._session = SessionMessages(client, session_id, user_id, namespace)
+        self._recall = Recall(client, user_id, namespace)
+
+    async def record(self, msgs: list[Msg | None], **kwargs: Any) -> None:
+        """Remembers what was said in messages; those that are known already change nothing."""
+        messages = [_our(message, []) for message in msgs if message is not None]
+        await self._session.aappend(messages, wait="searchable")
+
+    async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5, **kwargs: Any) -> str:
+        """The texts of the memories that fit messages best, a line each."""
+        messages: list[Any] = msg if isinstance(msg, list) else [] if msg is None else [msg]
+        query = "\n".join(text for message in messages if (text := message.get_text_content()))
+        return "\n".join(memory.text for memory in await self._recall.asearch(query, limit)) if query.strip() else ""
+
+    async def record_to_memory(self, thinking: str, content: list[str], **kwargs: Any) -> ToolResponse:
+        """Use this function to record important information that you may need later. The target content should be specific and concise,
+        e.g. who, when, where, do what, why, how, etc.
+
+        Args:
+            thinking (`str`):
+                Your thinking and reasoning about what to record
+            content (`list[str]`):
+                The content to remember, which is a list of strings.
+        """
+        owner = {name: value for name, value in self._session.owner.items() if value is not None}
+        try:
+            records = [ClientMemoryRecord(text=text, **owner) for text in content]
+            await self._session.awaited(lambda client: client.memories.create(records, wait=True))
+        except (MemoryClientError, ValueError) as error:
+            return _response(f"Error recording memory: {error}")
+        return _response(f"Recorded {len(records)} memories.")
+
+    async def retrieve_from_memory(self, keywords: list[str], limit: int = 5, **kwargs: Any) -> ToolResponse:
+        """Retrieve the memory based on the given keywords.
+
+        Args:
+            keywords (`list[str]`):
+                The keywords to search for in the memory, which should be specific and concise, e.g. the person's name, the date, the
+                location, etc.
+            limit (`int`, optional):
+                The maximum number of memories to retrieve for each keyword. Defaults to 5.
+        """
+        texts: dict[str, None] = {}
+        try:
+            for keyword in keywords:
+                texts |= dict.fromkeys(memory.text for memory in await self._recall.asearch(keyword, limit))
+        except (MemoryClientError, ValueError) as error:
+            return _response(f"Error retrieving memory: {error}")
+        return _response("\n".join(texts) or "Nothing is remembered of that.")
+
+
+def _response(text: str) -> ToolResponse:
+    return ToolResponse(content=[TextBlock(type="text", text=text)])
+
+
+def _names(marks: str | list[str] | None) -> list[str]:
+    """Raises TypeError as AgentScope's own memories do."""
+    names = [marks] if isinstance(marks, str) else marks or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"The mark should be a string, a list of strings, or None, but got {type(marks)}.")
+    return names
+
+
+def _marks(message: MemoryMessage) -> list[str]:
+    marks = message.own_fields.get(MARKS)
+    return cast("list[str]", marks) if isinstance(marks, list) else []
+
+
+def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryMessage:
+    marks = _marks(message)
+    if old is not None and old not in marks:
+        return message
+    changed = [mark for mark in marks if mark != old]
+    if new is not None and new not in changed:
+        changed.append(new)
+    return message if changed == marks else message.model_copy(update={MARKS: changed})
+
+
+def _our(message: Msg, marks: Sequence[str]) -> MemoryMessage:
+    raw = json.loads(json.dumps(message.to_dict()))
+    calls = [
+        tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")
+    ]
+    results = message.get_content_blocks("tool_result")
+    more: dict[str, Any] = {"id": message.id, "tool_calls": calls or None, "tool_call_id": results[0]["id"] if results else None}
+    if marks:
+        more[MARKS] = list(marks)
+    return our_message("tool" if results else message.role, message.get_text_content() or "", (MESSAGE, raw), **more)
+
+
+def _their(message: MemoryMessage) -> Msg:
+    raw = raw_of(message, MESSAGE)
+    if raw is None:
+        role = message.role if message.role in ("user", "assistant", "system") else "user"
+        raw = {
+            "id": message.id,
+            "name": message.role,
+            "role": role,
+            "content": message.content,
+            "timestamp": message.created_at.isoformat(),
+        }
+    return Msg.from_dict(raw)

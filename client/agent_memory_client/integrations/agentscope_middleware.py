@@ -1,0 +1,128 @@
+"""Memory as middleware for AgentScope 2.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
+
+The line 1.x has memory classes instead: `agent_memory_client.integrations.agentscope`.
+"""
+
+# agentscope is an extra, which need not be there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any, Literal
+
+from agent_memory_client.errors import MemoryUnavailableError
+from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import MemoryMessage
+from agent_memory_client.sync import SyncMemoryClient
+
+try:
+    from agentscope.message import Msg, TextBlock, ToolResultState
+    from agentscope.middleware import MiddlewareBase
+    from agentscope.permission import PermissionBehavior, PermissionDecision
+    from agentscope.tool import ToolBase, ToolChunk
+except ImportError as error:
+    raise ImportError("the middleware needs agentscope 2.x: pip install 'agent-memory-api-client[agentscope]' 'agentscope>=2'") from error
+
+MESSAGE = "agentscope_message"
+"""The field of a message that holds AgentScope's message as it was said."""
+
+
+class AgentMemoryMiddleware(MiddlewareBase):
+    """Remembers what is said to an agent and what it answers, and puts what is remembered of the user into its system prompt.
+
+    `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`; its `list_tools` are the memory tools, all or those
+    named, for `Toolkit(tools=await middleware.list_tools())`. What is said is kept in a session of that id, `history` gives it back, calls
+    of tools among it. While the server is away the agent goes on without memories, and what is said is not kept, unless it is `needed`.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: MemoryClient | SyncMemoryClient,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+        limit: int = 5,
+        needed: bool = False,
+        tools: Sequence[str] | Literal["all"] = "all",
+    ) -> None:
+        self._session = SessionMessages(client, session_id, user_id, namespace)
+        self._recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
+        self._tools = Tools(client, session_id, user_id, namespace)
+        self._schemas = tool_schemas(tools)
+
+    async def on_reply(
+        self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
+    ) -> AsyncGenerator[Any, None]:
+        """Keeps what the user said and what the agent made of it: its calls of tools, their results and its answer."""
+        known = {message.id for message in agent.state.context}
+        async for event in next_handler(**input_kwargs):
+            yield event
+        await self.keep([message for message in agent.state.context if message.id not in known])
+
+    async def on_system_prompt(self, agent: Any, current_prompt: str) -> str:
+        """Adds what is remembered by what the user said last."""
+        context: Sequence[Any] = agent.state.context
+        said = next((message.get_text_content() for message in reversed(context) if message.role == "user"), None)
+        lines = await self._recall.alines(said or "")
+        return f"{current_prompt}\n\n{lines}" if lines else current_prompt
+
+    async def list_tools(self) -> list[ToolBase]:
+        """The memory tools, bound to the user and namespace; what fails is told to the model."""
+        return [_MemoryTool(self._tools, schema) for schema in self._schemas]
+
+    async def keep(self, messages: Sequence[Msg]) -> None:
+        """Adds messages to the session; those that are there already change nothing."""
+        try:
+            await self._session.aappend([_our(message) for message in messages])
+        except MemoryUnavailableError:
+            if self._recall.needed:
+                raise
+
+    async def history(self, limit: int | None = None) -> list[Msg]:
+        """What was said, oldest first; with a limit the newest so many messages."""
+        return [_their(message) for message in await self._session.aread(limit)]
+
+    async def clear(self) -> None:
+        """Takes all messages away; what became long-term memory of them stays."""
+        await self._session.adelete()
+
+
+class _MemoryTool(ToolBase):
+    """A memory tool, which needs no permission of its own."""
+
+    is_concurrency_safe = True
+    is_read_only = False
+
+    def __init__(self, tools: Tools, schema: dict[str, Any]) -> None:
+        super().__init__()
+        self.name = schema["name"]
+        self.description = schema["description"]
+        self.input_schema = schema["parameters"]
+        self._calls = tools
+
+    async def check_permissions(self, *_args: Any, **_kwargs: Any) -> PermissionDecision:
+        return PermissionDecision(behavior=PermissionBehavior.ALLOW, message="a memory tool of this user")
+
+    async def call(self, **arguments: Any) -> ToolChunk:
+        result = await self._calls.acall(self.name, arguments)
+        state = {} if result["success"] else {"state": ToolResultState.ERROR}
+        return ToolChunk(content=[TextBlock(text=result["formatted_response"])], **state)
+
+
+def _our(message: Msg) -> MemoryMessage:
+    blocks = message.get_content_blocks("tool_call")
+    calls = [tool_call(block.id, block.name, block.input if isinstance(block.input, str) else json.dumps(block.input)) for block in blocks]
+    text = message.get_text_content() or ""
+    return our_message(message.role, text, (MESSAGE, json.loads(message.model_dump_json())), id=message.id, tool_calls=calls or None)
+
+
+def _their(message: MemoryMessage) -> Msg:
+    raw = raw_of(message, MESSAGE)
+    if raw is not None:
+        return Msg.model_validate(raw)
+    role = message.role if message.role in ("user", "assistant", "system") else "user"
+    return Msg(id=message.id, name=message.role, role=role, content=[TextBlock(text=message.content)])

@@ -1,0 +1,266 @@
+"""Session and memory services for Google's ADK. Needs the extra: `pip install 'agent-memory-api-client[google-adk]'`."""
+
+# google-adk is an extra, which need not be there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from agent_memory_client.errors import MemoryNotFoundError
+from agent_memory_client.integrations._shared import EitherClient, Recall, SessionMessages, our_message, raw_of, tool_call
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import ClientMemoryRecord, DeleteItem, MemoryMessage, MemoryRecordResult, PutItem, SearchItems
+from agent_memory_client.sync import SyncMemoryClient
+
+try:
+    from google.adk.errors.already_exists_error import AlreadyExistsError
+    from google.adk.errors.session_not_found_error import SessionNotFoundError
+    from google.adk.events.event import Event
+    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
+    from google.adk.sessions.session import Session
+    from google.adk.sessions.state import State
+    from google.genai import types
+except ImportError as error:
+    raise ImportError("the services need google-adk: pip install 'agent-memory-api-client[google-adk]'") from error
+
+EVENT = "adk_event"
+"""The field of a message that holds ADK's event as it was appended."""
+STATE = "adk-state"
+"""Where items of the state begin: of the app, of a user, and of each session."""
+_WITHOUT_SESSION = "adk-events"
+
+
+class AgentMemorySessionService(BaseSessionService):
+    """A `BaseSessionService` on the memory server: `Runner(…, session_service=AgentMemorySessionService(client))`.
+
+    A session of ADK is a session of the same id, user and, as its namespace, app; its events come back as they were appended, calls of
+    tools among them, and what was said is promoted to long-term memory. State is kept as items: of the session, the user (`user:`) and the
+    app (`app:`). Calls raise the errors of `agent_memory_client.errors`, and those that ADK's own services raise.
+    """
+
+    def __init__(self, client: MemoryClient | SyncMemoryClient) -> None:
+        self._client = client
+
+    async def create_session(
+        self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
+    ) -> Session:
+        """A new session. Raises AlreadyExistsError for an id that the user has in this app."""
+        session_id = (session_id or "").strip() or str(uuid4())
+        access = _Access(self._client, app_name, user_id, session_id)
+        created, _ = await access.awaited(lambda client: client.sessions.get_or_create(session_id, user_id, app_name))
+        if not created:
+            raise AlreadyExistsError(f"Session with id {session_id} already exists.")
+        await access.write_state(state or {})
+        session = await self.get_session(app_name=app_name, user_id=user_id, session_id=session_id)
+        assert session is not None
+        return session
+
+    async def get_session(self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None) -> Session | None:
+        """A session with its events and all of the state, or None."""
+        access = _Access(self._client, app_name, user_id, session_id)
+        recent = None if config is None else config.num_recent_events
+        try:
+            stored = await access.awaited(lambda client: access.get(client, recent or (None if recent is None else 1)))
+        except MemoryNotFoundError:
+            return None
+        events = [] if recent == 0 else [_their(message) for message in stored.messages]
+        if config is not None and config.after_timestamp is not None:
+            events = [event for event in events if event.timestamp >= config.after_timestamp]
+        return await _session(access, stored, events)
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        """A user's sessions without their events, the one written last at the end. Raises ValueError without a user."""
+        if user_id is None:
+            raise ValueError("sessions of the memory server are listed of one user: name a user_id")
+        sessions: list[Session] = []
+        for session_id in await SessionMessages(self._client, "-", user_id, app_name).akeys():
+            access = _Access(self._client, app_name, user_id, session_id)
+            try:
+                stored = await access.awaited(lambda client, access=access: access.get(client, 1))
+            except MemoryNotFoundError:
+                continue
+            sessions.append(await _session(access, stored, []))
+        return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.id)))
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        """Takes a session and its state away; what became long-term memory of it stays."""
+        access = _Access(self._client, app_name, user_id, session_id)
+        await access.adelete()
+        await access.delete_state()
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        """What is kept of a user, without the prefix `user:`."""
+        access = _Access(self._client, app_name, user_id, "-")
+        return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        """Adds an event to the session; one that it has already changes nothing. Raises SessionNotFoundError."""
+        if event.partial:
+            return event
+        access = _Access(self._client, session.app_name, session.user_id, session.id)
+        try:
+            await access.awaited(lambda client: access.get(client, 1))
+        except MemoryNotFoundError:
+            raise SessionNotFoundError(f"Session {session.id} not found.") from None
+        event = await super().append_event(session, event)
+        session.last_update_time = event.timestamp
+        await access.aappend([_our(event)])
+        if event.actions and event.actions.state_delta:
+            await access.write_state(event.actions.state_delta)
+        return event
+
+
+class AgentMemoryMemoryService(BaseMemoryService):
+    """A `BaseMemoryService` over long-term memory: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
+
+    What an `AgentMemorySessionService` keeps is remembered by itself; sessions of another service are when they are added. The namespace is
+    the app. `limit` is how many memories a search brings. Calls raise the errors of `agent_memory_client.errors`.
+    """
+
+    def __init__(self, client: MemoryClient | SyncMemoryClient, *, limit: int = 10) -> None:
+        self._client = client
+        self._limit = limit
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Remembers what was said in a session; doing it again adds what is new."""
+        await self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Remembers what was said in events; those that are known already change nothing. The metadata are not kept."""
+        session = SessionMessages(self._client, session_id or _WITHOUT_SESSION, user_id, app_name)
+        await session.aappend([_our(event) for event in events if not event.partial])
+
+    async def add_memory(
+        self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
+    ) -> None:
+        """Stores memories; one with the id of a stored one replaces it. The metadata are not kept."""
+        records = [
+            ClientMemoryRecord(text=_text(entry.content), user_id=user_id, namespace=app_name, **({"id": entry.id} if entry.id else {}))
+            for entry in memories
+        ]
+        access = EitherClient(self._client, user_id, app_name)
+        await access.awaited(lambda client: client.memories.create(records))
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """The memories of a user in this app that fit best."""
+        found = await Recall(self._client, user_id, app_name, limit=self._limit).asearch(query)
+        return SearchMemoryResponse(memories=[_entry(memory) for memory in found])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Deletes a memory of a user in this app; one that is not there is no error."""
+        access = EitherClient(self._client, user_id, app_name)
+        if not memory_id:
+            return
+        try:
+            memory = await access.awaited(lambda client: client.memories.get(memory_id))
+        except MemoryNotFoundError:
+            return
+        if (memory.user_id, memory.namespace) == (user_id, app_name):
+            await access.awaited(lambda client: client.memories.delete([memory_id]))
+
+
+class _Access(SessionMessages):
+    """A session with its state."""
+
+    def __init__(self, client: MemoryClient | SyncMemoryClient, app_name: str, user_id: str, session_id: str) -> None:
+        super().__init__(client, session_id.strip(), user_id, app_name)
+
+    def get(self, client: Any, limit: int | None) -> Any:
+        return self._get(client, limit)
+
+    async def read_state(self) -> dict[str, Any]:
+        """All of the state under ADK's names."""
+        reads = [SearchItems(prefix=[STATE, *rest], limit=10_000) for rest in (["session", self.session_id], ["user"])]
+        of_session, of_user = await self.awaited(lambda client: client.items.batch(reads, **self.owner))
+        of_app = await self.awaited(lambda client: client.items.search([STATE, "app"], limit=10_000, namespace=self.namespace))
+        state = _values(of_session.items)
+        state |= {State.APP_PREFIX + name: value for name, value in _values(of_app).items()}
+        return state | {State.USER_PREFIX + name: value for name, value in _values(of_user.items).items()}
+
+    async def write_state(self, state: Mapping[str, Any]) -> None:
+        """Sets values: those of a user and an app for all their sessions, and none of `temp:`."""
+        of_app: list[PutItem] = []
+        of_user: list[PutItem] = []
+        for name, value in state.items():
+            if name.startswith(State.APP_PREFIX):
+                of_app.append(_put(["app"], name.removeprefix(State.APP_PREFIX), value))
+            elif name.startswith(State.USER_PREFIX):
+                of_user.append(_put(["user"], name.removeprefix(State.USER_PREFIX), value))
+            elif not name.startswith(State.TEMP_PREFIX):
+                of_user.append(_put(["session", self.session_id], name, value))
+        if of_user:
+            await self.awaited(lambda client: client.items.batch(of_user, **self.owner))
+        if of_app:
+            await self.awaited(lambda client: client.items.batch(of_app, namespace=self.namespace))
+
+    async def delete_state(self) -> None:
+        """Takes the session's own values away."""
+        path = [STATE, "session", self.session_id]
+        items = await self.awaited(lambda client: client.items.search(path, limit=10_000, **self.owner))
+        deletions = [DeleteItem(path=path, key=item.key) for item in items]
+        for start in range(0, len(deletions), 1000):
+            part = deletions[start : start + 1000]
+            await self.awaited(lambda client, part=part: client.items.batch(part, **self.owner))
+
+
+def _put(path: Sequence[str], name: str, value: Any) -> PutItem:
+    return PutItem(path=[STATE, *path], key=name, value={"value": value}, index=False)
+
+
+def _values(items: Sequence[Any]) -> dict[str, Any]:
+    return {item.key: item.value["value"] for item in items}
+
+
+async def _session(access: _Access, stored: Any, events: list[Event]) -> Session:
+    return Session(
+        id=access.session_id,
+        app_name=str(access.namespace),
+        user_id=str(access.user_id),
+        state=await access.read_state(),
+        events=events,
+        last_update_time=stored.updated_at.timestamp(),
+    )
+
+
+def _our(event: Event) -> MemoryMessage:
+    raw = json.loads(event.model_dump_json(exclude_none=True))
+    calls = [tool_call(call.id, call.name or "", json.dumps(call.args or {}, default=str)) for call in event.get_function_calls()]
+    responses = event.get_function_responses()
+    role = "user" if event.author == "user" else "tool" if responses else "assistant"
+    more = {"id": event.id or None, "tool_calls": calls or None, "tool_call_id": responses[0].id if responses else None}
+    return our_message(role, _text(event.content), (EVENT, raw), **more)
+
+
+def _their(message: MemoryMessage) -> Event:
+    raw = raw_of(message, EVENT)
+    if raw is not None:
+        return Event.model_validate_json(json.dumps(raw))
+    author = "user" if message.role == "user" else "model"
+    content = types.Content(role=author, parts=[types.Part(text=message.content)])
+    return Event(id=message.id, author=author, content=content, timestamp=message.created_at.timestamp())
+
+
+def _text(content: types.Content | None) -> str:
+    parts = (content.parts if content is not None else None) or []
+    return "\n".join(part.text for part in parts if part.text and not part.thought)
+
+
+def _entry(memory: MemoryRecordResult) -> MemoryEntry:
+    said = memory.event_date or memory.created_at
+    content = types.Content(role="user", parts=[types.Part(text=memory.text)])
+    return MemoryEntry(id=memory.id, content=content, author="user", timestamp=said.isoformat())

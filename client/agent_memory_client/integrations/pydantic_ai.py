@@ -1,0 +1,159 @@
+"""Message history, tools and memory for Pydantic AI. Needs the extra: `pip install 'agent-memory-api-client[pydantic-ai]'`."""
+
+# pydantic-ai is an extra, which need not be there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
+from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.models import MemoryMessage
+from agent_memory_client.sync import SyncMemoryClient
+
+try:
+    from pydantic_ai import FunctionToolset, RunContext, Tool
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelMessagesTypeAdapter,
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+except ImportError as error:
+    raise ImportError("the message history needs pydantic-ai: pip install 'agent-memory-api-client[pydantic-ai]'") from error
+
+MESSAGE = "pydantic_ai_message"
+"""The field of a message that holds Pydantic AI's message as it was added."""
+
+
+class AgentMemoryHistory:
+    """The message history of a conversation, kept on the memory server as a session of the same id.
+
+    `agent.run(…, message_history=await history.get())` goes on where the last run ended, `await history.add(result.new_messages())` keeps
+    what is new. Every message comes back as it was added, tool calls among them, and what was said is promoted to long-term memory as in
+    any session. Calls raise the errors of `agent_memory_client.errors`. `get_sync` and its like are for `agent.run_sync`.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: MemoryClient | SyncMemoryClient,
+        *,
+        user_id: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self._session = SessionMessages(client, session_id, user_id, namespace)
+
+    async def get(self, limit: int | None = None) -> list[ModelMessage]:
+        """The messages, oldest first; with a limit the newest so many."""
+        return [_theirs(message) for message in await self._session.aread(limit)]
+
+    def get_sync(self, limit: int | None = None) -> list[ModelMessage]:
+        """As `get`."""
+        return [_theirs(message) for message in self._session.read(limit)]
+
+    async def add(self, messages: Sequence[ModelMessage]) -> None:
+        """Adds messages at the end."""
+        await self._session.aappend(_ours(messages))
+
+    def add_sync(self, messages: Sequence[ModelMessage]) -> None:
+        """As `add`."""
+        self._session.append(_ours(messages))
+
+    async def clear(self) -> None:
+        """Takes all messages away; what became long-term memory of them stays."""
+        await self._session.adelete()
+
+    def clear_sync(self) -> None:
+        """As `clear`."""
+        self._session.delete()
+
+
+def get_memory_toolset(
+    client: MemoryClient | SyncMemoryClient,
+    session_id: str,
+    user_id: str | None = None,
+    namespace: str | None = None,
+    tools: Sequence[str] | Literal["all"] = "all",
+) -> FunctionToolset[Any]:
+    """The memory tools, all or those named, for `Agent(toolsets=[…])`; `user_id` and `namespace` bind the model.
+
+    What fails is told to the model. Raises ValueError for a name that there is not.
+    """
+    calls = Tools(client, session_id, user_id, namespace)
+
+    def tool(schema: dict[str, Any]) -> Tool[Any]:
+        async def call(**arguments: Any) -> str:
+            return (await calls.acall(schema["name"], arguments))["formatted_response"]
+
+        return Tool.from_schema(call, schema["name"], schema["description"], schema["parameters"])
+
+    return FunctionToolset([tool(schema) for schema in tool_schemas(tools)])
+
+
+def memory_instructions(
+    client: MemoryClient | SyncMemoryClient,
+    *,
+    user_id: str | None = None,
+    namespace: str | None = None,
+    limit: int = 5,
+    needed: bool = False,
+) -> Callable[[RunContext[Any]], Awaitable[str]]:
+    """Instructions with what is remembered of the user, by what the user said: `Agent(instructions=[…, memory_instructions(client)])`.
+
+    While the server is away the run goes on without memories, unless they are `needed`.
+    """
+    recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
+
+    async def remembered(context: RunContext[Any]) -> str:
+        return await recall.alines(_said(context.prompt))
+
+    return remembered
+
+
+def _said(prompt: Any) -> str:
+    """The text of what a user said: a string, or parts of which some are text."""
+    if isinstance(prompt, str):
+        return prompt
+    texts = [part if isinstance(part, str) else getattr(part, "content", None) for part in prompt or ()]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _ours(messages: Sequence[ModelMessage]) -> list[MemoryMessage]:
+    raws = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+    return [_our(message, raw) for message, raw in zip(messages, raws, strict=True)]
+
+
+def _our(message: ModelMessage, raw: Any) -> MemoryMessage:
+    parts = message.parts
+    if isinstance(message, ModelResponse):
+        calls = [tool_call(part.tool_call_id, part.tool_name, part.args_as_json_str()) for part in parts if isinstance(part, ToolCallPart)]
+        text = "\n".join(part.content for part in parts if isinstance(part, TextPart))
+        return our_message("assistant", text, (MESSAGE, raw), tool_calls=calls or None)
+    said = "\n".join(_said(part.content) for part in parts if isinstance(part, UserPromptPart))
+    if any(isinstance(part, UserPromptPart) for part in parts):
+        return our_message("user", said, (MESSAGE, raw))
+    results = [part for part in parts if isinstance(part, ToolReturnPart)]
+    if results:
+        call_id = results[0].tool_call_id
+        return our_message("tool", "\n".join(part.model_response_str() for part in results), (MESSAGE, raw), tool_call_id=call_id)
+    system = "\n".join(part.content for part in parts if isinstance(part, SystemPromptPart))
+    return our_message("system" if system else "tool", system, (MESSAGE, raw))
+
+
+def _theirs(message: MemoryMessage) -> ModelMessage:
+    raw = raw_of(message, MESSAGE)
+    if raw is not None:
+        return ModelMessagesTypeAdapter.validate_python([raw])[0]
+    if message.role == "assistant":
+        return ModelResponse(parts=[TextPart(message.content)])
+    part = SystemPromptPart(message.content) if message.role == "system" else UserPromptPart(message.content)
+    return ModelRequest(parts=[part])

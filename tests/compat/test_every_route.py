@@ -1,0 +1,111 @@
+"""No path of a compatible API shows or changes what is another's: every route of the application, with hostile ids and bodies.
+
+The routes are those that the application has: one that is added is attacked without being named here.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+import httpx
+import pytest
+from starlette.routing import Route
+
+from agent_memory.core.scope import Principal, Role
+from agent_memory.core.settings import load_settings
+from agent_memory.http.app import create_app
+from agent_memory.runtime import open_runtime
+from tests.compat.callers import OWNER, STRANGER, Callers
+from tests.support.stack import working
+from tests.support.waiting import wait_until
+
+MARK = "zebraquartz"
+VICTIM = "vera"
+ATTACKERS = [STRANGER, *(Principal("t1", f"{user}'s", Role.WRITE, users=frozenset({user})) for user in ("eve", "Vera", "vera "))]
+NAMES = (VICTIM, "*", "vera*", "vera|eve", "x) | (@u:*", "{vera}", "%00", "..%2F..", "Vera", "0")
+CASES_EACH = 6
+
+
+def routes_of(app: Any) -> set[tuple[str, str]]:
+    """The methods and paths of an application."""
+    routes = cast("list[Any]", app.routes)
+    return {(method, route.path) for route in routes if isinstance(route, Route) for method in route.methods or () if method != "HEAD"}
+
+
+class Field:
+    """An application with the compatible APIs, where a victim has something of everything that can be stored."""
+
+    def __init__(self, callers: Callers, routes: list[tuple[str, str]], ids: list[str]) -> None:
+        self.callers = callers
+        self.routes = routes
+        self.ids = ids
+
+    async def state(self) -> list[Any]:
+        """All that the victim's tenant has, as its owner reads it."""
+        client = self.callers(OWNER)
+        mem0 = await client.post("/v3/memories/", json={"filters": {"user_id": VICTIM}})
+        documents = await client.post("/v3/documents/list", json={"containerTags": [VICTIM]})
+        assert (mem0.status_code, documents.status_code) == (200, 200), (mem0.text, documents.text)
+        return [sorted(memory["memory"] for memory in mem0.json()["results"]), MARK in mem0.text, documents.json().get("memories")]
+
+
+@pytest.fixture(scope="module")
+async def field(redis_url: str) -> AsyncGenerator[Field]:
+    common = {"KEY_PREFIX": "compat-routes", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+    settings = load_settings(**common, COMPAT_APIS="mem0,supermemory")
+    async with open_runtime(settings, redis_url) as runtime, working(runtime):
+        app = create_app(settings, runtime)
+        routes = sorted(routes_of(app) - routes_of(create_app(load_settings(**common), runtime)))
+        callers = Callers(app)
+        owner = callers(OWNER)
+        body = {"messages": [{"role": "user", "content": f"{MARK} is a secret"}], "infer": False, "user_id": VICTIM}
+        added = await owner.post("/v3/memories/add/", json=body)
+        assert added.status_code == 200, added.text
+        document = await owner.post("/v3/documents", json={"content": f"{MARK} in a document", "containerTag": VICTIM, "customId": "doc-1"})
+        assert document.status_code < 300, document.text
+        field = Field(callers, routes, [added.json()["results"][0]["id"], document.json()["id"], "doc-1"])
+
+        async def stored() -> bool:
+            return all(document["status"] == "done" for document in (await field.state())[2])
+
+        await wait_until(stored, "workers have stored the document")
+        yield field
+
+
+def body_of(choose: random.Random, ids: list[str]) -> dict[str, Any]:
+    """All fields that say whose something is, or what it is, at once."""
+    name, item = choose.choice(NAMES), choose.choice([*ids, *NAMES])
+    whose = {"user_id": name, "containerTag": name, "containerTags": [name], "agent_id": name, "run_id": name}
+    what = {"id": item, "ids": [item], "memory_id": item, "memory_ids": [item], "memories": [{"memory_id": item, "text": "changed"}]}
+    said = {"query": "secret", "q": "secret", "text": "changed", "content": "changed", "messages": [{"role": "user", "content": "hello"}]}
+    filters = {"filters": choose.choice([{"user_id": name}, {"OR": [{"user_id": name}, {"user_id": "*"}]}, {"AND": []}])}
+    parts = [whose, what, said, filters]
+    return {field: value for part in choose.sample(parts, choose.randint(1, 4)) for field, value in part.items()}
+
+
+async def attack(client: httpx.AsyncClient, method: str, path: str, ids: list[str], choose: random.Random) -> None:
+    filled = re.sub(r"\{[^}]*\}", lambda _: choose.choice([*ids, *NAMES]).replace("/", "%2F"), path)
+    query = choose.choice([{}, {"user_id": choose.choice(NAMES)}, {"user_id": VICTIM}])
+    body = None if method == "GET" else body_of(choose, ids)
+    try:
+        answer = await client.request(method, filled, params=query, json=body)
+    except httpx.InvalidURL:
+        return  # a client that cannot say it is no danger
+    assert answer.status_code < 500 or answer.status_code == 501, (method, filled, query, body, answer.text)
+    assert MARK not in answer.text, (method, filled, query, body, answer.text)
+
+
+async def test_no_route_shows_or_changes_what_is_anothers(field: Field) -> None:
+    before = await field.state()
+    assert before[1], "there is something to be seen"
+    assert len(field.routes) > 30
+    choose = random.Random(3)
+    for method, path in field.routes:
+        for attacker in ATTACKERS:
+            client = field.callers(attacker)
+            for _ in range(CASES_EACH):
+                await attack(client, method, path, field.ids, choose)
+    assert await field.state() == before

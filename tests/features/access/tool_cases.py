@@ -1,0 +1,66 @@
+"""A hostile call of each MCP tool, as `hostile.py` has one of each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.features.access.hostile import ANA, OWNED, Case, Ids, bodies, filters_of, owners_of, said_by
+
+
+def _tool(name: str, **arguments: Any) -> Case:
+    return "POST", "/mcp", {}, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
+    "get_current_datetime": lambda i: [_tool("get_current_datetime")],
+    "create_long_term_memories": lambda i: (
+        [
+            _tool("create_long_term_memories", memories=[{"id": name, "text": "mine", "memory_type": "semantic", **i.where}])
+            for name in (i.memory, *OWNED)
+        ]
+        + [_tool("create_long_term_memories", memories=body["memories"]) for body in bodies(i)]
+    ),
+    "search_long_term_memory": lambda i: [
+        _tool("search_long_term_memory", **filters_of(i)),
+        _tool("search_long_term_memory", text="secret tea", namespace={"startswith": i.namespace}),
+    ],
+    "memory_prompt": lambda i: [
+        _tool("memory_prompt", query="secret tea", session_id={"eq": i.session}, namespace={"eq": i.namespace}),
+        _tool("memory_prompt", query="secret tea", session_id={"eq": "shared"}, user_id={"eq": "ana"}),
+        _tool("memory_prompt", query="secret tea"),
+    ],
+    "set_working_memory": lambda i: [
+        _tool("set_working_memory", session_id=i.session, **said_by(i)),
+        *(_tool("set_working_memory", session_id=i.session, **body) for body in bodies(i)),
+        _tool("set_working_memory", session_id="shared", **bodies(i)[1]),
+    ],
+    "get_working_memory": lambda i: [
+        _tool("get_working_memory", session_id=i.session, **i.where),
+        _tool("get_working_memory", session_id="shared", user_id="ana", namespace="work"),
+        _tool("get_working_memory", session_id="shared"),
+    ],
+    "get_profile": lambda i: [_tool("get_profile", query="secret tea", **where) for where in (i.where, ANA, {})],
+    "get_timeline": lambda i: [_tool("get_timeline", entity=i.memory, **where) for where in (i.where, ANA, {})],
+    "get_long_term_memory": lambda i: [_tool("get_long_term_memory", memory_id=name) for name in (i.memory, "m-shared")],
+    "edit_long_term_memory": lambda i: (
+        [_tool("edit_long_term_memory", memory_id=name, text="changed") for name in (i.memory, "m-shared")]
+        + [_tool("edit_long_term_memory", memory_id=i.memory, text="secret tea is planted", **ANA)]
+    ),
+    "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
+    "core_memory_append": lambda i: [
+        _tool("core_memory_append", label="human", content="secret tea is planted", **whose)
+        for whose in (i.where, ANA, {"agent_id": i.memory})
+    ],
+    "core_memory_replace": lambda i: [
+        _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose) for whose in (i.where, ANA)
+    ],
+    "forget_memory": lambda i: [
+        _tool("forget_memory", text="secret tea", dry_run=False, **i.where),
+        _tool("forget_memory", text="drinks secret tea", user_id="ana", dry_run=False),
+        _tool("forget_memory", ids=[i.memory, "m-shared", "x1"], dry_run=False),
+    ],
+    "search_procedures": lambda i: [_tool("search_procedures", situation="secret tea", limit=50, **owner) for owner in owners_of(i)],
+    "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **i.where)],
+    "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
+}

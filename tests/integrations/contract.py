@@ -1,0 +1,130 @@
+"""What every adapter keeps to, whatever its framework: each of their test files fills in how its framework is used."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import pytest
+
+from agent_memory_client import ClientMemoryRecord, MemoryClient
+from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError
+from tests.integrations.conftest import NOBODY
+
+HOSTILE = ["*", "{}", "@t:{*}", "a|b", " ", "é", "\U0001f600", "%2F", "'\"\\", "a-b.c:d"]
+REFUSED = ["", "a/b", "..", "\x00", "x" * 2000]
+
+
+def new_id() -> str:
+    return f"s-{uuid4()}"
+
+
+class HistoryContract(ABC):
+    """A history of messages: what goes in comes back, whoever else writes."""
+
+    messages: ClassVar[Sequence[Any]]
+    """Messages of the framework, calls of tools and their results among them."""
+    refused: ClassVar[Sequence[str]] = REFUSED
+    unavailable: type[Exception] = MemoryUnavailableError
+
+    @abstractmethod
+    def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
+        """A history."""
+
+    @abstractmethod
+    async def add(self, history: Any, messages: Sequence[Any]) -> None: ...
+
+    @abstractmethod
+    async def get(self, history: Any) -> list[Any]: ...
+
+    @abstractmethod
+    async def clear(self, history: Any) -> None: ...
+
+    def shown(self, messages: Sequence[Any]) -> Any:
+        """What is compared."""
+        return list(messages)
+
+    async def test_every_message_comes_back(self, client: MemoryClient) -> None:
+        session, user = new_id(), new_id()
+        history = self.make(client, session, user)
+        assert await self.get(history) == []
+        middle = len(self.messages) // 2
+        await self.add(history, self.messages[:middle])
+        await self.add(history, self.messages[middle:])
+        assert self.shown(await self.get(self.make(client, session, user))) == self.shown(self.messages)
+        await self.clear(history)
+        assert await self.get(history) == []
+        await self.add(history, self.messages[:1])
+        assert self.shown(await self.get(history)) == self.shown(self.messages[:1])
+
+    async def test_users_never_meet(self, client: MemoryClient) -> None:
+        session, ada, bo = new_id(), new_id(), new_id()
+        await self.add(self.make(client, session, ada), self.messages[:2])
+        assert await self.get(self.make(client, session, bo)) == []
+        await self.add(self.make(client, session, bo), self.messages[:1])
+        await self.clear(self.make(client, session, bo))
+        assert self.shown(await self.get(self.make(client, session, ada))) == self.shown(self.messages[:2])
+
+    @pytest.mark.parametrize("name", HOSTILE)
+    async def test_hostile_ids_are_ids(self, client: MemoryClient, name: str) -> None:
+        user = new_id()
+        mine, other = self.make(client, name + user, name + user), self.make(client, user, user)
+        await self.add(mine, self.messages[:1])
+        assert self.shown(await self.get(mine)) == self.shown(self.messages[:1])
+        assert await self.get(other) == []
+
+    async def test_ids_that_cannot_be_are_refused(self, client: MemoryClient) -> None:
+        for bad in self.refused:
+            with pytest.raises((MemoryClientError, ValueError)):
+                await self.add(self.make(client, bad, new_id()), self.messages[:1])
+        for bad in ("", "x" * 2000):
+            with pytest.raises((MemoryClientError, ValueError)):
+                await self.add(self.make(client, new_id(), bad), self.messages[:1])
+
+    async def test_without_a_server_it_fails_at_once(self) -> None:
+        began = time.monotonic()
+        async with MemoryClient(NOBODY) as nobody:
+            history = self.make(nobody, new_id(), new_id())
+            with pytest.raises(self.unavailable):
+                await self.get(history)
+            with pytest.raises(self.unavailable):
+                await self.add(history, self.messages[:1])
+        assert time.monotonic() - began < 30
+
+
+class RecallContract(ABC):
+    """What is remembered of a user reaches the model, and nothing of anybody else."""
+
+    raises_without_a_server = False
+
+    @abstractmethod
+    async def recall(self, client: MemoryClient, user_id: str, question: str) -> str:
+        """What the framework shows the model of the memories beside a question."""
+
+    async def test_a_user_s_memories_are_shown_to_nobody_else(self, client: MemoryClient) -> None:
+        ada, bo = new_id(), new_id()
+        texts = {"Ada is allergic to peanuts.": ada, "Bo eats peanuts.": bo}
+        await client.memories.create([ClientMemoryRecord(text=text, user_id=user) for text, user in texts.items()])
+        question = "Who may eat peanuts?"
+        shown = {user: await self.recall(client, user, question) for user in (ada, bo, new_id())}
+        for text, user in texts.items():
+            assert [other for other in shown if text in shown[other]] == [user]
+
+    async def test_without_a_server_there_are_no_memories(self) -> None:
+        began = time.monotonic()
+        async with MemoryClient(NOBODY) as nobody:
+            if self.raises_without_a_server:
+                with pytest.raises(MemoryUnavailableError):
+                    await self.recall(nobody, new_id(), "peanuts")
+            else:
+                assert await self.recall(nobody, new_id(), "peanuts") == ""
+        assert time.monotonic() - began < 30
+
+
+async def in_thread(call: Any, *arguments: Any) -> Any:
+    """A blocking call, as a program without an event loop makes it."""
+    return await asyncio.to_thread(call, *arguments)
