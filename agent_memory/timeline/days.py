@@ -37,6 +37,16 @@ class NamedDays(NamedTuple):
         first, last = day_number(period.start), day_number(period.end)
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
+    def tell(self, event: dict[str, Any]) -> bool:
+        """Whether an event lasted into them; not where all that is known is a longer time in which it may have been on any day."""
+        start = date.fromisoformat(event["start"])
+        first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
+        if not self.hold(first, last):
+            return False
+        period = period_of(start, event["precision"])
+        longer = self.first is not None and self.last is not None and (period.end - period.start).days > self.last - self.first
+        return not (longer and last == day_number(period.end))
+
     @property
     def unit(self) -> Granularity | None:
         """What they are told by: months, weeks, or (None) each event."""
@@ -84,8 +94,8 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
             periods.append(period)
             lines += _summary_lines(period, summaries[key])
     for event in weightiest(events):
-        first, last = date.fromisoformat(event["start"]), event["end"]
-        if days.hold(day_number(first), None if last is None else day_number(date.fromisoformat(last))):
+        if days.tell(event):
+            first = date.fromisoformat(event["start"])
             told = unit is not None and PRECISIONS.index(event["precision"]) <= PRECISIONS.index(unit)
             if not (told and any(period.start <= first <= period.end for period in periods)):
                 lines.append((event["start"], f"- {event_line(event)}"))
