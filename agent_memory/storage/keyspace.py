@@ -85,7 +85,7 @@ am:{0}:its:<owner>  zset    an owner's items: "<path>!<key>!<iid>", path and key
 am:{0}:itx:<owner>  zset    those that have a TTL, by the time (ms) of its end              as its:<owner>
 am:{0}:itn:<owner>  hash    how many items each path of an owner has                        as its:<owner>
 am:{0}:ito:<tenant> hash    the owners of items, each with namespace and user              until their last item is deleted
-am:{0}:cfg          hash    which store this is, what it was built with, its buckets, the key of ids, former indexes, "identities"  for ever
+am:{0}:cfg          hash    which store this is, its buckets, the key of ids, former indexes, and what was looked through once   for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta, tzinfo
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ _FEW_DAYS = 7
 # Of a longer time so many of its periods are read, the latest.
 _MOST_PERIODS = 24
 _LATEST = {"day": 7, "week": 4, "month": 6}
+_WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
 """The day by which a line is ordered, and its text."""
@@ -98,7 +100,8 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
             first = date.fromisoformat(event["start"])
             told = unit is not None and PRECISIONS.index(event["precision"]) <= PRECISIONS.index(unit)
             if not (told and any(period.start <= first <= period.end for period in periods)):
-                lines.append((event["start"], f"- {event_line(event)}"))
+                line = event_line(event)
+                lines.append((_day_of_line(line), f"- {line}"))
     return lines
 
 
@@ -119,5 +122,12 @@ def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
 def _summary_lines(period: Period, summary: dict[str, Any]) -> list[Line]:
     if summary["by"] == "model":
         return [(period.start.isoformat(), f"- {period.name}: {' '.join(summary['text'].split())}")]
-    # Each line of a digest has its days in front; "since 2020-01-01" began in the period, too.
-    return [(line.removeprefix("since ")[:10].rstrip(":"), f"- {line}") for line in summary["text"].split("\n")]
+    return [(_day_of_line(line), f"- {line}") for line in summary["text"].split("\n")]
+
+
+def _day_of_line(line: str) -> str:
+    """The day by which a line of a digest is ordered: it has its days in front; "2024-03" stands before the days of that month."""
+    days = line.removeprefix("since ").partition(":")[0][:10]
+    if not _WEEK.fullmatch(days):
+        return days
+    return date.fromisocalendar(int(days[:4]), int(days[-2:]), 1).isoformat()

@@ -8,6 +8,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.service import SUMMARIZE
 from agent_memory.timeline.store import TimelineOwner
+from agent_memory.timeline.summaries.former import FormerTimelines
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 
@@ -16,7 +17,11 @@ _AT_ONCE = 1_000
 
 
 async def order_summaries(runtime: Runtime) -> int:
-    """Orders the summaries of timelines with periods that are over; returns of how many timelines."""
+    """Orders the summaries of timelines with periods that are over; returns of how many timelines.
+
+    What a former version stored is brought into the present shape first.
+    """
+    await runtime[FormerTimelines].follow_until_clean()
     waiting = await runtime[SummaryStore].waiting_timelines(_AT_ONCE)
     await runtime[JobStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
     return len(waiting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -13,6 +14,7 @@ from agent_memory.timeline.periods import period_of
 _MOST_LINES = {"day": 6, "week": 10, "month": 16}
 _LINE_CHARS = 240
 _DATED = ("event", "text", "said")
+_DAY = re.compile(r"(since )?\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def event_line(event: dict[str, Any]) -> str:
@@ -65,4 +67,4 @@ def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[
 def _lines(name: str, text: str) -> list[str]:
     """Those of a day's summary; one that a model wrote has no day in front."""
     lines = [line for line in text.split("\n") if line.strip()]
-    return [line if line[:1].isdigit() or line.startswith("since ") else f"{name}: {line}" for line in lines]
+    return [line if _DAY.match(line) else f"{name}: {line}" for line in lines]

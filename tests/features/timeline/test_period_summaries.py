@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,75 +13,15 @@ from agent_memory.core.work import DueKind
 from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.service import MemoryService
-from agent_memory.memories.store import MemoryStore
-from agent_memory.recall.service import RecallService
 from agent_memory.timeline.follower import TimelineFollower
-from agent_memory.timeline.service import TimelineService
-from agent_memory.timeline.store import TimelineOwner
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
-from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest
-from agent_memory_client.models.features.timeline import TimelinePeriod, TimelineQuery
+from agent_memory_client.models import EditMemoryRecordRequest
 from agent_memory_worker.timeline import order_summaries
 from tests.support.commands import commands_of
 from tests.support.lookalike import Lookalike
-from tests.support.rig import SCOPE, MakeRig, Rig, record
-
-OWNER = TimelineOwner(SCOPE.tenant, None, "ada")
-TRIP = [
-    ("rome", "Ada flew to Rome on 3 March 2024"),
-    ("forum", "Ada saw the Forum on 4 March 2024"),
-    ("home", "Ada flew home on 9 March 2024"),
-    ("tooth", "Ada lost a tooth on 9 March 2024"),
-    ("quiet", "Ada had a quiet March 2024"),
-]
-
-
-async def store(rig: Rig, *events: tuple[str, str], **more: Any) -> None:
-    """Events of ada's, followed."""
-    fields = {"user_id": "ada", "memory_type": "episodic", **more}
-    told = datetime.now(UTC) - timedelta(days=1)
-    # Each a second after the one before: so they stand in a day.
-    records = [record(text, name, created_at=told + timedelta(seconds=n), **fields) for n, (name, text) in enumerate(events)]
-    await rig.rt[MemoryStore].write(SCOPE, records)
-    await follow(rig)
-
-
-async def follow(rig: Rig) -> None:
-    await rig.make_due(DueKind.FOLLOW)
-    await rig.work(DueKind.FOLLOW)
-
-
-async def close_periods(rig: Rig) -> None:
-    """Does what the periodic job orders, as a worker does it."""
-    await order_summaries(rig.rt)
-    await rig.make_due(DueKind.ORDER)
-    await rig.work(DueKind.ORDER)
-
-
-async def periods(rig: Rig, granularity: str = "month", **query: Any) -> dict[str, TimelinePeriod]:
-    """Ada's periods, by name."""
-    asked = TimelineQuery.model_validate({"user_id": "ada", "granularity": granularity, **query})
-    return {period.name: period for period in (await rig.rt[TimelineService].read(SCOPE, asked)).periods or ()}
-
-
-async def text_of(rig: Rig, name: str = "2024-03", granularity: str = "month") -> str:
-    """The text of a period's current summary."""
-    period = (await periods(rig, granularity))[name]
-    assert (period.state, period.summary is not None) == ("current", True), period
-    assert period.summary is not None
-    return period.summary.text
-
-
-async def stored_bytes(rig: Rig) -> str:
-    """All that is stored of timelines."""
-    client, texts = rig.rt.client, list[str]()
-    for key in await rig.raw_keys():
-        if key.startswith("tl"):
-            kind, name = await client.type(rig.keys.root + key), rig.keys.root + key
-            values = {b"hash": client.hgetall, b"string": client.get}.get(kind)
-            texts.append(f"{key} {await values(name) if values else await client.zrange(name, 0, -1)}")
-    return "\n".join(texts)
+from tests.support.rig import SCOPE, MakeRig, Rig
+from tests.support.timelines import OWNER, TRIP, close_periods, follow, periods, store, stored_bytes, text_of
 
 
 async def test_what_is_over_is_summarized_with_days_and_who_told_it(rig: Rig) -> None:
@@ -229,55 +168,3 @@ async def test_the_order_names_no_user(rig: Rig) -> None:
     (name,) = await rig.marks(DueKind.ORDER)
     order = await rig.rt[JobStore].load_order(name)
     assert order == JobOrder("summarize-periods", SCOPE.tenant, {"timeline": OWNER.name})
-
-
-async def prompt(rig: Rig, query: str, tokens: int = 300, **more: Any) -> str:
-    """What a prompt for ada says of her timeline."""
-    asked = {"query": query, "user_id": "ada", "timeline": {"tokens": tokens}, "long_term_search": True, "format": "text", **more}
-    body = MemoryPromptRequest.model_validate(asked)
-    answer = await rig.rt[RecallService].build_prompt(SCOPE, body)
-    text = str(answer.prompt_values().get("text"))
-    return text.partition("## What happened to the user")[2].partition("\n(The memories")[0].partition("\n")[2]
-
-
-async def test_a_prompt_tells_of_the_time_that_is_asked_for(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    await store(rig, *TRIP, ("may", "Ada sang on 9 May 2024"))
-    assert "- 2024-03-04: Ada saw the Forum on 4 March 2024 (said by ada)" in await prompt(rig, "What happened in March 2024?")
-    assert await prompt(rig, "What should I cook?") == "", "nothing is summarized yet"
-    await close_periods(rig)
-    march = await prompt(rig, "What happened in March 2024?")
-    assert len(march.split("\n")) == 5
-    assert "sang" not in march
-    assert march.split("\n") == sorted(march.split("\n"))
-    assert await prompt(rig, "What happened on 9 May 2024?") == "- 2024-05-09: Ada sang on 9 May 2024 (said by ada)"
-    assert await prompt(rig, "What happened in March 1999?") == ""
-    latest = await prompt(rig, "What should I cook?")
-    assert latest.split("\n")[-1] == "- 2024-05-09: Ada sang on 9 May 2024 (said by ada)"
-    assert latest == await prompt(rig, "Which book shall I read?"), "the same bytes while nothing changed"
-    assert len((await prompt(rig, "What happened in March 2024?", 90)).split("\n")) < 3
-    sent = commands_of(rig, monkeypatch)
-    assert await prompt(rig, "What happened in March 2024?", timeline=None) == ""
-    without = len(sent)
-    sent.clear()
-    assert await prompt(rig, "What happened in March 2024?") == march
-    assert len(sent) == without, "it is read in the prompt's own round trip"
-
-
-async def test_a_prompt_never_tells_what_was_taken_back(rig: Rig) -> None:
-    await store(rig, *TRIP)
-    await close_periods(rig)
-    await rig.rt[MemoryService].delete(SCOPE, ["tooth"])
-    await follow(rig)
-    for query in ("What happened in March 2024?", "What should I cook?"):
-        assert "tooth" not in await prompt(rig, query)
-    assert "flew home" in await prompt(rig, "What happened in March 2024?"), "its events, while the summary waits"
-
-
-async def test_yesterday_is_the_day_of_the_users_zone(rig: Rig) -> None:
-    now = datetime(2024, 3, 10, 3, tzinfo=UTC)  # the evening of the ninth in New York
-    await store(rig, *TRIP)
-    search = {"text": "", "reference_time": now.isoformat(), "limit": 1}
-    told = await prompt(rig, "What happened yesterday?", long_term_search={**search, "timezone": "America/New_York"})
-    assert told == ""
-    assert "flew home" in await prompt(rig, "What happened yesterday?", long_term_search=search)
-    assert date(2024, 3, 9).isoformat() in await prompt(rig, "What happened yesterday?", long_term_search=search)
