@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from redis.asyncio import Redis
 
-from agent_memory.storage.connection import read, redis_errors
+from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.timeline.follower import TimelineFollower
 
@@ -48,12 +48,18 @@ class FormerTimelines:
                 # Behind a second colon stand the sets of a timeline.
                 if b":" in key[len(prefix) :]:
                     continue
-                cursor, first = 0, True
-                while cursor or first:
-                    cursor, rows = (await read(self._client, lambda pipe, key=key, at=cursor: pipe.hscan(key, at, "m*", _BATCH)))[0]
-                    first = False
-                    if mids := _former(rows):
-                        yield mids
+                async for mids in self._former_of(key):
+                    yield mids
+
+    async def _former_of(self, key: bytes) -> AsyncIterator[list[str]]:
+        batch: dict[bytes, bytes] = {}
+        async for name, heads in self._client.hscan_iter(key, match="m*", count=_BATCH):
+            batch[name] = heads
+            if len(batch) >= _BATCH:
+                yield _former(batch)
+                batch = {}
+        if mids := _former(batch):
+            yield mids
 
 
 def _former(rows: Mapping[bytes, bytes]) -> list[str]:

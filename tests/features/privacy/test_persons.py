@@ -37,7 +37,7 @@ from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest, UserId
 from agent_memory_worker.privacy.erase import erase
 from tests.support.rig import SCOPE, Rig, record
-from tests.support.timelines import close_periods
+from tests.support.timelines import close_periods, stored_bytes
 
 ANN, BOB = "ann", "bob"
 OLD = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -128,6 +128,8 @@ async def fill(face: Face, user: str, word: str) -> None:
     view = await face.ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})
     await face.ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json={"group": {"user_id": user}})
     await settle(face)
+    summaries = [line for line in (await stored_bytes(rig)).split("\n") if line.partition(" ")[0].endswith(":s")]
+    assert f"sold the {word}" in str(summaries), "the summaries of her timeline are there"
 
 
 NAMES = [f"{ANN}-f{n}" for n in range(1, 7)]
