@@ -124,6 +124,9 @@ class PromptArguments(_Search):
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
     format: PromptFormat | None = Field(None, description="For which API the prompt is written: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")
+    timeline_tokens: int | None = Field(
+        None, ge=32, le=4000, description="Also tell what happened in the time that `query` names, else lately, in so many tokens."
+    )
 
 
 class _Place(BaseModel):

@@ -125,6 +125,9 @@ async def memory_prompt(services: Services, caller: Caller, arguments: takes.Pro
     values: dict[str, Any] = {"query": arguments.query, "format": arguments.format, "include_ids": arguments.include_ids}
     if arguments.agent_id is not None:
         values["agent_id"] = arguments.agent_id
+    if arguments.timeline_tokens is not None:
+        whose = {"namespace": _equal(arguments.namespace, caller.namespace), "user_id": _equal(arguments.user_id, caller.user_id)}
+        values |= {"timeline": {"tokens": arguments.timeline_tokens}, **(whose if arguments.session_id is None else {})}
     if arguments.session_id is not None:
         values["session"] = {
             "session_id": _only(arguments.session_id.eq, arguments.session_id, "session_id"),

@@ -48,6 +48,8 @@ am:{0}:pfu:<user>   hash    a user's profiles, each with its namespace          
 am:{0}:pfx:<tenant> hash    schemas of profiles, by namespace                                 until deleted
 am:{0}:tl:<owner>   hash    a user's events in a namespace, and the memories that tell them       until erased
 am:{0}:tl:<owner>:b zset    its events by first day, :e those of several days by last day; :b:<facet> and :e:<facet> of a topic or entity
+am:{0}:tl:<owner>:s  hash    the summaries of its days, weeks and months, and which wait; :p these by when they may be made
+am:{0}:tlp            zset    the timelines with periods that wait for their summary, by when it may be made
 am:{0}:tlo:<mid>    string  in whose timeline a memory is                                     as its events there
 am:{0}:tlu:<user>   hash    a user's timelines, each with its namespace                       until they are erased
 am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
@@ -83,7 +85,7 @@ am:{0}:its:<owner>  zset    an owner's items: "<path>!<key>!<iid>", path and key
 am:{0}:itx:<owner>  zset    those that have a TTL, by the time (ms) of its end              as its:<owner>
 am:{0}:itn:<owner>  hash    how many items each path of an owner has                        as its:<owner>
 am:{0}:ito:<tenant> hash    the owners of items, each with namespace and user              until their last item is deleted
-am:{0}:cfg          hash    which store this is, what it was built with, its buckets, the key of ids, former indexes, "identities"  for ever
+am:{0}:cfg          hash    which store this is, its buckets, the key of ids, former indexes, and what was looked through once   for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """
@@ -370,6 +372,11 @@ class Keys:
     def timeline(self, owner: str) -> str:
         """The events of a timeline; its sets by day stand behind a letter of their own."""
         return f"{self.root}tl:{owner}"
+
+    @property
+    def waiting_timelines(self) -> str:
+        """The timelines with periods that wait for their summary."""
+        return f"{self.root}tlp"
 
     def timeline_owner(self, mid: str) -> str:
         return f"{self.root}tlo:{mid}"

@@ -14,6 +14,7 @@ MEMORIES_HEAD = "## Long term memories related to the user's query\n "
 FACTS_HEAD = "## Long term memories: what is known\n"
 STATEMENTS_HEAD = "## Long term memories: what was said before\n"
 PROFILE_HEAD = "## The user's profile\n"
+TIMELINE_HEAD = "## What happened to the user, by days\n"
 PINNED_HEAD = "## Pinned memories\n"
 NO_MEMORIES = "No relevant long-term memories found."
 # Stored text may say anything, also "ignore your instructions".
@@ -67,9 +68,10 @@ def own_words(text: str, role: str = "user") -> str:
 
 
 _MEMORY_HEADS = frozenset(head.strip() for head in (MEMORIES_HEAD, FACTS_HEAD, STATEMENTS_HEAD))
-_TEXT_HEADS = frozenset(head.strip() for head in (SUMMARY_HEAD, PROFILE_HEAD, PINNED_HEAD))
+_TEXT_HEADS = frozenset(head.strip() for head in (SUMMARY_HEAD, PROFILE_HEAD, PINNED_HEAD, TIMELINE_HEAD))
 _HALVES = tuple(f"; {name}]" for name in _TYPES.split("|"))
-_SIGNS = ("## A summary", "## Long term mem", PROFILE_HEAD.strip(), PINNED_HEAD.strip(), "(ID: ", NO_MEMORIES, *_HALVES)
+_OWN_HEADS = tuple(head.strip() for head in (PROFILE_HEAD, PINNED_HEAD, TIMELINE_HEAD))
+_SIGNS = ("## A summary", "## Long term mem", *_OWN_HEADS, "(ID: ", NO_MEMORIES, *_HALVES)
 
 
 def _belongs(part: str, bare: str, role: str) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from agent_memory.llm.local.extractive import split_sentences
@@ -15,12 +16,14 @@ from agent_memory.storage.keyspace import tag
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import QUESTION
 from agent_memory.timeline.dates import EventTime, event_time, time_of_text
+from agent_memory.timeline.periods import day_number, periods_of_event
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 # A timeline shows so much of a text, and so many events of one message.
 _TEXT_CHARS = 600
 _MOST_OF_MESSAGE = 8
-_EPOCH = date(1970, 1, 1)
+# How often something was told weighs in a summary no further than so often.
+MOST_WEIGHED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,11 @@ class TimelineEntry:
         """Its last day; None while it is open."""
         return None if self.time.last is None else day_number(self.time.last)
 
-    def item(self) -> dict[str, Any]:
-        """As `timeline_follow.lua` takes it."""
-        item: dict[str, Any] = {"m": self.name, "b": self.first, "f": list(self.facets), "j": self.json()}
+    def item(self, zone: tzinfo) -> dict[str, Any]:
+        """As `timeline_follow.lua` takes it; periods end in `zone`."""
+        periods = periods_of_event(self.time.first, self.time.precision, zone)
+        facets = [*self.facets, facet("precision", self.time.precision)]
+        item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
         return item | ({} if self.last is None else {"e": self.last})
 
     def json(self) -> str:
@@ -56,14 +61,15 @@ class TimelineEntry:
         hidden = {} if self.until is None else {"until": self.until}
         return json.dumps(self.shown | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
-
-def day_number(day: date) -> int:
-    """A day in days since 1970."""
-    return (day - _EPOCH).days
+    def _digest(self, periods: list[tuple[str, int]]) -> str:
+        """Of all that a summary is made of, and when it may be made: while it stays, so do the summaries."""
+        read = {name: self.shown.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
+        weight = min(self.shown.get("times_said", 1), MOST_WEIGHED)
+        return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def facet(kind: str, value: str) -> str:
-    """The name of a `topic` or an `entity`, whatever its case."""
+    """The name of a `topic`, an `entity` or a `precision`, whatever its case."""
     return f"{kind[0]}{tag(value.casefold())}"
 
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from agent_memory.core.feature import Feature, KeySpace, Services
+from agent_memory.access.tenant_models import TenantModels
+from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
 from agent_memory.jobs.job_store import JobStore
+from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.profile.follower import ProfileFollower
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.history import TimelineHistory
-from agent_memory.timeline.service import REBUILD, TimelineService
+from agent_memory.timeline.section import TimelineSection
+from agent_memory.timeline.service import REBUILD, SUMMARIZE, TimelineService
 from agent_memory.timeline.store import TimelineStore
+from agent_memory.timeline.summaries.former import FormerTimelines
+from agent_memory.timeline.summaries.store import SummaryStore
+from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
+
+# What is over is summarized so soon.
+_SUMMARIES_MINUTES = 5.0
 
 
 def open_timelines(foundation: Foundation, services: Services) -> None:
@@ -21,7 +31,15 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     history = TimelineHistory(client, keys, foundation.spec, services[MemoryStore])
     follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
     service = TimelineService(store, follower, history, services[JobStore], statements=statements)
-    services.add(store, history, follower, service)
+    summaries = SummaryStore(client, keys)
+    limits = services[ContextLimits] if foundation.extracts else None
+    summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)
+    services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
+    services.add(FormerTimelines(client, keys, follower))
+
+
+def _minutes(settings: Settings) -> float | None:
+    return _SUMMARIES_MINUTES if settings.longterm.enabled else None
 
 
 _DERIVED = "it is made of memories, and an import makes it again of those"
@@ -35,11 +53,19 @@ TIMELINE = Feature(
         KeySpace("tl:<owner>", "hash", "a user's events in a namespace, by memory", "until erased", not_exported=_DERIVED),
         KeySpace("tl:<owner>:b", "zset", "the events by first day; also of a topic or entity", "as the timeline", not_exported=_DERIVED),
         KeySpace("tl:<owner>:e", "zset", "those of several days by last day, likewise", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:s", "hash", "the summaries of its days, weeks and months", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:p", "zset", "those that wait for theirs, by when (s) due", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tlp", "zset", "the timelines with such, by the earliest (s)", "until their summaries are made", personal=False),
         KeySpace("tlo:<mid>", "string", "in whose timeline a memory is", "as its events there", not_exported=_DERIVED),
         KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "until they are erased", not_exported=_DERIVED),
     ),
-    jobs={REBUILD: "agent_memory_worker.timeline:rebuild_timeline"},
+    jobs={
+        REBUILD: "agent_memory_worker.timeline:rebuild_timeline",
+        SUMMARIZE: "agent_memory_worker.timeline:summarize_periods",
+    },
+    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", _minutes)},
     eraser=TimelineFollower,
     follower=TimelineFollower,
+    section=TimelineSection,
     tools=("agent_memory.timeline.tools:TOOLS",),
 )

@@ -78,7 +78,7 @@ class TimelineFollower:
         if read.memory is None or owner is None:
             return Followed(read.mid, read.state)
         entries = events_of(read.memory, zones.get(owner, UTC), statements=self._statements, over=read.over)
-        return Followed(read.mid, read.state, owner if entries else None, entries)
+        return Followed(read.mid, read.state, owner if entries else None, entries, zones.get(owner, UTC))
 
     async def _zones(self, memories: Sequence[ReadMemory]) -> dict[TimelineOwner, tzinfo]:
         owners = dict.fromkeys(owner for memory in memories if (owner := _owner(memory)) is not None)

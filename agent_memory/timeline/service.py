@@ -12,15 +12,18 @@ from agent_memory.core.scope import Scope
 from agent_memory.core.work import DueKind
 from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.jobs.operation_store import Mark
-from agent_memory.timeline.events import day_number, facet
+from agent_memory.timeline.events import facet
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.history import TimelineHistory, page_of
-from agent_memory.timeline.periods import group_events
+from agent_memory.timeline.periods import day_number, group_events
 from agent_memory.timeline.store import EventRange, TimelineOwner, TimelineStore
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
 
 REBUILD = "rebuild-timeline"
 """The name of the job, as it stands in Redis: make the timeline of a `user_id` in a `namespace` anew."""
+
+SUMMARIZE = "summarize-periods"
+"""The name of the job: make the summaries of a `timeline` (its name in keys) that wait."""
 
 
 class TimelineService:
@@ -42,13 +45,13 @@ class TimelineService:
         asked, now = _range(query), datetime.now(UTC)
         at = query.as_of or query.known_at
         if at is None:
-            total, shown = await self._store.read_events(owner, asked)
+            total, shown, summaries = await self._store.read_events(owner, asked)
         else:
             zone = await self._follower.zone_of(owner)
             entries = await self._history.entries_at(scope, owner, zone, query.as_of, query.known_at, statements=self._statements)
-            total, shown = page_of(entries, asked)
+            (total, shown), summaries = page_of(entries, asked), {}
         events = _events(shown, (at or now).timestamp())
-        periods = None if query.granularity is None else group_events(events, query.granularity)
+        periods = None if query.granularity is None else group_events(events, query.granularity, summaries)
         return Timeline(
             user_id=owner.user_id,
             namespace=owner.namespace,
@@ -82,7 +85,8 @@ def _range(query: TimelineQuery) -> EventRange:
         raise BadInput("`from` must not be after `to`", field="from")
     facets = [facet(kind, value) for kind, value in (("topic", query.topic), ("entity", query.entity)) if value]
     low, high = (None if day is None else day_number(day) for day in (query.from_, query.to))
-    return EventRange(low, high, facets, query.offset, query.limit)
+    # A summary tells of all that happened, not of a topic alone.
+    return EventRange(low, high, facets, query.offset, query.limit, None if facets else query.granularity)
 
 
 def _events(shown: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:

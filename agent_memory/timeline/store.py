@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
+from agent_memory.core.ids import made_id
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.records import StoredEvidence
 from agent_memory.profile.entries import FollowedMemory
 from agent_memory.profile.store import ProfileOwner
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
+from agent_memory.storage.lua_files import load
 from agent_memory.storage.scripts import Script
 from agent_memory.timeline.events import TimelineEntry
+from agent_memory.timeline.periods import SummaryState
+from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
 TimelineOwner = ProfileOwner
 """Whose timeline it is: exactly this user in exactly this namespace (None: in none)."""
+# A prompt looks at so many events.
+_MOST_IN_PROMPT = 48
+_PROMPT = load("timeline/timeline_prompt")
 _STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
@@ -41,13 +49,15 @@ class Followed:
     state: Sequence[str]
     owner: TimelineOwner | None = None
     entries: Sequence[TimelineEntry] = ()
+    zone: tzinfo = UTC
 
     def item(self) -> dict[str, Any]:
         """As the script takes it."""
         item: dict[str, Any] = {"mid": self.mid, "state": list(self.state)}
         if self.owner is not None and self.entries:
             item |= {"owner": self.owner.name, "user_key": self.owner.user_key, "namespace": tag(self.owner.namespace or "")}
-            item["events"] = [entry.item() for entry in self.entries]
+            item["identity"] = json.dumps([*self.owner, str(self.zone)], ensure_ascii=False, separators=(",", ":"))
+            item["events"] = [entry.item(self.zone) for entry in self.entries]
         return item
 
 
@@ -60,6 +70,26 @@ class EventRange:
     facets: Sequence[str] = ()
     offset: int = 0
     limit: int = 100
+    unit: Granularity | None = None
+    """Reads the summaries of the periods of this unit, too."""
+
+
+class PromptRange(NamedTuple):
+    """What a prompt reads of a timeline: days (since 1970; None: from the first, to the last), whether their events, and the summaries of
+    these periods beside those of the latest events."""
+
+    low: int | None
+    high: int | None
+    events: bool
+    periods: Sequence[str]
+
+
+class PromptEvents(NamedTuple):
+    """What a prompt may show of a timeline: events, summaries by the names of their periods in keys, and the name of its zone."""
+
+    zone: str
+    events: Sequence[dict[str, Any]]
+    summaries: dict[str, dict[str, Any]]
 
 
 class TimelineStore:
@@ -88,17 +118,18 @@ class TimelineStore:
         """Brings timelines up to date; False for each memory that has changed since it was read: nothing was done about it."""
         if not followed:
             return []
-        reply = await self._follow(any=self._keys.config, root=self._keys.root, items=[item.item() for item in followed])
+        items = [item.item() for item in followed]
+        reply = await self._follow(any=self._keys.config, root=self._keys.root, stamp=made_id(), items=items)
         return [bool(done) for done in reply]
 
     async def clear(self, owner: str, user_key: str) -> int:
         """Deletes a timeline; returns of how many memories it was."""
         return int(await self._clear(any=self._keys.config, root=self._keys.root, owner=owner, user_key=user_key))
 
-    async def read_events(self, owner: TimelineOwner, asked: EventRange) -> tuple[int, list[dict[str, Any]]]:
-        """How many events are meant, and a page of them in the order of their days; one round trip."""
+    async def read_events(self, owner: TimelineOwner, asked: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
+        """How many events are meant, a page of them in the order of their days, and the summaries of their periods; one round trip."""
         series, other = [*asked.facets, "", ""][:2]
-        total, *rows = await self._read(
+        total, rows, periods = await self._read(
             any=self._keys.config,
             root=self._keys.root,
             owner=owner.name,
@@ -106,16 +137,59 @@ class TimelineStore:
             high="+inf" if asked.high is None else asked.high,
             series=series,
             other=other,
+            unit=asked.unit or "",
             offset=asked.offset,
             limit=asked.limit,
         )
-        return int(total), [json.loads(row) for row in rows]
+        now = datetime.now(UTC).timestamp()
+        states = {key.decode(): summary_state(value, mark, now) for key, value, mark in zip(*[iter(periods)] * 3, strict=True)}
+        return int(total), [json.loads(row) for row in rows], states
+
+    def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, asked: PromptRange) -> None:
+        """Puts the reading for a prompt on a pipeline: one reply, which `parse_prompt_reply` reads."""
+        call = _PROMPT.read_only(
+            any=self._keys.config,
+            root=self._keys.root,
+            owner=owner.name,
+            low="-inf" if asked.low is None else asked.low,
+            high="+inf" if asked.high is None else asked.high,
+            events=asked.events,
+            periods=list(asked.periods),
+            most=_MOST_IN_PROMPT,
+        )
+        pipe.execute_command(*call)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
         """The timelines (their names in keys) of a user, each with its namespace."""
         key = self._keys.timelines_of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
+
+
+def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
+    """A summary as it is kept; None where there is none, or what it was made of is no longer shown."""
+    summary: dict[str, Any] | None = json.loads(stored) if stored else None
+    return None if summary is None or summary.get("until", float("inf")) <= now else summary
+
+
+def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
+    """What an answer says of a period: its summary, or that it is not over yet, or waits to be made."""
+    summary = live_summary(stored, now)
+    if summary is not None:
+        return SummaryState("current", PeriodSummary.model_validate(summary))
+    ends = mark.rpartition(b" ")[2]
+    return SummaryState("open" if ends and float(ends) > now else "pending")
+
+
+def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
+    """What `queue_prompt` brought, as far as it is shown at a moment (s); None without a timeline."""
+    identity, events, stored = reply
+    if not identity:
+        return None
+    shown = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
+    pairs = zip(stored[::2], stored[1::2], strict=True)
+    live = {key.decode(): summary for key, value in pairs if (summary := live_summary(value, now)) is not None}
+    return PromptEvents(json.loads(identity)[-1], shown, live)
 
 
 def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:

@@ -1251,6 +1251,11 @@ export interface MemoryPromptRequest {
   format?: "openai" | "anthropic" | "text" | null;
   /** Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given. */
   profile?: ProfileInPrompt | null;
+  /**
+   * Shows what happened to the user in the time that `query` names, else in the latest days, weeks and months that are over; not
+   * when not given.
+   */
+  timeline?: TimelineInPrompt | null;
   /** Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given. */
   pinned?: PinnedInPrompt | null;
   /** Whether each line of a memory ends with its id; one costs some twenty tokens. */
@@ -1664,6 +1669,18 @@ export interface PathCondition {
   match_type: "prefix" | "suffix";
   /** The labels there; `*` stands for any label. */
   path: string[];
+}
+
+/** What happened in a day, a week or a month, in short. */
+export interface PeriodSummary {
+  /** The summary, with days and who told what. */
+  text: string;
+  /** Whether it is put together from the events themselves, or a language model wrote it. */
+  by: "events" | "model";
+  /** How many events there are in the period. */
+  events: number;
+  /** When it was made. */
+  made_at: string;
 }
 
 /** How many of the user's pinned memories a prompt shows. */
@@ -2505,6 +2522,12 @@ export interface TimelineEvent {
   evidence?: ProfileEvidence[];
 }
 
+/** How much of the user's timeline a prompt shows. */
+export interface TimelineInPrompt {
+  /** At most so many tokens. */
+  tokens?: number;
+}
+
 /** The events of a day, a week or a month; of a longer period, those that are known no more exactly. */
 export interface TimelinePeriod {
   /** Such as 2024-03-05, 2024-W10, 2024-03 or 2024. */
@@ -2515,6 +2538,13 @@ export interface TimelinePeriod {
   end: string;
   /** What began in it, in order. */
   events?: TimelineEvent[];
+  /** What happened in all of the period; null unless `state` is `current`. */
+  summary?: PeriodSummary | null;
+  /**
+   * `current`; `open` while the period is not over; `pending` until its summary is made, or made again after a change. Null for
+   * years, for a topic or an entity, and for the timeline of another time.
+   */
+  state?: "open" | "pending" | "current" | null;
 }
 
 /** An API key without its secret; `hash` is the digest that it is found by. */

@@ -1,4 +1,4 @@
-"""Timelines in the background: making one anew."""
+"""Timelines in the background: making one anew, and summaries of days, weeks and months that are over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,30 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.jobs.job_store import JobOrder, JobStore
 from agent_memory.runtime import Runtime
 from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.service import SUMMARIZE
 from agent_memory.timeline.store import TimelineOwner
+from agent_memory.timeline.summaries.former import FormerTimelines
+from agent_memory.timeline.summaries.store import SummaryStore
+from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
+
+# One run orders work on so many timelines.
+_AT_ONCE = 1_000
+
+
+async def order_summaries(runtime: Runtime) -> int:
+    """Orders the summaries of timelines with periods that are over; returns of how many timelines.
+
+    What a former version stored is brought into the present shape first.
+    """
+    await runtime[FormerTimelines].follow_until_clean()
+    waiting = await runtime[SummaryStore].waiting_timelines(_AT_ONCE)
+    await runtime[JobStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
+    return len(waiting)
+
+
+async def summarize_periods(runtime: Runtime, order: JobOrder) -> None:
+    """Makes summaries of a timeline that wait. Raises ModelUnavailable, to be done again."""
+    await runtime[PeriodSummarizer].summarize(order.arguments["timeline"] or "", order.tenant)
 
 
 async def rebuild_timeline(runtime: Runtime, order: JobOrder) -> None:

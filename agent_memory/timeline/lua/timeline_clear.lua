@@ -4,7 +4,8 @@
 -- ARGV: root, owner, user_key
 -- -> of how many memories it was made
 local base = root .. 'tl:' .. owner
-local keys, memories = {[base] = true, [base .. ':b'] = true, [base .. ':e'] = true}, 0
+local keys, memories = {}, 0
+for _, suffix in ipairs({'', ':b', ':e', ':s', ':p'}) do keys[base .. suffix] = true end
 local flat = redis.call('HGETALL', base)
 for i = 1, #flat, 2 do
   if string.sub(flat[i], 1, 1) == 'm' then
@@ -20,4 +21,5 @@ for i = 1, #flat, 2 do
 end
 for key in pairs(keys) do redis.call('DEL', key) end
 redis.call('HDEL', root .. 'tlu:' .. user_key, owner)
+redis.call('ZREM', root .. 'tlp', owner)
 return memories

@@ -1,21 +1,29 @@
 #!lua
 -- Brings timelines up to date with memories as they were read. Nothing is written of a memory that has changed since.
 --   items  [{mid, state: [n, ls, ts, evidence…, "over" or ""] (empty: it is gone), owner (none: it is in no timeline), user_key,
---          namespace (as a tag or ""), events: [{m: its name, b: first day, e: last day (none: open), f: [topic or entity…], j: JSON}…]}…]
--- Each owner has a hash of memories (m<mid>: the names, days and facets of their events) and events (e<name>), and ordered sets: of all
--- events, and of each topic and entity, by first day (:b), and of those that last longer than a day, by last day (:e).
+--          namespace (as a tag or ""), identity (JSON), events: [{m: its name, b: first day, e: last day (none: open), f: [topic, entity or
+--          precision…], h: what a summary would say of it, p: [[period, when (s) it ends]…], j: JSON}…]}…]
+--   stamp  a new word, which marks what this call has changed
+-- Each owner has a hash of memories (m<mid>: the names, days, facets and periods of their events), events (e<name>) and whose it is (o), and
+-- ordered sets: of all events, and of each topic, entity and precision, by first day (:b), and of those that last longer than a day, by
+-- last day (:e). Of periods the hash :s counts the events (c<period>); a summary (<period>) goes in the same step in which an event of its
+-- period changes, and the period waits (g<period>: stamp and end; :p).
 -- KEYS: any
--- ARGV: root, items: json
+-- ARGV: root, stamp, items: json
 -- -> per item 1, or 0 where its memory has changed
+local waiting_periods = require("timeline/waiting_periods")
 local done = {}
 local function sets(base, head, visit)
   visit(base .. ':b', base .. ':e')
   for _, name in ipairs(head.f) do visit(base .. ':b:' .. name, base .. ':e:' .. name) end
 end
+local function heads_of(owner, mid)
+  local json = owner and redis.call('HGET', root .. 'tl:' .. owner, 'm' .. mid)
+  return json and cjson.decode(json) or {}
+end
 local function take_out(owner, mid)
   local base = root .. 'tl:' .. owner
-  local json = redis.call('HGET', base, 'm' .. mid)
-  for _, head in ipairs(json and cjson.decode(json) or {}) do
+  for _, head in ipairs(heads_of(owner, mid)) do
     sets(base, head, function(starts, ends)
       redis.call('ZREM', starts, head.m)
       redis.call('ZREM', ends, head.m)
@@ -24,6 +32,7 @@ local function take_out(owner, mid)
   end
   redis.call('HDEL', base, 'm' .. mid)
   redis.call('DEL', root .. 'tlo:' .. mid)
+  if redis.call('HLEN', base) == 1 and redis.call('HEXISTS', base, 'o') == 1 then redis.call('DEL', base) end
 end
 local function put_in(item)
   local base, heads = root .. 'tl:' .. item.owner, {}
@@ -33,11 +42,39 @@ local function put_in(item)
       if event.e ~= event.b then redis.call('ZADD', ends, event.e or '+inf', event.m) end
     end)
     redis.call('HSET', base, 'e' .. event.m, event.j)
-    heads[i] = {m = event.m, f = event.f}
+    heads[i] = {m = event.m, f = event.f, h = event.h, p = event.p}
   end
-  redis.call('HSET', base, 'm' .. item.mid, cjson.encode(heads))
+  redis.call('HSET', base, 'm' .. item.mid, cjson.encode(heads), 'o', item.identity)
   redis.call('SET', root .. 'tlo:' .. item.mid, item.owner)
   redis.call('HSET', root .. 'tlu:' .. item.user_key, item.owner, item.namespace)
+end
+local function note_periods(owner, before, after)
+  local key, waits = root .. 'tl:' .. owner .. ':s', root .. 'tl:' .. owner .. ':p'
+  local former, counts, changed = {}, {}, {}
+  for _, head in ipairs(before) do former[head.m] = head.h end
+  local function count(heads, by, other)
+    for _, head in ipairs(heads) do
+      for _, period in ipairs(head.p or {}) do
+        counts[period[1]] = (counts[period[1]] or 0) + by
+        if not head.h or other[head.m] ~= head.h then changed[period[1]] = period[2] end
+      end
+    end
+  end
+  local latter = {}
+  for _, head in ipairs(after) do latter[head.m] = head.h end
+  count(before, -1, latter)
+  count(after, 1, former)
+  for period, by in pairs(counts) do
+    if by ~= 0 and redis.call('HINCRBY', key, 'c' .. period, by) <= 0 then
+      redis.call('HDEL', key, 'c' .. period, 'g' .. period, period)
+      redis.call('ZREM', waits, period)
+    elseif changed[period] then
+      redis.call('HDEL', key, period)
+      redis.call('HSET', key, 'g' .. period, stamp .. ' ' .. string.format('%d', changed[period]))
+      redis.call('ZADD', waits, changed[period], period)
+    end
+  end
+  if next(changed) then waiting_periods.note(owner) end
 end
 local function has_changed(item)
   local key, over = root .. 'm:' .. item.mid, ''
@@ -54,8 +91,14 @@ for i, item in ipairs(items) do
   done[i] = moved and 0 or 1
   if not moved then
     local former = redis.call('GET', root .. 'tlo:' .. item.mid)
+    local before = heads_of(former, item.mid)
     if former then take_out(former, item.mid) end
     if item.owner then put_in(item) end
+    if former and former ~= item.owner then
+      note_periods(former, before, {})
+      before = {}
+    end
+    if item.owner then note_periods(item.owner, before, item.events) end
   end
 end
 return done

@@ -1,9 +1,11 @@
 #!lua flags=no-writes
 -- The events of some days, in the order of their first days.
 --   series, other  a topic or an entity each, which both must hold; "" for none
+--   unit           `day`, `week` or `month`: the summaries of the periods that the events stand in are read, too; "" for none
 -- KEYS: any
--- ARGV: root, owner, low, high, series, other, offset: number, limit: number
--- -> how many there are, then a page of them
+-- ARGV: root, owner, low, high, series, other, unit, offset: number, limit: number
+-- -> how many there are, a page of them, and {period, its summary or "", what marks it as waiting or ""…}
+local calendar = require("timeline/calendar")
 local base = root .. 'tl:' .. owner
 local suffix = series == '' and '' or ':' .. series
 local starts, ends = base .. ':b' .. suffix, base .. ':e' .. suffix
@@ -38,6 +40,14 @@ else
   end
   total = total + seen
 end
-local reply = {total}
-for i, name in ipairs(names) do reply[i + 1] = redis.call('HGET', base, 'e' .. name) end
-return reply
+local events, summaries, known = {}, {}, {}
+for i, name in ipairs(names) do
+  events[i] = redis.call('HGET', base, 'e' .. name)
+  local period = unit ~= '' and calendar.of_event(unit, tonumber(redis.call('ZSCORE', starts, name)), events[i])
+  if period and not known[period] then
+    known[period] = true
+    local stored = redis.call('HMGET', base .. ':s', period, 'g' .. period)
+    for _, value in ipairs({period, stored[1] or '', stored[2] or ''}) do summaries[#summaries + 1] = value end
+  end
+end
+return {total, events, summaries}

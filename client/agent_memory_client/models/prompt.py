@@ -25,6 +25,13 @@ class ProfileInPrompt(BaseModel):
     """At most so many tokens."""
 
 
+class TimelineInPrompt(BaseModel):
+    """How much of the user's timeline a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
+    """At most so many tokens."""
+
+
 class PinnedInPrompt(BaseModel):
     """How many of the user's pinned memories a prompt shows."""
 
@@ -59,6 +66,9 @@ class MemoryPromptRequest(BaseModel):
     (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
     profile: ProfileInPrompt | None = None
     """Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given."""
+    timeline: TimelineInPrompt | None = None
+    """Shows what happened to the user in the time that `query` names, else in the latest days, weeks and months that are over; not when not
+    given."""
     pinned: PinnedInPrompt | None = None
     """Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given."""
     include_ids: bool = True

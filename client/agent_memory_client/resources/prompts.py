@@ -8,7 +8,7 @@ from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
 from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
 from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.procedures import ProcedurePromptOptions
-from agent_memory_client.models.prompt import PinnedInPrompt, ProfileInPrompt
+from agent_memory_client.models.prompt import PinnedInPrompt, ProfileInPrompt, TimelineInPrompt
 from agent_memory_client.resources.base import Resource
 
 
@@ -33,6 +33,7 @@ class Prompts(Resource):
         profile: dict[str, Any] | ProfileInPrompt | None = None,
         pinned: dict[str, Any] | PinnedInPrompt | None = None,
         procedures: dict[str, Any] | ProcedurePromptOptions | None = None,
+        timeline: dict[str, Any] | TimelineInPrompt | None = None,
     ) -> PromptAnswer:
         """Messages ready for a chat model: a session (its summary and newest messages) and the memories that fit `query`.
 
@@ -41,7 +42,8 @@ class Prompts(Resource):
         "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had anything to add. `agent_id` is
         whose memory blocks are shown, beside those of the user and the namespace; a session that was stored with it need not be asked so.
         `profile` (`{"tokens": 300}`) also shows what is known of the user in general, `pinned` (`{"tokens": 300}`) the pinned memories
-        whatever is asked, and `procedures` (`{"limit": 3, "tokens": 300}`) what worked in situations like `query`.
+        whatever is asked, `timeline` (`{"tokens": 300}`) what happened in the time that `query` names, else lately, and `procedures`
+        (`{"limit": 3, "tokens": 300}`) what worked in situations like `query`.
         """
         body: dict[str, Any] = {"query": query}
         if max_tokens is not None:
@@ -58,6 +60,8 @@ class Prompts(Resource):
             body["pinned"] = as_body(pinned)
         if procedures is not None:
             body["procedures"] = as_body(procedures)
+        if timeline is not None:
+            body["timeline"] = as_body(timeline)
         scope = self._scope(namespace, user_id)
         if session_id is not None:
             session = {"session_id": session_id, **scope, **self._window(model_name, context_window_max)}

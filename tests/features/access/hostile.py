@@ -219,7 +219,13 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ),
         ("POST", "/v1/memory/prompt", {}, {"query": "secret tea", "session": {"session_id": i.session}, "long_term_search": True}),
         *(
-            ("POST", "/v1/memory/prompt", {}, {"query": "tea", "long_term_search": True, "pinned": {}, "profile": {}, **whose})
+            (
+                "POST",
+                "/v1/memory/prompt",
+                {},
+                {"query": query, "long_term_search": True, "pinned": {}, "profile": {}, "timeline": {}, **whose},
+            )
+            for query in ("tea", "What happened in 2026?")
             for whose in (i.where, ANA, {"agent_id": i.user, **ANA})
         ),
     ],

@@ -24,7 +24,10 @@ from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
 from agent_memory.profile.follower import ProfileFollower
+from agent_memory.text.prompt_marks import TIMELINE_HEAD
 from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.store import TimelineOwner
+from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_worker.jobs import carry_out
 from agent_memory_worker.sessions.promote import promote_session
@@ -90,7 +93,11 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     followed = [mid.decode() for mid in await guarded.runtime.client.zrange(guarded.runtime.keys.due(DueKind.FOLLOW), 0, -1)]
     await guarded.runtime[ProfileFollower].follow_memories(followed)
     await guarded.runtime[TimelineFollower].follow_memories(followed)
-    assert _ok(await victim.get("/v1/timeline", params=WHERE))["events"], "there is a timeline to be seen"
+    await guarded.runtime[PeriodSummarizer].summarize(TimelineOwner("victim", "work", "ana").name, "victim")
+    (month,) = _ok(await victim.get("/v1/timeline", params={**WHERE, "granularity": "month"}))["periods"]
+    assert MARK in month["summary"]["text"], "there is a timeline to be seen"
+    asked = {"query": "What happened?", "long_term_search": True, "timeline": {}, "format": "text", **WHERE}
+    assert TIMELINE_HEAD in _ok(await victim.post("/v1/memory/prompt", json=asked))["text"]
     assert _ok(await victim.get("/v1/profile", params=WHERE))["dynamic"], "there is a profile to be seen"
     await _carry_out_orders(guarded)
     attackers = [
@@ -141,7 +148,7 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/profile/schema"),
         await v.get("/v1/profile/schema", params={"namespace": "work"}),
         await v.get("/v1/profile/moves", params=WHERE),
-        await v.get("/v1/timeline", params=WHERE),
+        await v.get("/v1/timeline", params={**WHERE, "granularity": "month"}),
         await v.get(f"/v1/operations/{field.ids['operation']}"),
         await v.get(f"/v1/procedures/{field.ids['procedure']}"),
         await v.get("/v1/procedures", params=WHERE),

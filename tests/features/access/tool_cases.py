@@ -29,6 +29,7 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("memory_prompt", query="secret tea", session_id={"eq": i.session}, namespace={"eq": i.namespace}),
         _tool("memory_prompt", query="secret tea", session_id={"eq": "shared"}, user_id={"eq": "ana"}),
         _tool("memory_prompt", query="secret tea"),
+        _tool("memory_prompt", query="What happened?", timeline_tokens=300, user_id={"eq": "ana"}, namespace={"eq": "work"}),
     ],
     "set_working_memory": lambda i: [
         _tool("set_working_memory", session_id=i.session, **said_by(i)),

@@ -37,6 +37,7 @@ from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest, UserId
 from agent_memory_worker.privacy.erase import erase
 from tests.support.rig import SCOPE, Rig, record
+from tests.support.timelines import close_periods, stored_bytes
 
 ANN, BOB = "ann", "bob"
 OLD = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -126,7 +127,9 @@ async def fill(face: Face, user: str, word: str) -> None:
     await face.ok("PUT", "/v1/extraction-rules", params={"user_id": user}, json={"instructions": f"mind the {word}"})
     view = await face.ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})
     await face.ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json={"group": {"user_id": user}})
-    await rig.work()
+    await settle(face)
+    summaries = [line for line in (await stored_bytes(rig)).split("\n") if line.partition(" ")[0].endswith(":s")]
+    assert f"sold the {word}" in str(summaries), "the summaries of her timeline are there"
 
 
 NAMES = [f"{ANN}-f{n}" for n in range(1, 7)]
@@ -149,6 +152,8 @@ async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
         shown[f"history {text}"] = sorted(map(json.dumps, map(_plain, found["memories"])))
     asked = {"query": "lessons", "session": {"session_id": f"{user}-s1", "user_id": user}, "long_term_search": {"recency_boost": False}}
     shown["prompt"] = await face.ok("POST", "/v1/memory/prompt", json=asked)
+    timeline = await face.ok("GET", "/v1/timeline", params={"user_id": user, "namespace": "home", "granularity": "month"})
+    shown["timeline"] = [(period["name"], period["state"], period["summary"]["text"]) for period in timeline["periods"]]
     shown["changes"] = await face.ok("GET", "/v1/changes", params={"user_id": user})
     shown["rules"] = await face.ok("GET", "/v1/extraction-rules", params={"user_id": user})
     for view in await face.ok("GET", "/v1/summary-views"):
@@ -172,6 +177,7 @@ async def settle(face: Face) -> None:
     await face.rig.work()
     await face.rig.make_due(DueKind.FOLLOW)
     await face.rig.work()
+    await close_periods(face.rig)
 
 
 def same(found: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ def test_periods_are_those_of_the_calendar() -> None:
             ("sunday", date(2024, 3, 10), "day"),
         )
     ]
-    weeks = [(period.name, [event.id for event in period.events]) for period in group_events(events, "week")]
+    weeks = [(period.name, [event.id for event in period.events]) for period in group_events(events, "week", {})]
     assert weeks == [("2024-03", ["month"]), ("2024-W10", ["monday", "sunday"])]
-    assert [period.name for period in group_events(events, "day")] == ["2024-03", "2024-03-04", "2024-03-10"]
-    assert [period.name for period in group_events(events, "month")] == ["2024-03"]
+    assert [period.name for period in group_events(events, "day", {})] == ["2024-03", "2024-03-04", "2024-03-10"]
+    assert [period.name for period in group_events(events, "month", {})] == ["2024-03"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -23,6 +24,7 @@ from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.history import page_of
 from agent_memory.timeline.service import TimelineService
 from agent_memory.timeline.store import EventRange, TimelineOwner, TimelineStore
+from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client.models import Evidence
 from agent_memory_client.models.features.timeline import Timeline, TimelineQuery
 from tests.support.commands import commands_of
@@ -58,16 +60,39 @@ async def follow(rig: Rig) -> None:
 
 
 async def state(rig: Rig) -> dict[str, Any]:
-    """All that is stored of timelines."""
+    """All that is stored of timelines; of periods how many events they have, since the rest depends on when it is made."""
     client, root = rig.rt.client, rig.keys.root
     stored: dict[str, Any] = {}
     for name in sorted(await rig.raw_keys()):
-        if name.startswith("tl:"):
+        if name.startswith("tl:") and name.endswith(":s"):
+            counts = await client.hgetall(root + name)
+            stored[name] = {period: count for period, count in counts.items() if period.startswith(b"c")}
+        elif name.startswith("tl:") and not name.endswith(":p"):
             kind = await client.type(root + name)
             stored[name] = await (client.hgetall(root + name) if kind == b"hash" else client.zrange(root + name, 0, -1, withscores=True))
         elif name.startswith("tlo:"):
             stored[name] = await client.get(root + name)
     return stored
+
+
+async def summarize(rig: Rig) -> None:
+    """Lets every period of ada's that is over have its summary."""
+    key, now = rig.keys.timeline(OWNER.name), datetime.now(UTC).timestamp()
+    for _ in range(10):
+        for name in await rig.rt.client.zrange(f"{key}:p", 0, -1):
+            ends = float((await rig.rt.client.hget(f"{key}:s", b"g" + name)).split()[1])
+            await rig.rt.client.zadd(f"{key}:p", {name: min(ends, now)})
+        if not await rig.rt[PeriodSummarizer].summarize(OWNER.name, OWNER.tenant):
+            return
+    raise AssertionError("summaries are made again and again")
+
+
+async def summaries_of(rig: Rig) -> dict[str, Any]:
+    """The summaries that are stored of ada's periods, without when they were made."""
+    stored = {name.decode(): value for name, value in (await rig.rt.client.hgetall(f"{rig.keys.timeline(OWNER.name)}:s")).items()}
+    made = {name: json.loads(value) for name, value in stored.items() if name[0] in "dwm"}
+    assert {name[1:] for name in stored if name[0] == "g"} == {name[1:] for name in stored if name[0] == "c"} - made.keys()
+    return {name: {field: value for field, value in summary.items() if field != "made_at"} for name, summary in made.items()}
 
 
 async def check(rig: Rig, mids: Sequence[str]) -> None:
@@ -77,10 +102,15 @@ async def check(rig: Rig, mids: Sequence[str]) -> None:
     read = await store.read_memories(sorted(set(mids)))
     entries = [entry for memory in read if memory.memory is not None for entry in events_of(memory.memory, over=memory.over)]
     for asked in RANGES:
-        total, shown = await store.read_events(OWNER, asked)
+        total, shown, _ = await store.read_events(OWNER, asked)
         assert (total, [{name: value for name, value in event.items() if name != "until"} for event in shown]) == page_of(entries, asked)
+    await summarize(rig)
+    summaries = await summaries_of(rig)
     await rig.rt[TimelineFollower].rebuild(SCOPE, OWNER)
     assert await state(rig) == before
+    assert not await summaries_of(rig)
+    await summarize(rig)
+    assert await summaries_of(rig) == summaries
 
 
 class Script:
@@ -112,7 +142,9 @@ class Script:
         at = NOW - timedelta(days=day)
         memories = await self.memories()
         chosen = memories[number % len(memories)] if memories else None
-        if action == "create":
+        if action == "summarize":
+            await summarize(self.rig)
+        elif action == "create":
             await self.store.write(SCOPE, [self.new(number, f"m{number}-{day}", at)])
         elif action == "undo":
             await self.undo_last()
@@ -150,8 +182,9 @@ class Script:
             return
 
 
-ACTIONS = ("create", "create", "create", "say again", "contradict", "edit", "forget", "merge", "undo", "delete", "end", "expire")
-STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40), st.integers(0, 400), st.booleans()), max_size=14)
+ACTIONS = ("create", "create", "create", "summarize", "say again", "contradict", "edit", "forget", "merge", "undo", "delete")
+ENDS = ("end", "expire")
+STEPS = st.lists(st.tuples(st.sampled_from((*ACTIONS, *ENDS)), st.integers(0, 40), st.integers(0, 400), st.booleans()), max_size=14)
 
 
 async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> None:
@@ -166,6 +199,7 @@ async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> No
     await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in await all_memories(rig, script)])
     await follow(rig)
     assert not await state(rig)
+    assert not [key for key in await rig.raw_keys() if key.startswith(("tl:", "tlo:", "tlp"))]
 
 
 async def all_memories(rig: Rig, script: Script) -> list[StoredMemory]:

@@ -135,6 +135,9 @@ async def timelines(session: Session, server: Server, namespace: str) -> None:
     assert [(event["text"], event["start"]) for event in timeline["events"]] == [("Ada flew to Rome.", "2024-03-05")]
     assert timeline["events"] == (await server.rest.get("/v1/timeline", params=march)).json()["events"]
     assert not (await session.call("get_timeline", **{**march, "to": "2024-03-04"}))["events"]
+    asked = {"query": "What happened in March 2024?", "include_long_term_search": True, "timeline_tokens": 300}
+    told = await session.call("memory_prompt", **asked, user_id={"eq": "dated"}, namespace={"eq": namespace})
+    assert any("- 2024-03-05: Ada flew to Rome. (said by dated)" in message["content"]["text"] for message in told["messages"])
 
 
 async def procedures(session: Session, server: Server, namespace: str) -> None:

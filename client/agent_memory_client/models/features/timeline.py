@@ -12,6 +12,8 @@ from agent_memory_client.models.features.profile import ProfileEvidence
 
 Granularity: TypeAlias = Literal["day", "week", "month"]
 
+PeriodState: TypeAlias = Literal["open", "pending", "current"]
+
 MAX_EVENTS = 500
 """An answer has at most so many events."""
 
@@ -50,6 +52,19 @@ class TimelineEvent(BaseModel):
     """The latest five pieces of what it rests on."""
 
 
+class PeriodSummary(BaseModel):
+    """What happened in a day, a week or a month, in short."""
+
+    text: str
+    """The summary, with days and who told what."""
+    by: Literal["events", "model"]
+    """Whether it is put together from the events themselves, or a language model wrote it."""
+    events: int
+    """How many events there are in the period."""
+    made_at: datetime
+    """When it was made."""
+
+
 class TimelinePeriod(BaseModel):
     """The events of a day, a week or a month; of a longer period, those that are known no more exactly."""
 
@@ -61,6 +76,11 @@ class TimelinePeriod(BaseModel):
     """Its last day, included."""
     events: list[TimelineEvent] = Field(default_factory=list[TimelineEvent])
     """What began in it, in order."""
+    summary: PeriodSummary | None = None
+    """What happened in all of the period; null unless `state` is `current`."""
+    state: PeriodState | None = None
+    """`current`; `open` while the period is not over; `pending` until its summary is made, or made again after a change.
+    Null for years, for a topic or an entity, and for the timeline of another time."""
 
 
 class Timeline(BaseModel):

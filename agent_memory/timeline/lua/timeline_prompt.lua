@@ -1,0 +1,34 @@
+#!lua flags=no-writes
+-- For a prompt: the latest events of some days, and the summaries of the periods in which these began.
+--   events   whether the events are answered, too
+--   periods  the names of further periods whose summaries are wanted
+-- KEYS: any
+-- ARGV: root, owner, low, high, events: flag, periods: json, most: number
+-- -> whose timeline it is ("" where there is none), {event…}, {period, summary…} of those that have one
+local calendar = require("timeline/calendar")
+local base = root .. 'tl:' .. owner
+local starts, ends = base .. ':b', base .. ':e'
+local names, wanted, shown, summaries = {}, {}, {}, {}
+if events and low ~= '-inf' then
+  -- What began before these days and was not over.
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', ends, low, '+inf', 'LIMIT', 0, most)) do
+    if tonumber(redis.call('ZSCORE', starts, name)) < tonumber(low) then names[#names + 1] = name end
+  end
+end
+local latest = redis.call('ZREVRANGEBYSCORE', starts, high, low, 'WITHSCORES', 'LIMIT', 0, most)
+for i = 1, #latest, 2 do
+  names[#names + 1] = latest[i]
+  for _, unit in ipairs({'day', 'week', 'month'}) do wanted[#wanted + 1] = calendar.period(unit, tonumber(latest[i + 1])) end
+end
+for _, period in ipairs(periods) do wanted[#wanted + 1] = period end
+local known = {}
+for _, period in ipairs(wanted) do
+  local summary = not known[period] and redis.call('HGET', base .. ':s', period)
+  known[period] = true
+  if summary then
+    summaries[#summaries + 1] = period
+    summaries[#summaries + 1] = summary
+  end
+end
+for i, name in ipairs(events and names or {}) do shown[i] = redis.call('HGET', base, 'e' .. name) end
+return {redis.call('HGET', base, 'o') or '', shown, summaries}

@@ -1,0 +1,128 @@
+"""The timeline in a memory prompt: what happened in the time that the query names, else in the latest days, weeks and months that are over.
+
+The same bytes while nothing changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+
+from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.storage.connection import Pipe
+from agent_memory.text.prompt_marks import DATA_NOTE, TIMELINE_HEAD
+from agent_memory.text.time_expressions import named_time, zone_of
+from agent_memory.timeline.days import NamedDays, days_of_span, lines_of_days, lines_of_latest, periods_within
+from agent_memory.timeline.periods import day_number
+from agent_memory.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
+from agent_memory_client.models import SearchRequest
+
+# So many characters of a query are read for a time.
+_MOST_READ = 8_192
+
+
+class _Question(NamedTuple):
+    """What a prompt asks, when, and in which zone if it says so."""
+
+    text: str
+    now: datetime
+    zone: tzinfo | None
+
+    def days(self, zone: tzinfo) -> list[NamedDays]:
+        """The days that it names in a zone; the likeliest first, none where it names none."""
+        span = named_time(self.text, self.now, self.zone or zone)
+        return [] if span is None else days_of_span(span, self.zone or zone)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineReads:
+    """All steps of the section of one prompt."""
+
+    store: TimelineStore
+    owner: TimelineOwner
+    most: int
+    count: Callable[[str], int]
+    question: _Question
+    lines: Sequence[tuple[str, str]] = ()
+    """What can be shown, the most important first, each with the day by which it is ordered."""
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """One read. Days are asked for as UTC has them and one more on either side: the owner's zone comes with the reply."""
+        named = self.question.days(UTC)
+        lows, highs = [days.first for days in named], [days.last for days in named]
+        low = None if not named or None in lows else min(day for day in lows if day is not None) - 1
+        high = None if None in highs else max((day for day in highs if day is not None), default=day_number(self.question.now.date())) + 1
+        periods = [key for days in named for key in periods_within(days, margin=1)]
+        self.store.queue_prompt(pipe, self.owner, PromptRange(low, high, bool(named), periods))
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> TimelineReads:
+        """The events and summaries of the reply as lines."""
+        shown = parse_prompt_reply(replies[0], self.question.now.timestamp())
+        if shown is None:
+            return self
+        named = self.question.days(zone_of(shown.zone))
+        if not named:
+            return replace(self, lines=lines_of_latest(shown.summaries))
+        lines = next((lines for days in named if (lines := lines_of_days(days, shown.events, shown.summaries))), [])
+        return replace(self, lines=lines)
+
+    def fit_section(self, tokens: int | None) -> TimelineReads:
+        """As many lines as fit into the tokens asked for, and into `tokens`."""
+        left = self.most if tokens is None else min(self.most, tokens)
+        left -= self.count(TIMELINE_HEAD + DATA_NOTE)
+        taken: list[tuple[str, str]] = []
+        for day, line in self.lines:
+            cost = self.count(line) + 1
+            if cost <= left:
+                taken.append((day, line))
+                left -= cost
+        return replace(self, lines=taken)
+
+    def count_tokens(self) -> int:
+        """How many tokens it takes."""
+        text = self._text()
+        return self.count(text) if text else 0
+
+    def render_section(self, shown: SessionMessages | None) -> SectionText:
+        """One message in the order of days, or nothing."""
+        text = self._text()
+        return SectionText(parts=[text]) if text else SectionText()
+
+    def _text(self) -> str:
+        return TIMELINE_HEAD + "\n".join(line for _, line in sorted(self.lines)) + DATA_NOTE if self.lines else ""
+
+
+class TimelineSection:
+    """The timeline of whom a prompt is for, where the request asks for it."""
+
+    kind = SectionKind.RECALLED
+
+    def __init__(self, store: TimelineStore, counter: TokenCounter) -> None:
+        self._store = store
+        self._counter = counter
+
+    async def open_section(self, ask: PromptAsk) -> TimelineReads | None:
+        """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
+        wanted, reader = ask.body.timeline, ask.reader
+        if wanted is None or reader.user_id is None or ask.scope.agents is not None:
+            return None
+        if not ask.scope.reaches(reader.namespace, reader.user_id):
+            return None
+        owner = TimelineOwner(ask.scope.tenant, reader.namespace, reader.user_id)
+        return TimelineReads(self._store, owner, wanted.tokens, self._counter.count, _question(ask))
+
+
+def _question(ask: PromptAsk) -> _Question:
+    """Read as a search of the same prompt reads it."""
+    search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
+    if not isinstance(search, SearchRequest):
+        return _Question(text, now, None)
+    try:
+        zone = zone_of(search.timezone) if search.timezone else None
+    except ValueError:
+        zone = None  # The search says that there is no such zone.
+    return _Question(text, search.reference_time or now, zone)

@@ -1,0 +1,141 @@
+"""Summaries when a worker dies on the way, and of timelines that a former version stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agent_memory.core.work import DueKind
+from agent_memory.jobs.job_store import JobStore
+from agent_memory.memories.store import MemoryStore
+from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.store import TimelineStore
+from agent_memory.timeline.summaries.store import SummaryStore
+from agent_memory_worker.timeline import order_summaries, summarize_periods
+from tests.support.commands import commands_of
+from tests.support.rig import SCOPE, Rig
+from tests.support.timelines import OWNER, TRIP, close_periods, follow, periods, store, stored_bytes, text_of
+
+
+async def summaries(rig: Rig) -> dict[str, tuple[str | None, str | None]]:
+    """The state and the text of each of ada's days, weeks and months."""
+    named = {f"{unit} {name}": period for unit in ("day", "week", "month") for name, period in (await periods(rig, unit)).items()}
+    return {name: (period.state, period.summary and period.summary.text) for name, period in named.items()}
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, owner: type[Any], name: str, call: int, *, after: bool) -> None:
+    """A worker that dies before or after what its n-th call of a method does."""
+    method, calls = getattr(owner, name), list[int]()
+
+    async def dies(self: Any, *arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == call and not after:
+            raise KeyboardInterrupt
+        done = await method(self, *arguments)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(owner, name, dies)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("call", [1, 3, 6])
+async def test_a_worker_that_dies_leaves_each_summary_made_or_waiting(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, call: int, *, after: bool
+) -> None:
+    await store(rig, *TRIP)
+    await order_summaries(rig.rt)
+    (claim,) = await rig.claim(DueKind.ORDER)
+    order = await rig.rt[JobStore].load_order(claim.member)
+    assert order is not None
+    with monkeypatch.context() as patch:
+        dying(patch, SummaryStore, "put_summary", call, after=after)
+        with pytest.raises(KeyboardInterrupt):
+            await summarize_periods(rig.rt, order)
+    left = await summaries(rig)
+    made = {name: state for name, state in left.items() if state[0] == "current"}
+    assert {state for state in left.values() if state[0] != "current"} <= {("pending", None)}
+    await rig.make_due(DueKind.ORDER)
+    await rig.work(DueKind.ORDER)
+    whole = await summaries(rig)
+    assert {state for state, _ in whole.values()} == {"current"}
+    assert made.items() <= whole.items()
+    assert (await text_of(rig)).count("\n") == 4
+    assert not await rig.marks(DueKind.ORDER)
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_worker_that_dies_after_a_change_leaves_the_old_summary_or_none(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    await store(rig, *TRIP)
+    await close_periods(rig)
+    before = await text_of(rig)
+    (home,) = await rig.rt[MemoryStore].find(SCOPE, ["home"])
+    assert home is not None
+    edited = home.record.model_copy(update={"text": "Ada sailed home on 9 March 2024"})
+    await rig.rt[MemoryStore].replace_memory(SCOPE, home.record, edited, home.version)
+    assert await text_of(rig) == before
+    with monkeypatch.context() as patch:
+        dying(patch, TimelineStore, "follow", 1, after=after)
+        with pytest.raises(KeyboardInterrupt):
+            await rig.rt[TimelineFollower].follow_memories([rig.keys.mid(SCOPE.tenant, "home")])
+    assert (await summaries(rig))["month 2024-03"] == (("pending", None) if after else ("current", before))
+    await follow(rig)
+    await close_periods(rig)
+    assert await text_of(rig) == before.replace("flew home", "sailed home")
+    assert "flew home" not in await stored_bytes(rig)
+
+
+async def make_former(rig: Rig) -> None:
+    """Lets timelines be stored as they were before periods had summaries."""
+    client, root = rig.rt.client, rig.keys.root
+    for name in await rig.raw_keys():
+        last = name.rpartition(":")[2]
+        if name == "tlp" or (name.startswith("tl:") and (last in ("s", "p") or (name.count(":") == 3 and last.startswith("p")))):
+            await client.delete(root + name)
+        elif name.startswith("tl:") and name.count(":") == 1:
+            await client.hdel(root + name, "o")
+            for field, value in (await client.hgetall(root + name)).items():
+                if field.startswith(b"m"):
+                    heads = [{"m": head["m"], "f": [facet for facet in head["f"] if facet[0] != "p"]} for head in json.loads(value)]
+                    await client.hset(root + name, field, json.dumps(heads))
+    await client.hdel(rig.keys.config, "timelines")
+
+
+async def test_timelines_of_a_former_version_get_their_summaries(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store(rig, *TRIP)
+    await store(rig, ("choir", "Ada sang on 6 March 2024"), namespace="choir")
+    await close_periods(rig)
+    before, stored = await summaries(rig), await rig.raw_keys()
+    await make_former(rig)
+    assert {state for state, _ in (await summaries(rig)).values()} == {"pending"}
+    with monkeypatch.context() as patch:
+        dying(patch, TimelineFollower, "follow_memories", 2, after=False)
+        with pytest.raises(KeyboardInterrupt):
+            await order_summaries(rig.rt)
+    await store(rig, ("late", "Ada bought a hat on 5 April 2024"))
+    await close_periods(rig)
+    await close_periods(rig)
+    now = await summaries(rig)
+    assert before.items() <= now.items()
+    assert {state for state, _ in now.values()} == {"current"}
+    assert "sang" in (await text_of(rig, namespace="choir"))
+    assert stored - {"tlp"} <= await rig.raw_keys()
+    sent = commands_of(rig, monkeypatch)
+    await order_summaries(rig.rt)
+    assert not any(b"SCAN" in command for command in sent), "what was looked through is not looked through again"
+
+
+async def test_what_was_deleted_from_a_former_timeline_leaves_no_trace(rig: Rig) -> None:
+    await store(rig, *TRIP[:2])
+    await make_former(rig)
+    names: Sequence[str] = ["rome", "forum"]
+    found = await rig.rt[MemoryStore].find(SCOPE, names)
+    await rig.rt[MemoryStore].delete_records(SCOPE, [memory.record for memory in found if memory is not None])
+    await follow(rig)
+    assert not [key for key in await rig.raw_keys() if key.startswith(f"tl:{OWNER.name}")]

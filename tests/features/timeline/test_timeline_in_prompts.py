@@ -1,0 +1,111 @@
+"""A prompt tells what happened in the time that is asked for, else lately, and never more than is asked for."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from agent_memory.core.scope import Scope
+from agent_memory.llm.tokens import TokenCounter
+from agent_memory.memories.service import MemoryService
+from agent_memory.text.prompt_marks import DATA_NOTE, TIMELINE_HEAD
+from tests.support.commands import commands_of
+from tests.support.rig import SCOPE, Rig
+from tests.support.timelines import TRIP, close_periods, follow, prompt, store
+
+
+async def test_a_prompt_tells_of_the_time_that_is_asked_for(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store(rig, *TRIP, ("may", "Ada sang on 9 May 2024"))
+    assert "- 2024-03-04: Ada saw the Forum on 4 March 2024 (said by ada)" in await prompt(rig, "What happened in March 2024?")
+    assert await prompt(rig, "What should I cook?") == "", "nothing is summarized yet"
+    await close_periods(rig)
+    march = await prompt(rig, "What happened in March 2024?")
+    assert len(march.split("\n")) == 5
+    assert "sang" not in march
+    assert march.startswith("- 2024-03: Ada had a quiet March 2024"), "what is known of all of the month comes first"
+    assert march.split("\n")[1:] == sorted(march.split("\n")[1:])
+    assert await prompt(rig, "What happened on 9 May 2024?") == "- 2024-05-09: Ada sang on 9 May 2024 (said by ada)"
+    assert await prompt(rig, "What happened in March 1999?") == ""
+    latest = await prompt(rig, "What should I cook?")
+    assert latest.split("\n")[-1] == "- 2024-05-09: Ada sang on 9 May 2024 (said by ada)"
+    assert latest == await prompt(rig, "Which book shall I read?"), "the same bytes while nothing changed"
+    assert len((await prompt(rig, "What happened in March 2024?", 90)).split("\n")) < 3
+    sent = commands_of(rig, monkeypatch)
+    assert await prompt(rig, "What happened in March 2024?", timeline=None) == ""
+    without = len(sent)
+    sent.clear()
+    assert await prompt(rig, "What happened in March 2024?") == march
+    assert len(sent) == without, "it is read in the prompt's own round trip"
+
+
+async def test_a_prompt_never_tells_what_was_taken_back(rig: Rig) -> None:
+    await store(rig, *TRIP)
+    await close_periods(rig)
+    await rig.rt[MemoryService].delete(SCOPE, ["tooth"])
+    await follow(rig)
+    for query in ("What happened in March 2024?", "What should I cook?"):
+        assert "tooth" not in await prompt(rig, query)
+    assert "flew home" in await prompt(rig, "What happened in March 2024?"), "its events, while the summary waits"
+
+
+async def test_yesterday_is_the_day_of_the_users_zone(rig: Rig) -> None:
+    now = datetime(2024, 3, 10, 3, tzinfo=UTC)  # the evening of the ninth in New York
+    await store(rig, *TRIP)
+    search = {"text": "", "reference_time": now.isoformat(), "limit": 1}
+    told = await prompt(rig, "What happened yesterday?", long_term_search={**search, "timezone": "America/New_York"})
+    assert told == ""
+    assert "flew home" in await prompt(rig, "What happened yesterday?", long_term_search=search)
+    assert date(2024, 3, 9).isoformat() in await prompt(rig, "What happened yesterday?", long_term_search=search)
+
+
+async def test_a_day_is_told_what_is_known_of_it_alone(rig: Rig) -> None:
+    """Not what happened on any day of a month; a month is told that, and what lasted into the day is told, too."""
+    await store(rig, *TRIP, ("year", "Ada learned to sail in 2024"), ("oslo", "Ada was in Oslo from 28 February to 5 March 2024"))
+    await store(rig, ("acme", "Ada has worked at Acme since 2020"))
+    day = await prompt(rig, "What happened on 4 March 2024?")
+    assert [line.partition(": ")[0] for line in day.split("\n")] == ["- since 2020-01-01", "- 2024-02-28 to 2024-03-05", "- 2024-03-04"]
+    month = await prompt(rig, "What happened in March 2024?")
+    assert "quiet March" in month
+    assert "sail" not in month
+    assert "sail" in await prompt(rig, "What happened in 2024?")
+
+
+async def test_it_takes_no_more_tokens_than_are_asked_for(rig: Rig, counter: TokenCounter) -> None:
+    await store(rig, *((f"e{number}", f"Ada met guest number {number} for tea on {number} March 2024") for number in range(1, 31)))
+    await close_periods(rig)
+    for query in ("What happened in March 2024?", "What happened on 9 March 2024?", "What should I cook?"):
+        lines: list[int] = []
+        for tokens in (32, 60, 90, 150, 300, 1_000, 4_000):
+            text = await prompt(rig, query, tokens)
+            assert text == await prompt(rig, query, tokens), "the same bytes while nothing changed"
+            assert not text or counter.count(TIMELINE_HEAD + text + DATA_NOTE) <= tokens
+            lines.append(len(text.split("\n")) if text else 0)
+        assert lines == sorted(lines)
+        assert lines[0] == 0
+        assert lines[-1] > 0
+
+
+async def test_it_is_that_of_the_reader_alone(rig: Rig) -> None:
+    """Of exactly this user in exactly this namespace, within the reach of the credentials."""
+    await store(rig, *TRIP)
+    await store(rig, ("bob", "Bob robbed a bank on 5 March 2024"), user_id="bob")
+    await store(rig, ("choir", "Ada sang on 6 March 2024"), namespace="choir")
+    await store(rig, ("robot", "Ada was scanned on 7 March 2024"), agent_id="robot")
+    await close_periods(rig)
+    for query in ("What happened in March 2024?", "What should I cook?"):
+        hers = await prompt(rig, query)
+        assert "Forum" in hers
+        assert not [word for word in ("bank", "sang", "scanned") if word in hers]
+        assert (await prompt(rig, query, namespace="choir")).count("\n") == 0
+        assert "sang" in await prompt(rig, query, namespace="choir")
+        assert "bank" in await prompt(rig, query, user_id="bob")
+        assert await prompt(rig, query, user_id=None) == ""
+        assert await prompt(rig, query, user_id="Ada") == ""
+        for scope in (
+            Scope("other"),
+            Scope(SCOPE.tenant, users=frozenset({"bob"})),
+            Scope(SCOPE.tenant, agents=frozenset({"robot"})),
+            Scope(SCOPE.tenant, namespaces=frozenset({"choir", "work"})),
+        ):
+            assert await prompt(rig, query, scope=scope) == ""
