@@ -7,14 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from agent_memory.blocks.owners import BlockOwner
+from agent_memory.blocks.service import BlockService
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.storage.keyspace import SessionKeys
 from agent_memory_client.models import MemoryRecord
+from agent_memory_client.models.features.blocks import EditBlockRequest, PutBlockRequest
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.system.conftest import MakeChat
+from tests.system.faults.block_actors import LABEL
+from tests.system.faults.derived import differences
 from tests.system.faults.invariants import Checker, Findings
 from tests.system.faults.journal import Journal
 from tests.system.faults.pictures import finished
@@ -37,8 +42,19 @@ async def healthy(rig: Rig, path: Path) -> None:
     op = journal.intend("delete_memories", "gone", ids=["gone"])
     await rig.rt[MemoryService].delete(SCOPE, ["gone"])
     journal.outcome(op, ok=True, tries=1)
+    for user, value in (("bea", "Bea sails"), ("cem", "Cem climbs")):
+        op = journal.intend("block", user, value=value)
+        await rig.rt[BlockService].put(SCOPE, block_owner(user), LABEL, PutBlockRequest(value=value), None)
+        journal.outcome(op, ok=True, tries=1)
+    op = journal.intend("block", "cem", value=None)
+    await rig.rt[BlockService].delete(SCOPE, block_owner("cem"), LABEL, None)
+    journal.outcome(op, ok=True, tries=1)
     journal.close()
     await finished(rig)
+
+
+def block_owner(user: str) -> BlockOwner:
+    return BlockOwner(None, user, None)
 
 
 async def look(rig: Rig, path: Path) -> Findings:
@@ -105,6 +121,15 @@ async def _spoil_a_vector(rig: Rig) -> None:
     await rig.rt.client.hset(name, spec.field, b"\0\0")
 
 
+async def _edit_a_block_twice(rig: Rig) -> None:
+    edit = EditBlockRequest(operation="append", content="Bea sails")
+    await rig.rt[BlockService].edit(SCOPE, block_owner("bea"), LABEL, edit)
+
+
+async def _bring_a_block_back(rig: Rig) -> None:
+    await rig.rt[BlockService].put(SCOPE, block_owner("cem"), LABEL, PutBlockRequest(value="Cem climbs"), None)
+
+
 async def _leak_a_key(rig: Rig) -> None:
     await rig.rt.client.set(f"{rig.keys.root}strange", "1")
 
@@ -125,6 +150,8 @@ _DAMAGE: dict[Callable[[Rig], Awaitable[None]], str] = {
     _double_a_fact: "duplicated",
     _lose_a_vector: "wrong",
     _spoil_a_vector: "wrong",
+    _edit_a_block_twice: "lost",
+    _bring_a_block_back: "resurrected",
     _leak_a_key: "wrong",
     _leave_work: "wrong",
 }
@@ -145,3 +172,11 @@ async def test_damage_is_found(make_rig: MakeRig, make_chat: MakeChat, tmp_path:
         await damage(rig)
         found = await look(rig, tmp_path / "journal")
         assert getattr(found, _DAMAGE[damage]), f"found instead: {found.violations}"
+
+
+def test_what_a_rebuild_changes_is_named() -> None:
+    before = {"pf:a": {b"m1": b"{}"}, "tl:a": {b"e1": b"{}"}}
+    assert differences(before, before) == []
+    (changed, missing) = differences(before, {"pf:a": {b"m1": b"[]"}})
+    assert "pf:a" in changed
+    assert "tl:a" in missing

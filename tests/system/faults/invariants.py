@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from redis.asyncio import Redis
 
+from agent_memory.blocks.owners import BlockKeys, BlockOwner
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.work import DueKind
 from agent_memory.memories.codec import decode_memory
@@ -21,6 +22,7 @@ from agent_memory.storage import keyspace
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.schemas import VectorSpec, memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import MemoryRecord
+from tests.system.faults.block_actors import LABEL
 from tests.system.faults.journal import Expected, Said, SessionModel, expected, read
 
 TENANT = "default"
@@ -81,6 +83,7 @@ class Checker:
             await self._check_keyed(key, said)
         self._check_memories()
         await self._check_views()
+        await self._check_blocks()
         await self._check_vectors()
         await self._check_indexes()
         self._check_keys()
@@ -274,6 +277,18 @@ class Checker:
         self._found.counts["views computed"] += len(computed)
         if computed - living:
             self._found.resurrected.append(f"{len(computed - living)} views are deleted, but their partitions are there")
+
+    async def _check_blocks(self) -> None:
+        keys = BlockKeys(self._keys.root)
+        for user, possible in self._expected.blocks.items():
+            raw = await self._client.hget(keys.blocks(keys.name(TENANT, BlockOwner(None, user, None))), LABEL)
+            text = None if raw is None else json.loads(raw)["val"]
+            if text in possible:
+                self._found.counts["blocks"] += text is not None
+            elif possible == {None}:
+                self._found.resurrected.append(f"the block of {user} is back: {text!r}")
+            else:
+                self._found.lost.append(f"the block of {user} says {text!r}, acknowledged was {possible}")
 
     def _check_memories(self) -> None:
         for memory_id, possible in self._expected.memories.items():

@@ -90,6 +90,8 @@ class Expected:
     """Sessions whose messages got their ids from the server, under Idempotency-Keys: role and text of each in order, all acknowledged."""
     views: dict[str, set[bool]] = field(default_factory=dict[str, set[bool]])
     """Summary views by name: whether each may be there."""
+    blocks: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
+    """The texts that the block of a user may have; None: it is not there."""
     acknowledged: int = 0
     unacknowledged: int = 0
     retried: int = 0
@@ -203,6 +205,11 @@ def _delete_view(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str
     result.views[intent["key"]] = {False} if ok else {True, False}
 
 
+def _block(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
+    before = set[str | None]() if ok else result.blocks.get(intent["key"], {None})
+    result.blocks[intent["key"]] = before | {intent["value"]}
+
+
 def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
     """Sessions went with their memories, or a user with everything, and the work was seen to be done: nothing may be there or come."""
     if not ok:
@@ -222,6 +229,7 @@ _APPLY = {
     "create_view": _create_view,
     "delete_view": _delete_view,
     "erase": _erase,
+    "block": _block,
     "append": _append,
     "put": _put,
     "data": _data,

@@ -7,7 +7,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,9 @@ from agent_memory.storage.search.schemas import VectorSpec
 from tests.support.cli import ROOT
 from tests.support.waiting import wait_until
 from tests.system.faults.actors import ErasedActor, KeyedActor, ViewActor
+from tests.system.faults.block_actors import BlockActor
 from tests.system.faults.chaos import PROCESS_KILLS, REDIS_KILLS, Chaos
+from tests.system.faults.derived import derived_state, differences, order_rebuilds
 from tests.system.faults.fleet import Fleet, Member, Nursery, environment, free_port, redis_url, until_listening
 from tests.system.faults.invariants import ENDING, Checker, Findings
 from tests.system.faults.journal import Journal
@@ -69,6 +71,7 @@ class Plan:
     keyed: int = 2
     erased: int = 2
     viewers: int = 1
+    editors: int = 2
     kills: int = 0
     """With `kills` or `redis_kills` nothing but kill -9 is injected, until there were so many of processes and of Redis."""
     redis_kills: int = 0
@@ -237,6 +240,11 @@ async def run(plan: Plan) -> Outcome:
             drained = time.monotonic() - begun
             checker = Checker(direct, journal.path, VectorSpec(MODEL, DIMENSIONS))
             findings = await checker.check()
+            before = await derived_state(direct)
+            await order_rebuilds(on.fleet.api_urls[0], _owners(actors))
+            await _drained(direct, figures, plan.drain_seconds)
+            findings.wrong += differences(before, await derived_state(direct))
+            findings.counts["profiles and timelines"] = len({":".join(name.split(":")[:2]) for name in before})
         finally:
             await direct.aclose()
         outcome = Outcome(plan, figures, findings, dict(chaos.injected), drained_seconds=drained, fault_log=chaos.log)
@@ -260,7 +268,15 @@ def _actors(plan: Plan, client: Client, journal: Journal, figures: Figures) -> l
     actors += [KeyedActor(f"q{number}", *common) for number in range(plan.keyed)]
     actors += [ErasedActor(f"e{number}", *common) for number in range(plan.erased)]
     actors += [ViewActor(f"v{number}", *common) for number in range(plan.viewers)]
+    actors += [BlockActor(f"b{number}", *common) for number in range(plan.editors)]
     return actors
+
+
+def _owners(actors: Sequence[Actor]) -> list[dict[str, str]]:
+    """Whose profiles and timelines there may be."""
+    scopes = [actor.scope for actor in actors if isinstance(actor, SessionActor)]
+    scopes += [{"user_id": actor.user} for actor in actors if isinstance(actor, MemoryActor)]
+    return [dict(items) for items in dict.fromkeys(tuple(scope.items()) for scope in scopes)]
 
 
 async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> None:

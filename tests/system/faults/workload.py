@@ -344,7 +344,7 @@ class MemoryActor(Actor):
     async def _store(self, ids: list[str], *, abandon: bool = False) -> None:
         made = [[name, self.text(f"{name}-{self.rng.randrange(1000)}")] for name in ids]
         op = self.journal.intend("create", made[0][0], memories=made)
-        records = [{"id": name, "text": text, "user_id": self.user, "memory_type": "semantic"} for name, text in made]
+        records = [{"id": name, "text": text, "user_id": self.user, **self._kind(name)} for name, text in made]
         tries = 1 if abandon else 100_000
         reply = await self.client.ask(self.rng, "POST", "/v1/long-term-memory/", json={"memories": records}, tries=tries)
         self.journal.outcome(op, ok=reply.ok, tries=reply.tries)
@@ -354,6 +354,14 @@ class MemoryActor(Actor):
                 self.unsure.discard(name)
             else:
                 self.unsure.add(name)
+
+    @staticmethod
+    def _kind(name: str) -> dict[str, str]:
+        """Every third is an event, of the timeline; each stays what it is."""
+        number = int(name.rsplit("-", 1)[1])
+        if number % 3:
+            return {"memory_type": "semantic"}
+        return {"memory_type": "episodic", "event_date": f"2025-{number % 12 + 1:02}-{number % 28 + 1:02}T12:00:00Z"}
 
     async def create(self) -> None:
         abandon = self.rng.random() < 0.05

@@ -1,0 +1,51 @@
+"""What is made of memories: when all work is done, profiles and timelines are what a rebuild from the memories gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import httpx
+from redis.asyncio import Redis
+
+from agent_memory.storage.keyspace import Keys
+
+_PARTS = ("pf:", "tl:")
+# Moves, summaries and what waits for one say what happened, not what is.
+_HISTORY = (":h", ":s", ":p")
+# The version of a profile goes on.
+_COUNTERS = frozenset({b"v"})
+
+
+async def order_rebuilds(url: str, owners: Iterable[dict[str, str]]) -> None:
+    """Asks an API to make the profiles and timelines of these owners (user, perhaps namespace) anew."""
+    async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+        for owner in owners:
+            for what in ("profile", "timeline"):
+                (await http.post(f"/v1/{what}/rebuild", params=owner)).raise_for_status()
+
+
+async def derived_state(client: Redis) -> dict[str, Any]:
+    """All that is stored of profiles and timelines, by key."""
+    root = Keys().root
+    state: dict[str, Any] = {}
+    for part in _PARTS:
+        async for key in client.scan_iter(match=f"{root}{part}*", count=1000):
+            name = key.decode().removeprefix(root)
+            if name.endswith(_HISTORY):
+                continue
+            if await client.type(key) == b"hash":
+                fields = {field: value for field, value in (await client.hgetall(key)).items() if field not in _COUNTERS}
+                state |= {name: fields} if fields else {}
+            else:
+                state[name] = await client.zrange(key, 0, -1, withscores=True)
+    return state
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """The keys that a rebuild changed."""
+    return [
+        f"a rebuild makes {name} from {str(before.get(name))[:300]} into {str(after.get(name))[:300]}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
