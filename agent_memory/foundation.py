@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,9 @@ class Foundation:
         name = f"{self.keys.prefix}:" if alone else self.keys.root
         joint = "&" if "?" in self.redis_url else "?"
         url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
-        return Docket(name=name + self.settings.worker.docket_name, url=url)
+        # No record of a run outlives it. A message that is delivered once more when its run is over would set that record to running again,
+        # and docket would refuse the next task of the same key until it expires.
+        return Docket(name=name + self.settings.worker.docket_name, url=url, execution_ttl=timedelta(0))
 
     async def queued(self, docket: Docket) -> int:
         """How many tasks wait in a docket or run."""

@@ -283,6 +283,21 @@ async def test_tasks_that_docket_could_not_schedule_do_not_wait_for_their_lease(
         assert sorted(await found(rig, "fig")) == ["fig one", "fig three", "fig two"]
 
 
+async def test_a_delivery_after_the_end_of_its_run_holds_up_no_further_task_of_its_key(rig: Rig) -> None:
+    async with rig.rt.docket() as docket:
+        Tasks(rig.rt).register(docket)
+        call = docket.call(TaskName.PROCESS_SESSION.value, key="session:s")("s", 1, 1)
+        await docket.add_many([call])
+        run, delivered_again = (
+            Execution(docket, call.function, call.args, call.kwargs, call.key, call.when, attempt=1, generation=1) for _ in range(2)
+        )
+        assert await run.claim("a worker that stood still for a while")
+        await run.mark_as_completed()
+        assert not await delivered_again.claim("a worker that dies at once")
+        (following,) = await docket.add_many([call])
+        assert following.disposition is Disposition.SCHEDULED
+
+
 async def test_every_task_has_an_implementation(rig: Rig) -> None:
     async with rig.rt.docket() as docket:
         Tasks(rig.rt).register(docket)

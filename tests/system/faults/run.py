@@ -292,7 +292,24 @@ async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> 
         await wait_until(nothing_left, "an empty backlog", seconds)
     except AssertionError as error:
         left = {kind.value: await client.zcard(keys.due(kind)) for kind in ENDING}
-        figures.violations.append(f"{error}: {left}")
+        figures.violations.append(f"{error}: {left}, {await _waiting_work(client, keys)}")
+
+
+async def _waiting_work(client: aioredis.Redis, keys: Keys) -> list[str]:
+    """Of each mark that is left: in how many seconds it is due, its tries, and what docket knows of its task."""
+    seconds, _ = await client.time()
+    said: list[str] = []
+    for kind in ENDING:
+        for member, due in await client.zrange(keys.due(kind), 0, 4, withscores=True):
+            name = f"{kind.value}:{member.decode()}"
+            runs = [await client.hgetall(key) async for key in client.scan_iter(match=f"*agent-memory*:runs:{name}*", count=1000)]
+            known = [{field: value[:80] for field, value in run.items() if field != b"kwargs"} for run in runs]
+            said.append(f"{name} due in {due / 1000 - seconds:.0f} s, tries {await client.hget(keys.tries(kind), member)}, docket {known}")
+    async for stream in client.scan_iter(match="*agent-memory*:stream", count=1000):
+        for group in await client.xinfo_groups(stream):
+            pending = await client.xpending_range(stream, group["name"], "-", "+", 5)
+            said.append(f"{await client.xlen(stream)} messages, pending {pending}")
+    return said
 
 
 def show(outcome: Outcome) -> str:
