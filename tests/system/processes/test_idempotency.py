@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 # No worker embeds it, so the request is under way until it has waited long enough.
-PATH = "/v1/long-term-memory/?wait=5"
+PATH = "/v1/long-term-memory/?wait=15"
 BODY = {"memories": [{"id": "miso", "text": "The cat is called Miso."}]}
 HEADERS = {"Idempotency-Key": "killed"}
 

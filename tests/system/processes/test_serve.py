@@ -16,7 +16,7 @@ from tests.support.waiting import settled
 pytestmark = pytest.mark.slow
 
 WRITERS = 8
-ENOUGH = 200
+ENOUGH = 400
 
 
 def client(base_url: str) -> MemoryAPIClient:
@@ -124,7 +124,7 @@ async def test_killed_with_everything_that_belongs_to_it(tmp_path: Path) -> None
 
 
 async def test_stopped_while_it_is_used_it_loses_nothing(tmp_path: Path) -> None:
-    journal = Journal(ENOUGH // 2)
+    journal = Journal(ENOUGH // 4)
     async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server, client(await server.base_url()) as memory:
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(2)]
         await journal.reached.wait()
