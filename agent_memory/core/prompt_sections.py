@@ -6,13 +6,15 @@ on the one pipeline of the prompt, *loads* its content from their replies, is *f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory_client.models import AnswerExplanation, MemoryPromptRequest, SearchRequest
+
+T = TypeVar("T")
 
 PER_MESSAGE = 4
 """Tokens around each message's text."""
@@ -128,3 +130,17 @@ class AnnouncedSection(PromptSection, Protocol):
     def kind(self) -> SectionKind:
         """Where it stands."""
         ...
+
+
+def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
+    """Those lines that fit into `tokens`, the first before the others and none cut, and the tokens that are left.
+
+    `count` gives the tokens of a line; its end takes one more.
+    """
+    taken: list[T] = []
+    for line in lines:
+        cost = count(line) + 1
+        if cost <= tokens:
+            taken.append(line)
+            tokens -= cost
+    return taken, tokens

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.codec import decode_memory
 from agent_memory.storage.connection import Pipe
@@ -51,12 +51,7 @@ class PinnedReads:
         """As many lines as fit into the tokens asked for, and into `tokens`; none is cut."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(PINNED_HEAD + DATA_NOTE)
-        taken: list[str] = []
-        for line in self.lines:
-            cost = self.count(line) + 1
-            if cost <= left:
-                taken.append(line)
-                left -= cost
+        taken, _ = fit_lines(self.lines, left, self.count)
         return replace(self, lines=taken, left_out=self.left_out + len(self.lines) - len(taken))
 
     def count_tokens(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.profile.service import shown_lists
 from agent_memory.profile.store import PAGE, ProfileOwner, ProfileStore, parse_pages
@@ -43,18 +43,9 @@ class ProfileReads:
         """As many lines as fit into the tokens asked for, and into `tokens`: what lasts before what is recent."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count("\n".join([PROFILE_HEAD, _STATIC, _DYNAMIC, DATA_NOTE]))
-        static, left = self._fit(self.static, left)
-        dynamic, _ = self._fit(self.dynamic, left)
+        static, left = fit_lines(self.static, left, self.count)
+        dynamic, _ = fit_lines(self.dynamic, left, self.count)
         return replace(self, static=static, dynamic=dynamic)
-
-    def _fit(self, lines: Sequence[str], left: int) -> tuple[list[str], int]:
-        taken: list[str] = []
-        for line in lines:
-            cost = self.count(line) + 1
-            if cost <= left:
-                taken.append(line)
-                left -= cost
-        return taken, left
 
     def count_tokens(self) -> int:
         """How many tokens it takes."""
@@ -75,6 +66,14 @@ def _line(entry: dict[str, Any]) -> str:
     return f"- {entry['last_said'][:10]}: {' '.join(entry['text'].split())}"
 
 
+def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
+    """The user, in a namespace, whom a prompt is for; None without one, for who does not reach them, and for who is limited to agents."""
+    scope, reader = ask.scope, ask.reader
+    if reader.user_id is None or scope.agents is not None or not scope.reaches(reader.namespace, reader.user_id):
+        return None
+    return ProfileOwner(scope.tenant, reader.namespace, reader.user_id)
+
+
 class ProfileSection:
     """The profile of whom a prompt is for, where the request asks for it."""
 
@@ -86,10 +85,8 @@ class ProfileSection:
 
     async def open_section(self, ask: PromptAsk) -> ProfileReads | None:
         """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
-        wanted, reader = ask.body.profile, ask.reader
-        if wanted is None or reader.user_id is None or ask.scope.agents is not None:
+        wanted = ask.body.profile
+        owner = None if wanted is None else owner_of_prompt(ask)
+        if wanted is None or owner is None:
             return None
-        if not ask.scope.reaches(reader.namespace, reader.user_id):
-            return None
-        owner = ProfileOwner(ask.scope.tenant, reader.namespace, reader.user_id)
         return ProfileReads(self._store, owner, wanted.tokens, self._counter.count)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
-from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory.profile.section import owner_of_prompt
 from agent_memory.storage.connection import Pipe
 from agent_memory.text.prompt_marks import DATA_NOTE, TIMELINE_HEAD
 from agent_memory.text.time_expressions import named_time, zone_of
@@ -74,13 +75,8 @@ class TimelineReads:
         """As many lines as fit into the tokens asked for, and into `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(TIMELINE_HEAD + DATA_NOTE)
-        taken: list[tuple[str, str]] = []
-        for day, line in self.lines:
-            cost = self.count(line) + 1
-            if cost <= left:
-                taken.append((day, line))
-                left -= cost
-        return replace(self, lines=taken)
+        lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
+        return replace(self, lines=lines)
 
     def count_tokens(self) -> int:
         """How many tokens it takes."""
@@ -107,12 +103,10 @@ class TimelineSection:
 
     async def open_section(self, ask: PromptAsk) -> TimelineReads | None:
         """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
-        wanted, reader = ask.body.timeline, ask.reader
-        if wanted is None or reader.user_id is None or ask.scope.agents is not None:
+        wanted = ask.body.timeline
+        owner = None if wanted is None else owner_of_prompt(ask)
+        if wanted is None or owner is None:
             return None
-        if not ask.scope.reaches(reader.namespace, reader.user_id):
-            return None
-        owner = TimelineOwner(ask.scope.tenant, reader.namespace, reader.user_id)
         return TimelineReads(self._store, owner, wanted.tokens, self._counter.count, _question(ask))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agent_memory.extraction.categories import nearest_categories
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.llm.openai.chat import OpenAIChat
@@ -30,9 +28,15 @@ async def test_a_statement_has_the_nearest_category_of_its_namespace(rig: Rig) -
     assert [memory.text for memory in answer.memories] == ["I planted tomatoes and beans"]
 
 
-@pytest.mark.parametrize("embeddings", ["local", "openai"])
-async def test_a_model_decides_where_there_is_one(make_rig: MakeRig, chat: OpenAIChat, embeddings: str) -> None:
-    async with make_rig(chat, EMBEDDING_PROVIDER=embeddings) as rig:
+async def test_a_model_decides_where_there_is_one(make_rig: MakeRig, chat: OpenAIChat) -> None:
+    async with make_rig(chat) as rig:
+        assert await nearest_categories(rig.rt, ["I planted tomatoes"], [GARDEN]) == [None]
+
+
+async def test_no_write_waits_for_a_server_of_embeddings(make_rig: MakeRig) -> None:
+    async with make_rig() as rig:
+        assert await nearest_categories(rig.rt, ["I planted tomatoes"], [GARDEN]) == ["garden"]
+    async with make_rig(EMBEDDING_PROVIDER="openai", OPENAI_API_KEY="none") as rig:
         assert await nearest_categories(rig.rt, ["I planted tomatoes"], [GARDEN]) == [None]
 
 
