@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 500
 # How many files a folder may have, beside its `__init__.py`.
-FILES = dict.fromkeys(("agent_memory", "worker", "client", "scripts", "examples", "benchmarks"), 15) | {"tests": 20}
+FILES = dict.fromkeys(("agent_memory", "worker", "client", "scripts", "examples", "benchmarks", "docs"), 15) | {"tests": 20}
 
 
 def too_long(root: Path) -> Iterator[str]:

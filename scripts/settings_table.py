@@ -1,4 +1,4 @@
-"""Writes the table of all settings into docs/configuration.md, from agent_memory.core.settings: `python scripts/settings_table.py`.
+"""Writes the table of all settings into docs/running/configuration.md, from agent_memory.core.settings: `python scripts/settings_table.py`.
 
 `--check` writes nothing and ends with exit code 1 when the file is not what would be written. Only what a person decides is in the table:
 names of the archived server are in docs/migrating.md, and what is read for the last time is named by a warning.
@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from agent_memory.core.settings import GROUPS
 from agent_memory.core.settings.base import kind_of, variables_of
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "running" / "configuration.md"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 TITLES = {
@@ -47,7 +47,7 @@ def main() -> int:
         PAGE.write_text(wanted, encoding="utf-8")
         return 0
     if text != wanted:
-        print("docs/configuration.md is not current: run python scripts/settings_table.py", file=sys.stderr)
+        print("docs/running/configuration.md is not current: run python scripts/settings_table.py", file=sys.stderr)
     return int(text != wanted)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json, to_jsonable_python
@@ -18,9 +17,9 @@ from redis.asyncio import Redis
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope
 from agent_memory.memories.codec import decode_memory
-from agent_memory.memories.usage.store import queue_usage
-from agent_memory.storage.connection import Pipe, read
+from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys, tag
+from agent_memory.storage.lua_files import load
 from agent_memory.storage.search.results import PAST
 from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
 
@@ -38,6 +37,7 @@ _TAGS = ("topics", "entities", "extracted_from")
 # when its words were edited.
 _FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls", "ts", "nt", "ed")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
+_ROWS = load("memories/memory_rows")
 
 
 class MemoryRow(NamedTuple):
@@ -70,31 +70,17 @@ class ShownMemoryReader:
         or where it is not the caller's after all."""
         return self.shown_memories(scope, await self.load_rows(names))
 
-    async def load_rows(self, names: Sequence[str], already_read: Mapping[str, MemoryRow] = MappingProxyType({})) -> list[MemoryRow]:
-        """What Redis knows by these names, for `shown_memories`: whoever it belongs to. What was `already_read` is not asked for again."""
-        new = [name for name in names if name not in already_read] if already_read else names
-        if new:
-            replies = await read(self._client, lambda pipe: self.queue_rows(pipe, new))
-            if new is names:
-                return self._rows(names, replies)
-            already_read = {**already_read, **self.parse_rows(new, replies)}
-        return [already_read[name] for name in names]
-
-    def queue_rows(self, pipe: Pipe, names: Sequence[str]) -> int:
-        """Asks for the rows of some names (at least one); how many replies `parse_rows` takes."""
+    async def load_rows(self, names: Sequence[str]) -> list[MemoryRow]:
+        """What Redis knows by these names, for `shown_memories`: whoever it belongs to."""
+        if not names:
+            return []
         mids = list(map(_mid, names))
-        for name, mid in zip(names, mids, strict=True):
-            key = self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
-            pipe.execute_command("HMGET", key, *_FIELDS)
-        queue_usage(pipe, self._keys, mids)
-        return len(names) + 1
-
-    def parse_rows(self, names: Sequence[str], replies: Sequence[Any]) -> dict[str, MemoryRow]:
-        """The rows that `queue_rows` asked for, by their names."""
-        return dict(zip(names, self._rows(names, replies), strict=True))
-
-    @staticmethod
-    def _rows(names: Sequence[str], replies: Sequence[Any]) -> list[MemoryRow]:
+        memories = [
+            self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
+            for name, mid in zip(names, mids, strict=True)
+        ]
+        asked = _ROWS.read_only(usage=self._keys.usage, memories=memories, fields=len(_FIELDS), values=[*_FIELDS, *mids])
+        replies = (await read(self._client, lambda pipe: pipe.execute_command(*asked)))[0]
         return list(map(MemoryRow, names, replies, replies[-1]))
 
     @staticmethod
@@ -184,10 +170,46 @@ class ShownMemory:
         return MemoryRecordResult.model_validate(self.values, context=ANSWER)
 
 
-# A user's questions find the same memories again and again: 9 µs less for each, which is 4 % of a prompt.
+class _StoredCard(NamedTuple):
+    """What an answer shows of a memory as it is stored, without its usage. It belongs to all who ask for it."""
+
+    values: Mapping[str, Any]
+    last_accessed: datetime
+    last_said_at: datetime | None
+    times_said: int
+    ended_at: datetime | None
+    edited_at: datetime | None
+
+
+# A user's questions find the same memories again and again: 15 µs less for each.
 @lru_cache(maxsize=2048)
-def _values(raw: bytes) -> Mapping[str, Any]:
-    """What an answer shows of a stored record. It belongs to all who ask for it."""
+def _stored_card(
+    raw: bytes,
+    recorded: bytes | None,
+    first: bytes | None,
+    retired: bytes | None,
+    said: bytes | None,
+    times: bytes | None,
+    ended: bytes | None,
+    edited: bytes | None,
+) -> _StoredCard:
+    """That of a row's fields."""
+    values = _values(raw)
+    for name, seconds in (("recorded_at", _moment(first or recorded)), ("retired_at", _moment(retired))):
+        if seconds is not None:
+            values[name] = _instant(seconds)
+    return _StoredCard(
+        values,
+        datetime.fromisoformat(values["last_accessed"]),
+        _moment(said),
+        1 if times is None else int(times),
+        _moment(None if ended is None else ended.split()[0]),
+        _moment(edited),
+    )
+
+
+def _values(raw: bytes) -> dict[str, Any]:
+    """What an answer shows of a stored record."""
     body = cast("dict[str, Any]", from_json(raw))
     if not (_STORED <= body.keys() <= _RECORD_FIELDS) or None in body.values():
         # What another version wrote: pydantic knows what to leave out and what to add.
@@ -207,29 +229,26 @@ def _values(raw: bytes) -> Mapping[str, Any]:
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
     """The memory of a row, as `records.read_row` and `usage.with_usage` read it; None when there is none, or it is another's than this
     tenant's, given by its tag."""
-    _, owner, raw, recorded, first, retired, said, times, ended, edited = row.fields
+    _, owner, raw, *rest = row.fields
     if owner != tenant or raw is None:
         return None
-    values = dict(_values(raw))
-    for name, seconds in (("recorded_at", first or recorded), ("retired_at", retired)):
-        if seconds is not None:
-            values[name] = _instant(datetime.fromtimestamp(float(seconds), UTC))
+    stored = _stored_card(raw, *rest)
+    values = dict(stored.values)
     if row.used is not None:
         count, read_at = row.used.split()
         values["access_count"] = max(values["access_count"], int(count))
         moment = datetime.fromtimestamp(int(read_at) / 1000, UTC)
-        if moment > datetime.fromisoformat(values["last_accessed"]):
+        if moment > stored.last_accessed:
             values["last_accessed"] = _instant(moment)
     memory = ShownMemory(_mid(row.name), values)
-    if said is not None:
-        memory.last_said_at = datetime.fromtimestamp(float(said), UTC)
-    if times is not None:
-        memory.times_said = int(times)
-    if ended is not None:
-        memory.ended_at = datetime.fromtimestamp(float(ended.split()[0]), UTC)
-    if edited is not None:
-        memory.edited_at = datetime.fromtimestamp(float(edited), UTC)
+    memory.last_said_at, memory.times_said = stored.last_said_at, stored.times_said
+    memory.ended_at, memory.edited_at = stored.ended_at, stored.edited_at
     return memory
+
+
+def _moment(seconds: bytes | None) -> datetime | None:
+    """A time of Redis (epoch seconds)."""
+    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
 
 
 def _instant(moment: datetime) -> str:

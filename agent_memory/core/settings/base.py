@@ -18,7 +18,10 @@ class Group(BaseSettings):
 
 
 def setting(default: Any, *names: str, meaning: str, **rules: Any) -> Any:
-    """What a person who runs the server decides: a row of docs/configuration.md. The first of the variables `names` that is set counts."""
+    """What a person who runs the server decides: a row of docs/running/configuration.md.
+
+    The first of the variables `names` that is set counts.
+    """
     return Field(default, validation_alias=AliasChoices(*names), description=meaning, **rules)
 
 

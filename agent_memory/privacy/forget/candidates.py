@@ -22,7 +22,7 @@ from agent_memory_client.models import MemoryType, MemoryTypeEnum
 # Of each index. Whoever has more that has all the words is asked again by `ForgetService`, until nothing is found.
 _BY_WORDS = 1000
 _BY_VECTOR = 20
-# From this cosine on a memory is listed; it never goes for it: docs/forgetting.md says how it was measured.
+# From this cosine on a memory is listed; it never goes for it: docs/memory/forgetting.md says how it was measured.
 NEAR = 0.55
 _SECONDS = 2.0
 

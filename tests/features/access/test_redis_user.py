@@ -1,4 +1,4 @@
-"""The server needs little of Redis (row S10): it runs as the ACL user that docs/security.md gives, and over TLS."""
+"""The server needs little of Redis (row S10): it runs as the ACL user that docs/running/security.md gives, and over TLS."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ async def test_another_encoder_in_a_directory(precision: str, within: float, tmp
 
 
 async def test_a_server_with_an_encoder_in_a_directory_asks_it_in_every_script(tmp_path: Path, redis_url: str) -> None:
-    """The steps of docs/models.md, with a copy of the packaged weights as the directory."""
+    """The steps of docs/running/models.md, with a copy of the packaged weights as the directory."""
     directory = tmp_path / "my-encoder"
     directory.mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
