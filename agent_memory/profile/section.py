@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
@@ -62,7 +63,7 @@ class ProfileReads:
         return PROFILE_HEAD + "\n".join(line for part in parts for line in part) + DATA_NOTE if parts else ""
 
 
-def _line(entry: dict[str, Any]) -> str:
+def _line(entry: Mapping[str, Any]) -> str:
     return f"- {entry['last_said'][:10]}: {' '.join(entry['text'].split())}"
 
 
@@ -81,7 +82,8 @@ class ProfileSection:
 
     def __init__(self, store: ProfileStore, counter: TokenCounter) -> None:
         self._store = store
-        self._counter = counter
+        # The lines of a user's next prompt are those of the last one: 0.1 ms of its CPU.
+        self._count = lru_cache(maxsize=4096)(counter.count)
 
     async def open_section(self, ask: PromptAsk) -> ProfileReads | None:
         """Nothing without a user, for who is limited to agents, or where the request does not ask for it."""
@@ -89,4 +91,4 @@ class ProfileSection:
         owner = None if wanted is None else owner_of_prompt(ask)
         if wanted is None or owner is None:
             return None
-        return ProfileReads(self._store, owner, wanted.tokens, self._counter.count)
+        return ProfileReads(self._store, owner, wanted.tokens, self._count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ _MOST_MOVES = 1000
 _HIDDEN = ("ends", "begins", "type")
 
 
-def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """What is static and what is dynamic at a time: what recurred and has been silent for too long is dynamic, what is over is neither."""
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
@@ -36,7 +36,7 @@ def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[di
     return static[:limit], [entry for _, entry in recent if _is_true(entry, moment)][:limit]
 
 
-def _is_true(entry: dict[str, Any], moment: float) -> bool:
+def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
     return entry.get("begins", moment) <= moment < entry.get("ends", float("inf"))
 
 
@@ -142,7 +142,7 @@ class ProfileService:
         return [memory.model_dump(mode="json", exclude_none=True) for memory in found.memories]
 
 
-def _entries(shown: Sequence[dict[str, Any]]) -> list[ProfileEntry]:
+def _entries(shown: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
     return [ProfileEntry.model_validate({name: value for name, value in entry.items() if name not in _HIDDEN}) for entry in shown]
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -73,9 +74,9 @@ class Followed:
 class ProfilePages:
     """A profile as it is kept ready: (until or last said, entry) of what is static and dynamic, entries by slot, and the version."""
 
-    static: Sequence[tuple[float, dict[str, Any]]] = ()
-    dynamic: Sequence[tuple[float, dict[str, Any]]] = ()
-    slots: Mapping[str, dict[str, Any]] | None = None
+    static: Sequence[tuple[float, Mapping[str, Any]]] = ()
+    dynamic: Sequence[tuple[float, Mapping[str, Any]]] = ()
+    slots: Mapping[str, Mapping[str, Any]] | None = None
     version: int = 0
 
 
@@ -159,18 +160,22 @@ def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True
     """What `queue_pages` brought."""
     pages = -(-min(limit, MOST_SHOWN) // PAGE)
     version, *rest = reply
-    static, dynamic = (_lines(rest[start : start + pages]) for start in (0, pages))
+    static, dynamic = ([line for page in rest[start : start + pages] if page for line in _entries(page)] for start in (0, pages))
     values = [line.split(b" ", 1) for line in (rest[-1] or b"").split(b"\n") if line] if slots else []
     return ProfilePages(
-        [(float(number), json.loads(entry)) for number, entry in static],
-        [(float(number), json.loads(entry)) for number, entry in dynamic],
+        static,
+        dynamic,
         {untag(slot.decode()): json.loads(entry) for slot, entry in values},
         int(version or 0),
     )
 
 
-def _lines(pages: Sequence[bytes | None]) -> list[list[bytes]]:
-    return [line.split(b" ", 1) for page in pages for line in (page or b"").split(b"\n") if line]
+# A user's next prompt reads the same pages: 0.1 ms of its CPU.
+@lru_cache(maxsize=512)
+def _entries(page: bytes) -> Sequence[tuple[float, Mapping[str, Any]]]:
+    """The entries of a page, each with its number. They belong to all who ask for them."""
+    lines = [line.split(b" ", 1) for line in page.split(b"\n") if line]
+    return [(float(number), json.loads(entry)) for number, entry in lines]
 
 
 def _read_memory(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:
