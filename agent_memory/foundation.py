@@ -23,13 +23,13 @@ from agent_memory.storage.keyed_ids import KeyedIds
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.scripts import OutboxScripts
-from agent_memory.storage.search.list_replies import SearchReader, answers_in_lists
-from agent_memory.storage.search.schemas import (
+from agent_memory.storage.search.indexes import (
     VectorSpec,
     all_schemas,
     ensure_index,
     note_built,
 )
+from agent_memory.storage.search.list_replies import SearchReader, answers_in_lists
 from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import StoreWatch
 

@@ -23,7 +23,7 @@ from agent_memory.storage.cluster import Bucket, following, locate_buckets
 from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keyspace import Keys, bucket_of
 from agent_memory.storage.outbox import Backlog, sum_backlogs
-from agent_memory.storage.search.schemas import VectorSpec
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import Problem
 

@@ -17,10 +17,10 @@ from agent_memory.core.scope import Scope
 from agent_memory.items.filters import matches_filter
 from agent_memory.items.store import ItemOwner, ItemStore, StoredItem, owner_digest, path_tag
 from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search.indexes import VectorSpec, item_index_name
 from agent_memory.storage.search.list_replies import SearchReader
 from agent_memory.storage.search.queries import WITH_SORT_KEYS, name_query, queue_search
 from agent_memory.storage.search.results import parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, item_index_name
 from agent_memory.storage.search.syntax import all_of, negated, scoring
 from agent_memory.text.terms import query_terms
 from agent_memory_client.models import ScoredItem, SearchItems

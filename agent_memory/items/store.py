@@ -22,7 +22,7 @@ from agent_memory.items.texts import item_terms, item_text
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory.storage.scripts import Script, compact
-from agent_memory.storage.search.schemas import VectorSpec
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500

@@ -11,7 +11,7 @@ from agent_memory.jobs.job_store import JobStore
 from agent_memory.jobs.operation_store import OperationStore
 from agent_memory.jobs.operations import OperationService
 from agent_memory.storage.dead_messages import CarrierGuard
-from agent_memory.storage.schedule import JobTimes
+from agent_memory.storage.job_times import JobTimes
 
 
 def open_jobs(foundation: Foundation, services: Services) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from agent_memory.llm.context import ModelContext
+from agent_memory.llm.model_context import ModelContext
 
 Vectors = NDArray[np.float32]
 Answer = TypeVar("Answer", bound=BaseModel)

@@ -6,7 +6,7 @@ import logging
 from functools import lru_cache
 
 from agent_memory.core.settings import ModelSettings
-from agent_memory.llm.context import ModelContext
+from agent_memory.llm.model_context import ModelContext
 
 logger = logging.getLogger(__name__)
 

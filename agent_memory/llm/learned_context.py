@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from agent_memory.llm.base import ChatModel
-from agent_memory.llm.context import KNOWN_SECONDS
+from agent_memory.llm.model_context import KNOWN_SECONDS
 from agent_memory.storage.context_limits import ContextLimitStore
 
 # What another worker has just learned is known here after so long.

@@ -25,9 +25,9 @@ from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Arg
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.queries import MemoryQueries, name_query, search
 from agent_memory.storage.search.results import PAST, Hit, Hits, parse_hits
-from agent_memory.storage.search.schemas import VectorSpec
 from agent_memory.text.retrieval_units import REACH
 from agent_memory_client.models import MemoryRecord
 

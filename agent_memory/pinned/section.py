@@ -13,9 +13,9 @@ from agent_memory.memories.codec import decode_memory
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import memory_index_name
 from agent_memory.storage.search.queries import queue_search, record_query
 from agent_memory.storage.search.results import parse_hits
-from agent_memory.storage.search.schemas import memory_index_name
 from agent_memory.storage.search.syntax import all_of
 from agent_memory.text.prompt_marks import DATA_NOTE, PINNED_HEAD
 

@@ -16,8 +16,8 @@ from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Script
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import memory_index_name
 from agent_memory.storage.search.queries import name_query, search
-from agent_memory.storage.search.schemas import memory_index_name
 from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFilter, UserId
 
 _PAGE = 500

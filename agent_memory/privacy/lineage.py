@@ -16,9 +16,9 @@ from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, untag
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.pagination import walk
 from agent_memory.storage.search.results import PAST
-from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name
 from agent_memory_client.models import Evidence, MemoryRecord
 
 _PER_MEMORY = 5

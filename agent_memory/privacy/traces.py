@@ -22,9 +22,9 @@ from agent_memory.privacy.erasure import is_meant, selection_of
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.queries import name_query, search
 from agent_memory.storage.search.results import PAST
-from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name
 from agent_memory_client.models import MemoryRecord
 
 _COUNT = 500

@@ -22,9 +22,9 @@ from agent_memory.procedures.records import FIELDS, PROCEDURE, Fields, StoredPro
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.filters import any_of, is_value, tagged, where
+from agent_memory.storage.search.indexes import VectorSpec, procedure_index_name
 from agent_memory.storage.search.queries import queue_search
 from agent_memory.storage.search.results import DISTANCE, parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, procedure_index_name
 from agent_memory.storage.search.syntax import all_of, scoring
 from agent_memory.text.terms import query_terms
 from agent_memory_client.models.features.procedures import ProcedureMatch, ProcedureOwner, ProcedureResult

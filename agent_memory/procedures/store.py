@@ -29,10 +29,10 @@ from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Script, compact
 from agent_memory.storage.search.filters import tagged
+from agent_memory.storage.search.indexes import VectorSpec, procedure_index_name
 from agent_memory.storage.search.pagination import walk
 from agent_memory.storage.search.queries import queue_search, search
 from agent_memory.storage.search.results import parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, procedure_index_name
 from agent_memory.storage.search.syntax import all_of, negated
 from agent_memory_client.models.features.procedures import (
     Procedure,

@@ -19,9 +19,9 @@ from agent_memory.profile.store import ProfileOwner, ProfilePages
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.queries import name_query, queue_search
 from agent_memory.storage.search.results import PAST, parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.syntax import all_of
 
 MOST_READ = 2_000

@@ -10,8 +10,8 @@ from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import session_index_name
 from agent_memory.storage.search.pagination import walk
-from agent_memory.storage.search.schemas import session_index_name
 
 _NAMES = ("sid", "ns", "us", "ag")
 

@@ -34,9 +34,9 @@ from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys, SessionKeys, tag, untag
 from agent_memory.storage.scripts import Arg, compact
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import session_index_name
 from agent_memory.storage.search.queries import search
 from agent_memory.storage.search.results import Hit
-from agent_memory.storage.search.schemas import session_index_name
 from agent_memory.text.chat_messages import whole_window
 from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig, MemoryTypeEnum
 

@@ -23,7 +23,7 @@ from agent_memory.core.errors import AgentMemoryError, StartupError
 from agent_memory.storage.connection import connect, redis_errors, server_info
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.round_trip import BoundedPool, StoreGate
-from agent_memory.storage.search.schemas import some_index
+from agent_memory.storage.search.indexes import some_index
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.lua_files import load
 from agent_memory.storage.round_trip import exchange
 from agent_memory.storage.scripts import Script
-from agent_memory.storage.search.schemas import some_index
+from agent_memory.storage.search.indexes import some_index
 
 log = logging.getLogger(__name__)
 

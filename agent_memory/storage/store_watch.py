@@ -23,7 +23,7 @@ from agent_memory.core.errors import AgentMemoryError, RedisUnavailable, StoreCh
 from agent_memory.storage.cluster import ensure_buckets, locate_buckets
 from agent_memory.storage.connection import connect, shown_url, translate_error
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.schemas import ensure_index, has_index, note_built, rebuilt_name
+from agent_memory.storage.search.indexes import ensure_index, has_index, note_built, rebuilt_name
 from agent_memory.storage.store_marker import StoreFile, StoreState, accept_marker, note_loss, open_marker, see
 
 log = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from agent_memory.profile.entries import FollowedMemory
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.queries import name_query, queue_search, search
 from agent_memory.storage.search.results import PAST, parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.syntax import all_of, has_number, negated
 from agent_memory.timeline.events import TimelineEntry, events_of
 from agent_memory.timeline.store import EventRange, TimelineOwner

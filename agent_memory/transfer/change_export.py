@@ -17,8 +17,8 @@ from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import compact
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import change_index_name
 from agent_memory.storage.search.pagination import walk
-from agent_memory.storage.search.schemas import change_index_name
 from agent_memory.transfer.memory_export import MemoryExportReader
 from agent_memory.transfer.restore import Restorer
 

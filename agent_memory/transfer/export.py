@@ -20,7 +20,7 @@ from agent_memory.core.feature import AgentExporter, AgentOwner, Exporter, Owner
 from agent_memory.core.scope import Scope
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.sessions.codec import StoredMessage, beside_of
-from agent_memory.storage.search.schemas import SCHEMA_VERSION, VectorSpec
+from agent_memory.storage.search.indexes import SCHEMA_VERSION, VectorSpec
 from agent_memory.transfer.change_export import ChangeExport, ChangeTransfer
 from agent_memory.transfer.memory_export import MemoryExport, MemoryExportReader, Version, flat_version
 from agent_memory.transfer.receipts import ExportStore

@@ -21,7 +21,7 @@ from agent_memory.memories.records import StoredEvidence
 from agent_memory.memories.service import content_hash
 from agent_memory.sessions.codec import beside_of, with_beside
 from agent_memory.storage.keyed_ids import KeyedIds
-from agent_memory.storage.search.schemas import SCHEMA_VERSION
+from agent_memory.storage.search.indexes import SCHEMA_VERSION
 from agent_memory.transfer.change_export import ChangeExport, checked_line, with_names
 from agent_memory.transfer.memory_export import MemoryExport, State, Version
 from agent_memory_client.models import (

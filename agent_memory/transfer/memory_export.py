@@ -19,9 +19,9 @@ from agent_memory.privacy.erasure import is_meant, selection_of
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.storage.search.pagination import walk
 from agent_memory.storage.search.results import PAST
-from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name
 from agent_memory_client.models import Evidence, MemoryRecord
 
 State = Literal["current", "over", "gone"]

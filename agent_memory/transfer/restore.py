@@ -18,7 +18,7 @@ from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import StepGroups, evidence_field, order_of
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Arg, Script, outbox_keys
-from agent_memory.storage.search.schemas import VectorSpec
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.text.retrieval_units import unit_terms
 from agent_memory.transfer.memory_export import MemoryExport, Version
 

@@ -15,8 +15,8 @@ from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import session_index_name
 from agent_memory.storage.search.pagination import walk
-from agent_memory.storage.search.schemas import session_index_name
 from agent_memory_client.models import MemoryStrategyConfig
 
 _SESSIONS = 10

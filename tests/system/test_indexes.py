@@ -10,7 +10,7 @@ from agent_memory.http.app import create_app
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.storage.search import schemas
-from agent_memory.storage.search.schemas import (
+from agent_memory.storage.search.indexes import (
     ensure_index,
     has_index,
     memory_index_name,

@@ -18,7 +18,7 @@ from agent_memory.llm.openai.structured import UnusableAnswer, parse_answer
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.service import MemoryService
 from agent_memory.sessions.service import SessionService
-from agent_memory.storage.search.schemas import vector_index_name
+from agent_memory.storage.search.indexes import vector_index_name
 from agent_memory_client.models import OperationKind
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, open_rig, record

@@ -20,7 +20,7 @@ from agent_memory.http.app import create_app
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.schemas import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
+from agent_memory.storage.search.indexes import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
 from agent_memory.storage.store_watch import accept_store
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving

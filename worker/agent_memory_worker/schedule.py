@@ -13,7 +13,7 @@ from agent_memory.core.feature import import_name
 from agent_memory.core.settings import Settings
 from agent_memory.features import FEATURES
 from agent_memory.runtime import Runtime
-from agent_memory.storage.schedule import JobTimes
+from agent_memory.storage.job_times import JobTimes
 
 log = logging.getLogger(__name__)
 

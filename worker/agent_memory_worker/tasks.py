@@ -18,8 +18,8 @@ from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
 from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.items import embed_items
-from agent_memory_worker.jobs import carry_out
 from agent_memory_worker.memories.indexing import index_memories
+from agent_memory_worker.orders import carry_out
 from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.schedule import register_jobs
 from agent_memory_worker.sessions.promote import promote_session

@@ -20,8 +20,8 @@ from agent_memory.core.settings.renamed import ending_settings, unread_variables
 from agent_memory.embedded.engine import INSTALL_HINT, examine_engines
 from agent_memory.embedded.server import running_redis
 from agent_memory.extraction.prompts import ExtractionAnswer, extract_messages
-from agent_memory.llm.context import ModelContext
 from agent_memory.llm.local.weights import LATIN_ONLY, PACKAGED_NAME, packaged_directory
+from agent_memory.llm.model_context import ModelContext
 from agent_memory.runtime import open_runtime
 from agent_memory.storage.context_limits import learned_at
 from agent_memory.storage.keyspace import Keys

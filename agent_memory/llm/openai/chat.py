@@ -15,7 +15,7 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm import token_usage
 from agent_memory.llm.base import Answer, ChatMessage
 from agent_memory.llm.catalog import model_context
-from agent_memory.llm.context import ModelContext, fingerprint
+from agent_memory.llm.model_context import ModelContext, fingerprint
 from agent_memory.llm.openai import served_context, structured
 from agent_memory.llm.openai.server import Deadline, ModelServer, RequestRefused
 from agent_memory.llm.tokens import TokenCounter

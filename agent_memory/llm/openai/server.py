@@ -18,8 +18,8 @@ import openai
 from pydantic import SecretStr
 
 from agent_memory.core.errors import AgentMemoryError, ContextExceeded, ModelAnswerInvalid, ModelUnavailable, StartupError
-from agent_memory.llm.context import ModelContext
-from agent_memory.llm.context_errors import ContextOverflow, overflow
+from agent_memory.llm.context_refusals import ContextOverflow, overflow
+from agent_memory.llm.model_context import ModelContext
 from agent_memory.llm.openai import http11
 from agent_memory.llm.openai.circuit_breaker import Breaker
 

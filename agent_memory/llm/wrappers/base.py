@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from agent_memory.llm.base import ChatMessage, ChatModel, Embedder
-from agent_memory.llm.context import ModelContext
+from agent_memory.llm.model_context import ModelContext
 
 
 class ChatWrapper:

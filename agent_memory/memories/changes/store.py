@@ -26,8 +26,8 @@ from agent_memory.memories.steps import Step, StepGroups, order_of
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag, untag
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import change_index_name
 from agent_memory.storage.search.queries import name_query, search
-from agent_memory.storage.search.schemas import change_index_name
 from agent_memory.storage.search.syntax import all_of
 from agent_memory_client.models import MemoryRecord
 

@@ -8,8 +8,8 @@ from agent_memory.core.scope import Scope
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name
 from agent_memory.storage.search.queries import name_query, search
-from agent_memory.storage.search.schemas import VectorSpec, history_index_name
 from agent_memory.storage.search.syntax import all_of
 
 

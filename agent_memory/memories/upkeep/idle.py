@@ -12,9 +12,9 @@ from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import memory_index_name
 from agent_memory.storage.search.queries import name_query, queue_search
 from agent_memory.storage.search.results import parse_hits
-from agent_memory.storage.search.schemas import memory_index_name
 
 # A mark of work under way is due when its lease ends, and that of work that failed a little later.
 _SOON_MS = 300_000

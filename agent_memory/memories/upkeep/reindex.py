@@ -15,8 +15,7 @@ from agent_memory.core.work import DueKind
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.outbox import Outbox
-from agent_memory.storage.search.queries import search
-from agent_memory.storage.search.schemas import (
+from agent_memory.storage.search.indexes import (
     VectorSpec,
     all_schemas,
     drop_index,
@@ -24,6 +23,7 @@ from agent_memory.storage.search.schemas import (
     former_indexes,
     vector_index_name,
 )
+from agent_memory.storage.search.queries import search
 from agent_memory.text.terms import VERSION as TERMS_VERSION
 from agent_memory.text.terms import changed_terms
 

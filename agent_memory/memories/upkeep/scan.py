@@ -24,9 +24,9 @@ from agent_memory.memories.usage.store import queue_usage, with_usage
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag, untag
 from agent_memory.storage.search import filters
+from agent_memory.storage.search.indexes import VectorSpec, memory_index_name
 from agent_memory.storage.search.queries import MemoryQueries, name_query, queue_search, search
 from agent_memory.storage.search.results import parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, memory_index_name
 from agent_memory.storage.search.syntax import all_of, having
 from agent_memory_client.models import (
     CreatedAt,

@@ -17,10 +17,10 @@ from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script
 from agent_memory.storage.search.filters import is_value, where
+from agent_memory.storage.search.indexes import VectorSpec, procedure_index_name
 from agent_memory.storage.search.pagination import walk
 from agent_memory.storage.search.queries import queue_search
 from agent_memory.storage.search.results import parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, procedure_index_name
 from agent_memory.storage.search.syntax import all_of
 from agent_memory_client.models.features.procedures import ProcedureOwner, ToolMemory
 

@@ -15,8 +15,8 @@ from redisvl.query.query import BaseQuery
 
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search.indexes import VectorSpec, history_index_name, memory_index_name, vector_index_name
 from agent_memory.storage.search.results import DISTANCE, Hits, parse_hits
-from agent_memory.storage.search.schemas import VectorSpec, history_index_name, memory_index_name, vector_index_name
 from agent_memory.storage.search.syntax import all_of, scoring
 
 # RediSearch gives no hit beyond this one (MAXSEARCHRESULTS).

@@ -29,7 +29,7 @@ from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.store import TimelineOwner
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
-from agent_memory_worker.jobs import carry_out
+from agent_memory_worker.orders import carry_out
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded

@@ -14,7 +14,7 @@ from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import STATED, MemoryCommits, Update
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import MemoryScan
-from agent_memory.storage.schedule import JobTimes
+from agent_memory.storage.job_times import JobTimes
 from agent_memory_client.models import Change, MemoryRecord
 from agent_memory_worker.extraction.contradictions import find_contradictions
 from tests.support.lookalike import Lookalike

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.llm.context import KNOWN_SECONDS, ModelContext, fingerprint
-from agent_memory.llm.context_errors import ContextOverflow, overflow
+from agent_memory.llm.context_refusals import ContextOverflow, overflow
+from agent_memory.llm.model_context import KNOWN_SECONDS, ModelContext, fingerprint
 from agent_memory.llm.openai.served_context import ServedContext, ask, tells
 from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
 

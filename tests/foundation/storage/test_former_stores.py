@@ -12,7 +12,7 @@ from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.storage.search.schemas import memory_index_name
+from agent_memory.storage.search.indexes import memory_index_name
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, ExtractedMemoryRecord, SearchRequest
 from agent_memory_worker.memories.sweep import end_forgotten, sweep
 from agent_memory_worker.schedule import run_job

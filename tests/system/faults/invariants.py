@@ -20,7 +20,7 @@ from agent_memory.memories.records import message_memory_id
 from agent_memory.sessions.codec import decode_entry, decode_session, message_identity
 from agent_memory.storage import keyspace
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.schemas import VectorSpec, memory_index_name, session_index_name, vector_index_name
+from agent_memory.storage.search.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
 from agent_memory_client.models import MemoryRecord
 from tests.system.faults.block_actors import LABEL
 from tests.system.faults.journal import Expected, Said, SessionModel, expected, read

@@ -16,7 +16,7 @@ from typing import Any
 import redis.asyncio as aioredis
 
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.schemas import VectorSpec
+from agent_memory.storage.search.indexes import VectorSpec
 from tests.support.cli import ROOT
 from tests.support.waiting import wait_until
 from tests.system.faults.actors import ErasedActor, KeyedActor, ViewActor

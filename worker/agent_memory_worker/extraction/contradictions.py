@@ -32,7 +32,7 @@ from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.memories.upkeep.idle import IdleTenants
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.runtime import Runtime
-from agent_memory.storage.schedule import JobTimes
+from agent_memory.storage.job_times import JobTimes
 from agent_memory.text.normalization import begins_at
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig, MemoryType, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import OpenFact, comparable_memories, judge_facts

@@ -23,7 +23,7 @@ from agent_memory.memories.duplicates.repeats import comparable, merge_records, 
 from agent_memory.memories.duplicates.store import MergeStore
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.runtime import Runtime
-from agent_memory.storage.schedule import JobTimes
+from agent_memory.storage.job_times import JobTimes
 from agent_memory.text.normalization import Kin, kin
 from agent_memory.text.terms import terms
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from agent_memory.core.errors import ContextExceeded
-from agent_memory.llm.context_errors import ContextOverflow
+from agent_memory.llm.context_refusals import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
 # A server may be started anew with another context: what it said is asked again, and what was learned is forgotten, after so long.
