@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 
 from agent_memory.privacy.forget.content_words import IDEOGRAPH, MOST_TEXT, content, coverage, is_same_word
 from agent_memory.privacy.forget.things import names_thing
@@ -179,10 +180,15 @@ def _says(subjects: Sequence[Subject], statement: str, owner: str | None) -> boo
 
 def _window(parts: Sequence[str], subjects: Sequence[Subject]) -> range | None:
     """Two sentences that only together have all words of a subject."""
-    for at in range(len(parts) - 1):
-        if any(subject.terms and coverage(subject.terms, parts[at] + " " + parts[at + 1]) == 1.0 for subject in subjects):
-            return range(at, at + 2)
-    return None
+    return next(
+        (range(at, at + 2) for at, pair in enumerate(pairwise(parts)) if any(says_together(subject, *pair) for subject in subjects)), None
+    )
+
+
+def says_together(subject: Subject, one: str, other: str) -> bool:
+    """Whether two sentences have all words of a subject and neither has them alone: what one alone says of somebody else stays that."""
+    terms = subject.terms
+    return bool(terms) and coverage(terms, f"{one} {other}") == 1.0 and max(coverage(terms, one), coverage(terms, other)) < 1.0
 
 
 def _without_clauses(part: str, subjects: Sequence[Subject], others: Collection[str], owner: str | None) -> str:

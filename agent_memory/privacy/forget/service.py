@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ulid import ULID
 
@@ -19,7 +19,7 @@ from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.privacy.forget.candidates import CandidateFinder, facts_of
 from agent_memory.privacy.forget.content_words import content
-from agent_memory.privacy.forget.matching import Fit, Subject, fit, statements, subject_of
+from agent_memory.privacy.forget.matching import Fit, Subject, fit, says_together, statements, subject_of
 from agent_memory.privacy.forget.plan import Chosen, Cited, Plan, Planner, Read, distinct_things, evidence_messages
 from agent_memory.privacy.forget.sessions import SessionCopy, SessionReader
 from agent_memory.privacy.forget.store import ForgetStore
@@ -334,8 +334,8 @@ def _fit(subject: Subject, record: MemoryRecord, owner: str | None) -> Fit:
     single = max((fit(subject, part, slot=record.slot, owner=owner) for part in parts), default=Fit.NO)
     if single >= Fit.MEANT or len(parts) < 2:
         return single
-    pairs = max(fit(subject, one + " " + other, owner=owner) for one, other in itertools.pairwise(parts))
-    return max(single, min(pairs, Fit.MEANT))
+    pairs = [f"{one} {other}" for one, other in pairwise(parts) if says_together(subject, one, other)]
+    return max(single, min(max((fit(subject, pair, owner=owner) for pair in pairs), default=Fit.NO), Fit.MEANT))
 
 
 def _said_before(sessions: Sequence[SessionCopy], ref: SessionRef, message_id: str) -> Subject | None:

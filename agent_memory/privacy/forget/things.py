@@ -24,7 +24,7 @@ def names_thing(named: str, statement: str) -> bool:
 
     A thing of another one need not stand beside that: "My brother Caspian keeps falcons" speaks of "my brother's falcons".
     """
-    if any(IDEOGRAPH.search(word) for word in _thing_words(named)):
+    if any(IDEOGRAPH.search(word) for word in _thing_words(named)) or _names_person(named, statement):
         return True
     said = words(statement)
     foreign = not FOREIGN_FIRST_PERSON.isdisjoint([*words(named), *said])
@@ -35,6 +35,11 @@ def names_thing(named: str, statement: str) -> bool:
         return False
     parts = match.groupdict()
     return _names_both(parts["owner"] or parts.get("own") or "", parts["thing"] or parts.get("named") or "", statement, foreign=foreign)
+
+
+def _names_person(named: str, statement: str) -> bool:
+    """Whether a name that stands alone ("Lorenzo") stands in a statement as one: whoever it is said to be ("my ex Lorenzo keeps …")."""
+    return named.istitle() and re.search(rf"\b{re.escape(named)}\b", statement) is not None
 
 
 def _thing_words(named: str) -> list[str]:

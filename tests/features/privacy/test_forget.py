@@ -203,6 +203,25 @@ async def test_what_several_things_could_mean_is_asked_back(rig: Rig) -> None:
     assert await texts(rig) == ["Anna's address is 5 Elm Road"]
 
 
+async def test_what_is_said_of_somebody_else_stays_also_beside_something_of_the_users(rig: Rig) -> None:
+    said = ["Anna's address is 5 Elm Road. I like tea."]
+    await say(rig, *said)
+    await rig.work()
+    answer = await forget(rig, "my address")
+    assert answer.ambiguous
+    assert not answer.forgotten
+    assert await texts(rig) == said
+    assert await rig.contents("s", **WHO) == said
+
+
+async def test_a_name_means_the_sentence_that_names_somebody(rig: Rig) -> None:
+    await say(rig, "My ex Lorenzo keeps texting me. I started pottery.")
+    await rig.work()
+    await forget(rig, "Lorenzo")
+    assert await texts(rig) == ["I started pottery."]
+    assert await rig.contents("s", **WHO) == ["I started pottery."]
+
+
 async def test_all_that_was_said_about_somebody(rig: Rig) -> None:
     await say(rig, "Anna is my sister.", "I met Anna in Rome. It rained.", "I live in Berlin.")
     await rig.work()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.privacy.forget.matching import Fit, fit, subject_of
+from agent_memory.privacy.forget.matching import Fit, fit, strike, subject_of
 
 MEANT = [
     ("my brother's falcons", "My brother Caspian keeps falcons."),
@@ -22,6 +22,8 @@ MEANT = [
     ("我的牙医是谁", "我的牙医是李医生。"),
     ("私がピーナッツアレルギーだということ", "私はピーナッツアレルギーです。"),
     ("我对花生过敏", "对花生过敏。"),
+    ("Lorenzo", "My ex Lorenzo keeps texting me."),
+    ("Anna Berg", "I met my colleague Anna Berg yesterday."),
 ]
 POSSIBLE = [
     ("my brother's falcons", "Anna's brother keeps falcons."),
@@ -35,6 +37,7 @@ POSSIBLE = [
     ("我的牙医是谁", "我妹妹的牙医是李医生。"),
     ("私がピーナッツアレルギーだということ", "私の妹はピーナッツアレルギーです。"),
     ("我对花生过敏", "我妹妹对花生过敏。"),
+    ("address", "My email address is new."),
 ]
 
 
@@ -50,3 +53,16 @@ def test_what_is_somebody_elses_or_another_thing_is_only_possible(named: str, sa
 
 def test_a_word_that_asks_elsewhere_is_a_name_in_english() -> None:
     assert subject_of("Dove soap").terms == ("dove", "soap")
+
+
+@pytest.mark.parametrize(
+    ("named", "said", "left"),
+    [
+        ("my address", "Anna's address is 5 Elm Road. I like tea.", "Anna's address is 5 Elm Road. I like tea."),
+        ("that I am allergic to peanuts", "Anna has a peanut allergy. I like tea.", "Anna has a peanut allergy. I like tea."),
+        ("Lorenzo", "My ex Lorenzo keeps texting me. I started pottery.", "I started pottery."),
+        ("my falcon Iris", "I have a falcon. Her name is Iris. I like tea.", "I like tea."),
+    ],
+)
+def test_two_sentences_go_only_when_neither_says_it_alone(named: str, said: str, left: str) -> None:
+    assert strike(said, [subject_of(named)], owner="ada") == left
