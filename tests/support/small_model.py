@@ -19,7 +19,7 @@ WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 # Two would wait for each other on a machine that has other things to do: one is faster there, and not much slower elsewhere.
 _THREADS = 1
 # It often does not know when to end.
-_MOST_ANSWERED = 112
+_MOST_ANSWERED = 64
 _REPEATS = 1.15
 _START_SECONDS = 60.0
 

@@ -27,7 +27,7 @@ from agent_memory_worker.main import run_worker
 from tests.support.rig import SCOPE, Rig, open_rig, record
 from tests.support.waiting import wait_until
 
-PAGE = Path(__file__).parents[3] / "docs" / "security.md"
+PAGE = Path(__file__).parents[3] / "docs" / "running" / "security.md"
 PASSWORD = "a-password-of-this-test"
 
 

@@ -31,10 +31,8 @@ _SETTINGS: dict[str, Any] = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "WORKER_MAX_ATT
 _TALK = [
     "My name is Anna and I live in Oslo with my two cats, Miso and Ponzu.",
     "I am allergic to peanuts, so please never suggest recipes with them.",
-    "Next spring we move to a house near the harbour of Bergen.",
-    "My brother Ben repairs violins in Cremona and visits us in summer.",
 ]
-_LONG = "The museum by the river shows old maps of the town, and its keeper told us about every street. " * 130
+_LONG = "The museum by the river shows old maps of the town, and its keeper told us about every street. " * 100
 
 
 @pytest.fixture(scope="module", params=[2048, 8192])
@@ -66,13 +64,15 @@ async def _open(url: str, counter: TokenCounter) -> OpenAIChat:
     return await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, GENERATION_MODEL=MODEL, MODEL_TIMEOUT_SECONDS=500), counter=counter)
 
 
+# With room for everything it is asked in tests/evaluation/test_weak_model_scenarios.py.
+@pytest.mark.parametrize("served", [2048], indirect=True)
 async def test_a_session_comes_to_its_end(
     make_rig: MakeRig, served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
 ) -> None:
     url, context = served
     chat = await _open(url, counter)
     async with make_rig(chat, **_SETTINGS) as rig:
-        said = [_TALK[0], _LONG, _TALK[1]] if context == 2048 else _TALK
+        said = [_TALK[0], _LONG, _TALK[1]]
         await rig.append("s", *said)
         for _ in range(8):
             await rig.make_due(DueKind.EXTRACTION)
