@@ -437,7 +437,8 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "delete_token": lambda i: [("DELETE", f"{TOKENS}/{_q(i.token)}", {}, None)],
     "rotate_token": lambda i: [("POST", f"{TOKENS}/{_q(i.token)}/rotate", {}, {})],
     "create_procedure_v1_procedures_post": lambda i: [
-        ("POST", PROCEDURES, {}, {"when_to_use": "secret tea", "steps": ["mine"], **owner}) for owner in (i.where, ANA, {"agent_id": i.user})
+        ("POST", PROCEDURES, {}, {"when_to_use": "secret tea", "steps": ["mine"], **owner})
+        for owner in (i.where, ANA, {"agent_id": i.user})
     ],
     "list_procedures_v1_procedures_get": lambda i: [("GET", PROCEDURES, owner, None) for owner in owners_of(i)],
     "search_procedures_v1_procedures_search_post": lambda i: [

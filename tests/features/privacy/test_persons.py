@@ -182,6 +182,7 @@ async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
     shown["profile"] = {name: profile[name] for name in ("static", "dynamic", "slots")}
     for path in ("blocks", "blocks/human/history", "procedures", "tools/memory", f"session-results/{user}-s1"):
         shown[path] = await face.ok("GET", f"/v1/{path}", params=mine)
+    shown[f"session-results/{user}-s1"].pop("procedure_id", None)  # A session that is brought in names no procedure.
     for one in shown["procedures"]["procedures"]:
         shown[one["id"]] = await face.ok("GET", f"/v1/procedures/{one['id']}/history")
     shown["items"] = sorted(map(json.dumps, (await face.ok("POST", "/v1/items/search", params=mine, json={}))["items"]))
