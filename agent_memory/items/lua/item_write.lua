@@ -1,7 +1,8 @@
 #!lua
 -- Puts and deletes items of one owner, all of them or none. Each change is 10 values: entry, "put" or "delete", time to live (ms, or ""),
 -- value, path, key, index, tags of its paths, terms, "1" when it is to be embedded.
--- What an import brings has been created and updated (ms) at times of its own. An item keeps the time of its creation; what replaces another loses its vector, and its fence (`n`) tells the two apart.
+-- An item keeps the time of its creation; what replaces another loses its vector, and its fence (`n`) tells the two apart.
+-- What an import brings was created and updated (ms) at times of its own.
 -- KEYS: items, expiries, paths, owners, due, wake
 -- ARGV: root, tenant, owner, about, created_at?, updated_at?, changes...
 local clock = require("storage/clock")
