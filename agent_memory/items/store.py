@@ -53,6 +53,13 @@ class StoredItem:
         return self.entry[-32:]
 
 
+class ItemTimes(NamedTuple):
+    """When an item was first put, and last."""
+
+    created: datetime
+    updated: datetime
+
+
 class EmbedJob(NamedTuple):
     """An item that waits for its vector; `fence` names the value that was read."""
 
@@ -78,6 +85,10 @@ def _entry(owner: str, path: Sequence[str], key: str) -> str:
     return f"{'.'.join(map(tag, path))}!{tag(key)}!{digest('item', owner, key, *path)}"
 
 
+def _millis(moment: datetime) -> str:
+    return str(round(moment.timestamp() * 1_000))
+
+
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
     """Between which entries those under a path stand: behind it comes "!" or ".", and "/" is the next character after these."""
     start = ".".join(map(tag, prefix))
@@ -98,8 +109,11 @@ class ItemStore:
         self._erase = Script(client, "items/item_erase")
         self._embed = Script(client, "items/item_embed")
 
-    async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
-        """Puts and deletes, all or none; of several changes of a key the last counts. Raises Forbidden."""
+    async def write_items(
+        self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
+    ) -> None:
+        """Puts and deletes, all or none; of several changes of a key the last counts. `times`: those of what an import brings. Raises
+        Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         values = [part for entry, change in last.items() for part in _change(name, entry, change)]
@@ -115,6 +129,8 @@ class ItemStore:
             tenant=tag(scope.tenant),
             owner=name,
             about=compact(owner),
+            created_at=None if times is None else _millis(times.created),
+            updated_at=None if times is None else _millis(times.updated),
             changes=values,
         )
 

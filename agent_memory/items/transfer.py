@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.core.feature import ExportLine, Owner, RestoreTarget
 from agent_memory.core.input.validation import validated
 from agent_memory.core.scope import Scope
 from agent_memory.items.service import owner_of
-from agent_memory.items.store import ItemOwner, ItemStore
-from agent_memory_client.models import OptionalIdentifier, PutItem
+from agent_memory.items.store import ItemOwner, ItemStore, ItemTimes
+from agent_memory_client.models import Instant, OptionalIdentifier, PutItem
 
 
 class _ItemLine(PutItem):
     """An item in an export; the namespace is its owner's, `path` its own."""
 
     namespace: OptionalIdentifier = None
+    created_at: Instant | None = None
+    updated_at: Instant | None = None
 
 
 class ItemTransfer:
@@ -50,7 +53,11 @@ class ItemTransfer:
         here = await self._store.load_item(scope, owner, read.path, read.key)
         if here is not None:
             return "same" if here.item.value == read.value else "other"
-        await self._store.write_items(scope, owner, [read])
+        # Exports of former versions are read, too; no item is of the future.
+        now = datetime.now(UTC)
+        updated = min(read.updated_at or now, now)
+        times = ItemTimes(min(read.created_at or updated, updated), updated)
+        await self._store.write_items(scope, owner, [read], times)
         return "new"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:

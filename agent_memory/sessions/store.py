@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -61,11 +61,13 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """What only a session that comes from another server brings: its own times, and how long it has left (s, None: its whole TTL)."""
+    """What only a session that comes from another server brings: its own times, how long it has left (s, None: its whole TTL), and fields
+    of other features."""
 
     created_at: datetime
     updated_at: datetime
     seconds_left: int | None = None
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +441,7 @@ def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dic
     updated_at = None
     if change.moved is not None:
         updated_at = _micros(change.moved.updated_at)
+        stored_fields += [part for pair in change.moved.fields.items() for part in pair]
         # The last of two values of a field counts: the session is listed by its own time.
         doc += ["c", _micros(change.moved.created_at)]
         if change.moved.seconds_left is not None:

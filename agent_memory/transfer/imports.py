@@ -262,7 +262,7 @@ class ImportService:
             extract_after_ms=int(debounce * 1000) if self._extracts and any(waits) else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent",
-            moved=MovedSession(created, updated, 1 if gone else line.seconds_left),
+            moved=MovedSession(created, updated, 1 if gone else line.seconds_left, self._result(run, line)),
         )
         try:
             await self._to.sessions.write(run.scope, ref, change)
@@ -277,6 +277,15 @@ class ImportService:
             )
             return "same" if same else "other"
         return "new"
+
+    def _result(self, run: _Run, line: SessionLine) -> dict[str, str]:
+        """The fields of the session's result, whose agent is the import's."""
+        if line.result is None:
+            return {}
+        agent_id = run.placing.agent(line.result.said.agent_id)
+        permit_agent(run.scope, agent_id)
+        said = line.result.said.model_copy(update={"agent_id": agent_id})
+        return line.result.model_copy(update={"said": said}).stored(len(line.messages))
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
         """Which messages background work must look at. One that is a memory already is looked at again, for its facts, only while that

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from redis.asyncio import Redis
 
+from agent_memory.core.clock import from_micros, iso
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.codec import SessionState, StoredMessage, decode_own, decode_session
@@ -38,6 +40,8 @@ class SessionExport:
     strategy: MemoryStrategyConfig = field(default_factory=MemoryStrategyConfig)
     state: SessionState | None = None
     seconds_left: int | None = None
+    result: dict[str, Any] | None = None
+    """How it was said to have ended, and whether something was learned of that."""
 
     @property
     def gone(self) -> bool:
@@ -98,7 +102,8 @@ class SessionExportReader:
                 for record in state.memories
             ]
             cursor = state.promoted_to, state.extracted_to
-            exports.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left))
+            result = _result_of(meta)
+            exports.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left, result))
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
@@ -117,3 +122,11 @@ class SessionExportReader:
         own = [decode_own(raw).record.model_dump(mode="json") for raw in journal.own.values()]
         ordered = [messages[seq] for seq in sorted(messages)]
         return SessionExport(journal.ref, ordered, starts[0], starts[1], own, journal.strategy)
+
+
+def _result_of(meta: Mapping[bytes, bytes]) -> dict[str, Any] | None:
+    if b"rs" not in meta:
+        return None
+    outcome = json.loads(meta.get(b"rl", b"{}"))
+    learned = outcome["what"] if outcome.get("mark") == meta[b"rm"].decode() else "waiting"
+    return {"said": json.loads(meta[b"rs"]), "at": iso(from_micros(int(meta[b"rt"]))), "learned": learned}

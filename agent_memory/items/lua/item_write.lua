@@ -2,8 +2,9 @@
 -- Puts and deletes items of one owner, all of them or none. Each change is 10 values: entry, "put" or "delete", time to live (ms, or ""),
 -- value, path, key, index, tags of its paths, terms, "1" when it is to be embedded.
 -- An item keeps the time of its creation; what replaces another loses its vector, and its fence (`n`) tells the two apart.
+-- What an import brings was created and updated (ms) at times of its own.
 -- KEYS: items, expiries, paths, owners, due, wake
--- ARGV: root, tenant, owner, about, changes...
+-- ARGV: root, tenant, owner, about, created_at?, updated_at?, changes...
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local entries = require("items/entries")
@@ -17,16 +18,16 @@ for i = changes_at, #ARGV, 10 do
   if ARGV[i + 1] == 'delete' then
     entries.remove(member)
   else
-    local created = redis.call('HGET', key, 'ca') or now
+    local created = created_at or redis.call('HGET', key, 'ca') or now
     if redis.call('ZADD', items, 0, member) == 1 then
-      created = now
+      created = created_at or now
       redis.call('HINCRBY', paths, string.match(member, '^[^!]*'), 1)
       redis.call('HSET', owners, owner, about)
     end
     redis.call('UNLINK', key)
     redis.call('ZREM', expiries, member)
     redis.call('HSET', key, 't', tenant, 'ow', about, 'n', clock.us_text(), 'v', ARGV[i + 3], 'pa', ARGV[i + 4], 'ky', ARGV[i + 5], 'ca', created,
-      'ua', now, 'ix', ARGV[i + 6], 'px', ARGV[i + 7], 'k', ARGV[i + 8], 'em', ARGV[i + 9] == '1' and '0' or 'x')
+      'ua', updated_at or now, 'ix', ARGV[i + 6], 'px', ARGV[i + 7], 'k', ARGV[i + 8], 'em', ARGV[i + 9] == '1' and '0' or 'x')
     if ttl ~= '' then
       redis.call('HSET', key, 'tl', ttl)
       entries.expire(member, tonumber(ttl))

@@ -45,6 +45,13 @@ def _calls(i: Ids) -> list[dict[str, Any]]:
         "search_procedures": {"situation": "secret tea", "user_id": "ana", "namespace": "work"},
         "save_procedure": {"when_to_use": "secret tea", "steps": ["mine"]} | ANA,
         "forget_memory": {"ids": [named, "m-shared"], "dry_run": False},
+        "get_profile": {"query": "secret tea"},
+        "core_memory_append": {"label": "human", "content": "secret tea is planted"},
+        "core_memory_replace": {"label": "human", "old_content": "secret", "new_content": "planted"},
+        "archival_memory_insert": {"content": "secret tea is planted", "tags": ["ana"]},
+        "archival_memory_search": {"query": "secret tea", "tags": ["ana"]},
+        "conversation_search": {"query": "secret"},
+        "conversation_search_date": {"start_date": "2026-01-01", "end_date": "2026-01-02"},
     }
     return [{"name": name, "arguments": given} for name, given in calls.items()]
 

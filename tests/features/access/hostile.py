@@ -111,6 +111,8 @@ def exported(i: Ids, user: str) -> bytes:
 
 
 ANA = {"user_id": "ana", "namespace": "work"}
+COACH = {"agent_id": "coach", **ANA}
+"""The victim with her agent."""
 # The memory that the victim's message is promoted to: whoever knows the names of both can compute it.
 OF_MESSAGE = message_memory_id(SessionRef("shared", "work", "ana"), "x1")
 OWNED = ("m-shared", "m-aside", OF_MESSAGE)
@@ -223,10 +225,10 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
                 "POST",
                 "/v1/memory/prompt",
                 {},
-                {"query": query, "long_term_search": True, "pinned": {}, "profile": {}, "timeline": {}, **whose},
+                {"query": query, "long_term_search": True, "pinned": {}, "profile": {}, "timeline": {}, "procedures": {}, **whose},
             )
-            for query in ("tea", "What happened in 2026?")
-            for whose in (i.where, ANA, {"agent_id": i.user, **ANA})
+            for query in ("secret tea", "What happened in 2026?")
+            for whose in (i.where, ANA, {"agent_id": i.user, **ANA}, {"agent_id": "coach"}, {"agent_id": "coach", **i.where})
         ),
     ],
     "search_long_term_memory_v1_long_term_memory_search_post": lambda i: [
@@ -340,24 +342,28 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "flush_working_memory": lambda i: [("POST", f"{SESSIONS}{i.s}/flush", i.where, None)],
     "list_blocks": lambda i: [
         *(("GET", BLOCKS, query, None) for query in (i.where, {"user_id": "ana"}, ANA)),
-        *(("GET", BLOCKS, {**query, "shown": "true"}, None) for query in (i.where, {"user_id": "ana"}, ANA, {"namespace": "work"})),
+        *(
+            ("GET", BLOCKS, {**query, "shown": "true"}, None)
+            for query in (i.where, {"user_id": "ana"}, ANA, {"namespace": "work"}, {"agent_id": "coach"}, {"agent_id": "coach", **i.where})
+        ),
     ],
-    "get_block": lambda i: [("GET", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA)],
+    "get_block": lambda i: [("GET", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA, COACH)],
     "put_block": lambda i: [
         *(("PUT", f"{BLOCKS}/{label}", query, {"value": "secret tea is planted"}) for label in (i.s, "human") for query in (i.where, ANA)),
         ("PUT", f"{BLOCKS}/human", {**ANA, "agent_id": i.memory}, {"value": "secret tea is planted"}),
     ],
     "edit_block": lambda i: [
-        ("PATCH", f"{BLOCKS}/human", query, {"operation": "append", "content": "secret tea is planted"}) for query in (i.where, ANA)
+        ("PATCH", f"{BLOCKS}/human", query, {"operation": "append", "content": "secret tea is planted"}) for query in (i.where, ANA, COACH)
     ],
-    "delete_block": lambda i: [("DELETE", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA)],
-    "get_block_history": lambda i: [("GET", f"{BLOCKS}/human/history", query, None) for query in (i.where, ANA)],
-    "undo_block": lambda i: [("POST", f"{BLOCKS}/human/undo", query, {}) for query in (i.where, ANA)],
+    "delete_block": lambda i: [("DELETE", f"{BLOCKS}/{label}", query, None) for label in (i.s, "human") for query in (i.where, ANA, COACH)],
+    "get_block_history": lambda i: [("GET", f"{BLOCKS}/human/history", query, None) for query in (i.where, ANA, COACH)],
+    "undo_block": lambda i: [("POST", f"{BLOCKS}/human/undo", query, {}) for query in (i.where, ANA, COACH)],
     **{
         f"{how}_block": lambda i, how=how: [
             ("POST", f"{BLOCKS}/human/{how}", ANA, {"agent_id": i.memory}),
             ("POST", f"{BLOCKS}/human/{how}", i.where, ANA),
             ("POST", f"{BLOCKS}/human/{how}", ANA, i.where),
+            ("POST", f"{BLOCKS}/human/{how}", ANA, {"agent_id": "coach"}),
         ]
         for how in ("attach", "detach")
     },
@@ -409,9 +415,12 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("GET", "/v1/profile/schema", query, None) for query in ({}, {"namespace": i.namespace}, {"namespace": "work"})
     ],
     "put_profile_schema_v1_profile_schema_put": lambda i: [
-        ("PUT", "/v1/profile/schema", {"namespace": i.namespace}, {"topics": {"mine": {"sub_topics": {"mine": "mine"}}}})
+        ("PUT", "/v1/profile/schema", {"namespace": namespace}, {"topics": {"mine": {"sub_topics": {"mine": "mine"}}}})
+        for namespace in (i.namespace, "work")
     ],
-    "delete_profile_schema_v1_profile_schema_delete": lambda i: [("DELETE", "/v1/profile/schema", {"namespace": i.namespace}, None)],
+    "delete_profile_schema_v1_profile_schema_delete": lambda i: [
+        ("DELETE", "/v1/profile/schema", {"namespace": namespace}, None) for namespace in (i.namespace, "work")
+    ],
     "get_timeline_v1_timeline_get": lambda i: [
         ("GET", "/v1/timeline", query, None)
         for query in (
@@ -428,7 +437,8 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "delete_token": lambda i: [("DELETE", f"{TOKENS}/{_q(i.token)}", {}, None)],
     "rotate_token": lambda i: [("POST", f"{TOKENS}/{_q(i.token)}/rotate", {}, {})],
     "create_procedure_v1_procedures_post": lambda i: [
-        ("POST", PROCEDURES, {}, {"when_to_use": "secret tea", "steps": ["mine"], **owner}) for owner in (i.where, {"agent_id": i.user})
+        ("POST", PROCEDURES, {}, {"when_to_use": "secret tea", "steps": ["mine"], **owner})
+        for owner in (i.where, ANA, {"agent_id": i.user})
     ],
     "list_procedures_v1_procedures_get": lambda i: [("GET", PROCEDURES, owner, None) for owner in owners_of(i)],
     "search_procedures_v1_procedures_search_post": lambda i: [
@@ -455,7 +465,9 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("GET", TOOL_MEMORY, owner | more, None) for owner in owners_of(i) for more in ({}, {"tool": "brew"})
     ],
     "count_tool_call_v1_tools_memory_post": lambda i: [
-        ("POST", TOOL_MEMORY, {}, {"tool": name, "arguments": {i.user[:20]: 1}, **i.where}) for name in ("brew", i.memory)
+        ("POST", TOOL_MEMORY, {}, {"tool": name, "arguments": {i.user[:20]: 1}, **owner})
+        for name in ("brew", i.memory)
+        for owner in (i.where, ANA)
     ],
     # These know of no tenant.
     "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],

@@ -78,6 +78,10 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     _ok(await victim.post("/v1/long-term-memory/", json={"memories": [aside]}))
     _ok(await victim.put("/v1/blocks/human", params=WHERE, json={"value": f"{MARK} is the secret name", "description": MARK}))
     _ok(await victim.patch("/v1/blocks/human", params=WHERE, json={"operation": "append", "content": MARK}))
+    _ok(await victim.post("/v1/blocks/human/attach", params=WHERE, json={"agent_id": "coach"}))
+    _ok(await victim.put("/v1/blocks/human", params={"agent_id": "coach", **WHERE}, json={"value": f"{MARK} is whom I coach"}))
+    schema = {"topics": {"tea": {"description": MARK, "sub_topics": {"kind": f"which tea {MARK} drinks"}}}}
+    _ok(await victim.put("/v1/profile/schema", params={"namespace": "work"}, json=schema))
     item = {"path": ["secrets"], "key": "tea", "value": {"text": f"{MARK} is my secret tea"}}
     _ok(await victim.put("/v1/items", params=WHERE, json=item))
     # What a view is called and grouped by is for everybody in the tenant; what is in its groups is not.
@@ -145,12 +149,17 @@ async def _state(field: Field) -> list[Any]:
         await v.get("/v1/extraction-rules"),
         await v.get("/v1/blocks", params=WHERE),
         await v.get("/v1/blocks/human/history", params=WHERE),
+        await v.get("/v1/blocks", params={**WHERE, "agent_id": "coach"}),
+        await v.get("/v1/blocks/human/history", params={**WHERE, "agent_id": "coach"}),
+        await v.get("/v1/blocks/human", params=WHERE),
+        await v.get("/v1/profile", params=WHERE),
         await v.get("/v1/profile/schema"),
         await v.get("/v1/profile/schema", params={"namespace": "work"}),
         await v.get("/v1/profile/moves", params=WHERE),
         await v.get("/v1/timeline", params={**WHERE, "granularity": "month"}),
         await v.get(f"/v1/operations/{field.ids['operation']}"),
         await v.get(f"/v1/procedures/{field.ids['procedure']}"),
+        await v.get(f"/v1/procedures/{field.ids['procedure']}/history"),
         await v.get("/v1/procedures", params=WHERE),
         await v.get("/v1/session-results/shared", params=WHERE),
         await v.get("/v1/tools/memory", params=WHERE),
@@ -310,6 +319,12 @@ async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
         assert MARK in (await friend.post("/v1/long-term-memory/search", json={"text": "secret tea"})).text
         assert MARK in (await friend.get("/v1/blocks/human", params=WHERE)).text
         assert MARK in (await friend.get("/v1/blocks", params={**WHERE, "shown": "true"})).text
+        assert MARK in (await friend.get("/v1/blocks/human", params={**WHERE, "agent_id": "coach"})).text
+        assert MARK in (await friend.get("/v1/profile", params=WHERE)).text
+        assert MARK in (await friend.get("/v1/timeline", params=WHERE)).text
+        shown = {"pinned": {}, "profile": {}, "timeline": {}, "procedures": {}, "long_term_search": True, **WHERE}
+        prompt = (await friend.post("/v1/memory/prompt", json={"query": "secret tea", **shown})).text
+        assert f"boil {MARK}" in prompt, "its procedures are shown"
         assert MARK in (await friend.post("/v1/memory/prompt", json={"query": "secret tea", "long_term_search": True})).text
         assert MARK in (await friend.post("/v1/items/search", params=WHERE, json={"query": "secret tea"})).text
         # Within the same reach the attackers, who are of this tenant, too, may have said something of their own.

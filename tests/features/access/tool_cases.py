@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.features.access.hostile import ANA, OWNED, Case, Ids, bodies, filters_of, owners_of, said_by
+from tests.features.access.hostile import ANA, COACH, OWNED, Case, Ids, bodies, filters_of, owners_of, said_by
 
 
 def _tool(name: str, **arguments: Any) -> Case:
@@ -51,10 +51,11 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "delete_long_term_memories": lambda i: [_tool("delete_long_term_memories", memory_ids=[i.memory, "m-shared"])],
     "core_memory_append": lambda i: [
         _tool("core_memory_append", label="human", content="secret tea is planted", **whose)
-        for whose in (i.where, ANA, {"agent_id": i.memory})
+        for whose in (i.where, ANA, COACH, {"agent_id": i.memory}, {"agent_id": "coach"})
     ],
     "core_memory_replace": lambda i: [
-        _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose) for whose in (i.where, ANA)
+        _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose)
+        for whose in (i.where, ANA, COACH, {"agent_id": "coach"})
     ],
     "forget_memory": lambda i: [
         _tool("forget_memory", text="secret tea", dry_run=False, **i.where),
@@ -62,6 +63,6 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("forget_memory", ids=[i.memory, "m-shared", "x1"], dry_run=False),
     ],
     "search_procedures": lambda i: [_tool("search_procedures", situation="secret tea", limit=50, **owner) for owner in owners_of(i)],
-    "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **i.where)],
+    "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **whose) for whose in (i.where, ANA)],
     "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }

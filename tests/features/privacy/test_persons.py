@@ -36,6 +36,7 @@ from agent_memory_client._wire.transfers import ExportEnd
 from agent_memory_client.errors import MemoryProtocolError
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, SearchRequest, UserId
 from agent_memory_worker.privacy.erase import erase
+from tests.support.key_spaces import empty_key_spaces
 from tests.support.rig import SCOPE, Rig, record
 from tests.support.timelines import close_periods, stored_bytes
 
@@ -127,9 +128,31 @@ async def fill(face: Face, user: str, word: str) -> None:
     await face.ok("PUT", "/v1/extraction-rules", params={"user_id": user}, json={"instructions": f"mind the {word}"})
     view = await face.ok("POST", "/v1/summary-views", json={"source": "long_term", "group_by": ["user_id"]})
     await face.ok("POST", f"/v1/summary-views/{view['id']}/partitions/run", json={"group": {"user_id": user}})
+    await know(face, user, word)
     await settle(face)
     summaries = [line for line in (await stored_bytes(rig)).split("\n") if line.partition(" ")[0].endswith(":s")]
     assert f"sold the {word}" in str(summaries), "the summaries of her timeline are there"
+
+
+async def know(face: Face, user: str, word: str) -> None:
+    """What is known of a user beside memories: blocks, procedures, what tools did, the result of a session, items."""
+    where = {"user_id": user, "namespace": "home"}
+    # Of several days, and of a day that is not over yet.
+    lasts = record(f"was in Rome with the {word} from 3 May to 9 June 2023", f"{user}-f8", memory_type=MemoryTypeEnum.EPISODIC, **where)
+    ahead = record(f"gives the {word} away", f"{user}-f9", event_date=datetime.now(UTC) + timedelta(days=40), **where)
+    await face.rig.rt[MemoryService].store(SCOPE, [lasts, ahead])
+    await face.ok("PUT", "/v1/blocks/human", params=where, json={"value": f"plays the {word}", "description": "Who it is."})
+    await face.ok("PATCH", "/v1/blocks/human", params=where, json={"operation": "append", "content": f"and no other than the {word}"})
+    await face.ok("POST", "/v1/blocks/human/attach", params=where, json={"user_id": user, "agent_id": "coach"})
+    procedure = {"when_to_use": f"The {word} is out of tune", "steps": [f"Warm the {word}"], **where}
+    made = (await face.ok("POST", "/v1/procedures", json=procedure))["id"]
+    await face.ok("PATCH", f"/v1/procedures/{made}", json={"pitfalls": [f"A cold {word}"]})
+    await face.ok("POST", f"/v1/procedures/{made}/feedback", json={"helped": True, "comment": f"the {word} sounds"})
+    await face.ok("POST", "/v1/tools/memory", json={"tool": "tune", "arguments": {"what": word}, **where})
+    result = {"result": "success", "comment": f"the {word} is sold"}
+    await face.ok("PATCH", f"/v1/working-memory/{user}-s1/result", params=where, json=result)
+    for key, more in (("kept", {}), ("lent", {"ttl_minutes": 600})):
+        await face.ok("PUT", "/v1/items", params=where, json={"path": ["things"], "key": key, "value": {"what": word}, **more})
 
 
 NAMES = [f"{ANN}-f{n}" for n in range(1, 7)]
@@ -153,7 +176,16 @@ async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
     asked = {"query": "lessons", "session": {"session_id": f"{user}-s1", "user_id": user}, "long_term_search": {"recency_boost": False}}
     shown["prompt"] = await face.ok("POST", "/v1/memory/prompt", json=asked)
     timeline = await face.ok("GET", "/v1/timeline", params={"user_id": user, "namespace": "home", "granularity": "month"})
-    shown["timeline"] = [(period["name"], period["state"], period["summary"]["text"]) for period in timeline["periods"]]
+    shown["timeline"] = [(period["name"], period["state"], (period["summary"] or {}).get("text")) for period in timeline["periods"]]
+    mine = {"user_id": user, "namespace": "home"}
+    profile = await face.ok("GET", "/v1/profile", params=mine)
+    shown["profile"] = {name: profile[name] for name in ("static", "dynamic", "slots")}
+    for path in ("blocks", "blocks/human/history", "procedures", "tools/memory", f"session-results/{user}-s1"):
+        shown[path] = await face.ok("GET", f"/v1/{path}", params=mine)
+    shown[f"session-results/{user}-s1"].pop("procedure_id", None)  # A session that is brought in names no procedure.
+    for one in shown["procedures"]["procedures"]:
+        shown[one["id"]] = await face.ok("GET", f"/v1/procedures/{one['id']}/history")
+    shown["items"] = sorted(map(json.dumps, (await face.ok("POST", "/v1/items/search", params=mine, json={}))["items"]))
     shown["changes"] = await face.ok("GET", "/v1/changes", params={"user_id": user})
     shown["rules"] = await face.ok("GET", "/v1/extraction-rules", params={"user_id": user})
     for view in await face.ok("GET", "/v1/summary-views"):
@@ -189,11 +221,13 @@ async def test_what_was_exported_and_erased_comes_back_as_it_was(face: Face) -> 
     await fill(face, ANN, "trombone")
     await fill(face, BOB, "zither")
     before, other = await picture(face), await picture(face, BOB)
+    assert empty_key_spaces(await face.rig.raw_keys()) == []
     lines = await face.lines()
     assert b"zither" not in b"".join(lines)
     assert BOB.encode() not in b"".join(lines)
     kinds = {json.loads(line)["kind"] for line in lines}
-    assert kinds == {"header", "rules", "memory", "change", "session", "summary", "end"}
+    known = {"block", "procedure", "tool_memory", "item"}
+    assert kinds == {"header", "rules", "memory", "change", "session", "summary", "end", *known}
     receipt = await face.ok("GET", f"/v1/operations/{json.loads(lines[0])['operation_id']}")
     assert (receipt["state"], receipt["user_id"], receipt["stages"]["session"]) == ("done", None, 2)
     await face.erase(ANN)

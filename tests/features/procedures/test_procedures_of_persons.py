@@ -99,6 +99,20 @@ async def test_what_is_exported_comes_in_again_as_it_was(server: Server) -> None
     assert (await server.call("POST", f"/v1/procedures/{made['id']}/undo"))["pitfalls"] == []
 
 
+async def test_the_result_of_a_session_comes_back_with_it(server: Server) -> None:
+    await server.put_session("told", "Report for fay", CALL, user_id="fay")
+    before = await server.mark("told", "success", "fay", score=0.5, comment="well done")
+    lines = await export(server, "fay")
+    await erase(server, "fay")
+    await bring_in(server, "fay", lines)
+    await server.work()
+    after = await server.call("GET", "/v1/session-results/told", user_id="fay")
+    # A line of an import names no procedure: it could be another's.
+    assert before.pop("procedure_id")
+    assert {name: value for name, value in after.items() if name != "procedure_id"} == before
+    assert [tool["succeeded"] for tool in (await stored_of(server, "fay"))[1]] == [1], "its calls are not counted again"
+
+
 async def test_under_another_name_it_is_a_copy(server: Server) -> None:
     made = await fill(server, "bea")
     lines = await export(server, "bea")

@@ -1,0 +1,18 @@
+"""The keys that features announce, against those that there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from agent_memory.features import FEATURES
+
+SHAPES = ("profile", "timeline", "blocks", "procedures", "items")
+"""The features of what is known of a user, beside its memories."""
+
+
+def empty_key_spaces(keys: Collection[str]) -> list[str]:
+    """The kinds of keys of these features that can hold something personal and that none of the keys (without their prefix) is one of."""
+    announced = [space.name for feature in FEATURES if feature.name in SHAPES for space in feature.keys if space.personal]
+    patterns = {name: re.compile(re.sub("<[^>]+>", "[0-9a-f]+", name)) for name in announced}
+    return [name for name, pattern in patterns.items() if not any(pattern.fullmatch(key) for key in keys)]
