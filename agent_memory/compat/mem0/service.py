@@ -44,6 +44,8 @@ _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 # With no worker there is nothing to wait for.
 _NOBODY_WORKS_SECONDS = 2.0
+_NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
+_TIMES = ("created_at", "updated_at")
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
@@ -184,16 +186,15 @@ class Mem0Service:
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Deletes the memories of a user, agent or run for good, what waits in its sessions and former versions too; how many.
+        """Deletes the memories of a user, agent or run for good, what waits in its sessions and former versions too; how many of both.
 
         Raises BadInput when none is named.
         """
         scope = writing(self._scope)
         if not entities:
             raise BadInput("give at least one of user_id, agent_id and run_id", field="user_id", where="query")
-        await self._delete_sessions(scope, entities)
+        deleted = await self._delete_sessions(scope, entities)
         selection = {ENTITIES[name]: {"eq": value} for name, value in entities.items() if value != "*"}
-        deleted = 0
         for _ in range(_MOST_COUNTED):
             body = SearchRequest.model_validate({**selection, "namespace": {"eq": self._namespace}, "history": True, "limit": _PAGE})
             ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
@@ -244,16 +245,25 @@ class Mem0Service:
         return {"message": "Updated the project"}
 
     def _shown(self) -> dict[str, Any]:
-        """What every list and search is narrowed to. With a model, facts; without, what was said stands for them."""
+        """What every list and search is narrowed to. With a model, facts; without, what was said stands for them.
+
+        What an assistant said to a user is no memory of that user's then: only of an agent that has no user.
+        """
         selection: dict[str, Any] = {"namespace": {"eq": self._namespace}}
         if self._runtime.extracts:
             selection["memory_type"] = {"ne": "message"}
+        else:
+            selection["filter"] = _NO_ANSWER
         return selection
 
     def _selection(self, request: ListRequest) -> dict[str, Any]:
-        parts = [condition_of(part) for part in (request.filters, request.entities(), request.own_filters())]
-        conditions = [part for part in parts if part is not None]
+        given = (request.filters, request.entities(), request.own_filters())
+        if not any(given):
+            # A caller that forgot to say whose would be shown everybody's.
+            raise BadInput("give at least one of user_id, agent_id and run_id", field="filters")
         selection = self._shown()
+        parts = [*(condition_of(part) for part in given), selection.get("filter")]
+        conditions = [part for part in parts if part is not None]
         if conditions:
             selection["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}
         return selection
@@ -302,20 +312,21 @@ class Mem0Service:
         listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(selection))
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
-    async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> None:
+    async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
         """Deletes the sessions that hold nothing but what is deleted: those of the run, of the agent without a run, or all of the user."""
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         session = f"{OWN_SESSION}agent:{agent}" if agent and not run else run
         user = None if user == "*" else user
-        offset = 0
+        offset = deleted = 0
         while True:
             listed = await service.list(scope, namespace=self._namespace, user_id=user, limit=_PAGE, offset=offset)
             meant = [name for name in listed.sessions if session in (None, name)]
             for name in meant:
                 await service.delete(scope, name, namespace=self._namespace, user_id=user)
+            deleted += len(meant)
             if len(listed.sessions) < _PAGE:
-                return
+                return deleted
             offset += _PAGE - len(meant)
 
 
@@ -339,7 +350,8 @@ def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, A
         name = memory[f"{kind}_id"]
         if name is not None:
             entity = counts.setdefault(
-                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, "created_at": memory["created_at"]}
+                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, **{time: memory[time] for time in _TIMES}}
             )
             entity["total_memories"] += 1
             entity["created_at"] = min(entity["created_at"], memory["created_at"])
+            entity["updated_at"] = max(entity["updated_at"], memory["updated_at"])
