@@ -143,19 +143,18 @@ class Mem0Service:
         unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
         if unknown:
             raise NotSupported(f"update: {min(map(str, unknown))}")
-        if "expiration_date" in changes and changes["expiration_date"] is None:
-            raise NotSupported("update: expiration_date: null")
+        lasting = "expiration_date" in changes and changes["expiration_date"] is None
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
             "metadata": changes.get("metadata"),
-            "expires_at": None if "expiration_date" not in changes else end_of_day(changes["expiration_date"]),
+            "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
         try:
             body = EditMemoryRecordRequest.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
             raise bad_input(error) from None
-        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body))
+        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body, lasting=lasting))
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -106,3 +107,13 @@ async def test_all_is_deleted_by_filters_that_name_whose(api: httpx.AsyncClient,
     assert await listed(api, {"user_id": user}) == ["I keep goats"]
     await call(api, "DELETE", "/v1/memories/", filters=str({"user_id": user}))
     assert await listed(api, {"user_id": user}) == []
+
+
+async def test_an_end_is_taken_away(api: httpx.AsyncClient, user: str) -> None:
+    today = datetime.now(UTC).date()
+    name = await stored(api, "Ankle is sprained", user_id=user, expiration_date=str(today))
+    assert (await call(api, "GET", f"/v1/memories/{name}/"))["expiration_date"] == str(today)
+    changed = await call(api, "PUT", f"/v1/memories/{name}/", {"expiration_date": None})
+    assert (changed["memory"], changed["expiration_date"]) == ("Ankle is sprained", None)
+    assert (await call(api, "GET", f"/v1/memories/{name}/"))["expiration_date"] is None
+    assert await listed(api, {"user_id": user}) == ["Ankle is sprained"]
