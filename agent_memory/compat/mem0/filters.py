@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agent_memory.compat.mem0.requests import APP
 from agent_memory.core.errors import BadInput, NotSupported
 from agent_memory_client.models import Condition
 
@@ -16,7 +17,7 @@ _TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "iconta
 _BOUNDS = {"gt", "gte", "lt", "lte"}
 _METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "nin": "none", **{name: name for name in _BOUNDS}}
 _METADATA_KEY = "metadata."
-_NOT_DONE_HERE = {"app_id", "updated_at", "memory_ids", "keywords", "text", "feedback", "feedback_reason"}
+_NOT_DONE_HERE = {"updated_at", "memory_ids", "keywords", "text", "feedback", "feedback_reason"}
 _JOINS = {"and": "and", "or": "or", "not": "not"}
 
 
@@ -35,7 +36,7 @@ def condition_of(filters: object) -> Condition | None:
 
 
 def only_entities(filters: object) -> dict[str, str] | None:
-    """The user, agent and run that filters name, at their top or in an `AND` there; None when they say anything else."""
+    """The user, agent, run and app that filters name, at their top or in an `AND` there; None when they say anything else."""
     if not isinstance(filters, Mapping):
         return None
     joined = filters.get("AND") if list(filters) == ["AND"] else [filters]
@@ -44,7 +45,7 @@ def only_entities(filters: object) -> dict[str, str] | None:
         if not isinstance(part, Mapping):
             return None
         for name, value in part.items():
-            if name not in ENTITIES or name in named or not isinstance(value, str):
+            if name not in (*ENTITIES, "app_id") or name in named or not isinstance(value, str):
                 return None
             named[name] = value
     return named
@@ -133,6 +134,10 @@ def _metadata(value: object) -> dict[str, Any]:
     return {"metadata": conditions}
 
 
+def _app(value: object) -> dict[str, Any]:
+    return {"metadata": {APP: {"exists": True}}} if value == "*" else _metadata({APP: value})
+
+
 def _created(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {"created_at": {"eq": value}}
@@ -142,4 +147,9 @@ def _created(value: object) -> dict[str, Any]:
     return {"created_at": dict(value)}
 
 
-_FIELDS: dict[str, Callable[[object], dict[str, Any]]] = {"metadata": _metadata, "created_at": _created, "timestamp": _created}
+_FIELDS: dict[str, Callable[[object], dict[str, Any]]] = {
+    "metadata": _metadata,
+    "created_at": _created,
+    "timestamp": _created,
+    "app_id": _app,
+}

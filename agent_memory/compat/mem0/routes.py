@@ -65,7 +65,11 @@ async def _add(request: Request, service: Mem0Service) -> Any:
 
 def _within_filters(body: dict[str, Any]) -> dict[str, Any]:
     filters = body.get("filters")
-    return {name: filters[name] for name in ("user_id", "agent_id", "run_id") if name in filters} if isinstance(filters, dict) else {}
+    return (
+        {name: filters[name] for name in ("user_id", "agent_id", "run_id", "app_id") if name in filters}
+        if isinstance(filters, dict)
+        else {}
+    )
 
 
 async def _search(request: Request, service: Mem0Service) -> Any:
@@ -125,7 +129,7 @@ async def _delete(request: Request, service: Mem0Service) -> Any:
 async def _delete_all(request: Request, service: Mem0Service) -> Any:
     query = dict(request.query_params)
     named = Entities.model_validate({**query, **_filters_in_query(query.pop("filters", None))}).entities()
-    unknown = set(query) - {"user_id", "agent_id", "run_id", "org_id", "project_id"}
+    unknown = set(query) - {"user_id", "agent_id", "run_id", "app_id", "org_id", "project_id"}
     if unknown:
         # What is not understood must not delete more than was meant.
         raise NotSupported(f"delete_all: {min(unknown)}")
@@ -143,7 +147,7 @@ def _filters_in_query(text: str | None) -> dict[str, str]:
         filters = None
     named = only_entities(filters)
     if not named:
-        raise NotSupported("delete_all: filters beside user_id, agent_id and run_id")
+        raise NotSupported("delete_all: filters beside user_id, agent_id, run_id and app_id")
     return named
 
 
@@ -158,7 +162,7 @@ async def _entities(request: Request, service: Mem0Service) -> Any:
 
 async def _delete_entity(request: Request, service: Mem0Service) -> Any:
     kind, name = request.path_params["kind"], request.path_params["name"]
-    if kind not in ("user", "agent", "run"):
+    if kind not in ("user", "agent", "run", "app"):
         raise NotSupported(f"entities of type {kind}")
     if name == "*":
         raise BadInput("must be one name", field="name", where="path")

@@ -14,7 +14,7 @@ from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
 from agent_memory.compat.mem0.filters import ENTITIES, condition_of
-from agent_memory.compat.mem0.requests import AddRequest, ListRequest, SearchBody
+from agent_memory.compat.mem0.requests import APP, AddRequest, ListRequest, SearchBody
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.categories import nearest_categories
@@ -64,8 +64,8 @@ class Mem0Service:
         Raises BadInput when no user, agent or run is named.
         """
         scope = writing(self._scope)
-        if not (request.user_id or request.agent_id or request.run_id):
-            raise BadInput("give at least one of user_id, agent_id and run_id", field="user_id")
+        if not request.entities():
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
         if request.infer is False:
             return await self._store_messages(scope, request)
         agent = f"{OWN_SESSION}agent:{request.agent_id}" if request.agent_id else f"{OWN_SESSION}chat"
@@ -146,7 +146,7 @@ class Mem0Service:
         lasting = "expiration_date" in changes and changes["expiration_date"] is None
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
-            "metadata": changes.get("metadata"),
+            "metadata": await self._with_app(memory_id, changes.get("metadata")),
             "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
@@ -155,6 +155,13 @@ class Mem0Service:
         except ValidationError as error:
             raise bad_input(error) from None
         return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body, lasting=lasting))
+
+    async def _with_app(self, memory_id: str, metadata: object) -> object:
+        """New metadata with the app that the memory belongs to."""
+        if not isinstance(metadata, Mapping):
+            return metadata
+        app = (await self._services[MemoryService].get(self._scope, memory_id)).metadata.get(APP)
+        return {**metadata, APP: app} if app else metadata
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""
@@ -185,15 +192,18 @@ class Mem0Service:
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Deletes the memories of a user, agent or run for good, what waits in its sessions and former versions too; how many of both.
+        """Deletes the memories of a user, agent, run or app for good, what waits in its sessions and former versions too; how many of both.
 
         Raises BadInput when none is named.
         """
         scope = writing(self._scope)
         if not entities:
-            raise BadInput("give at least one of user_id, agent_id and run_id", field="user_id", where="query")
-        deleted = await self._delete_sessions(scope, entities)
-        selection = {ENTITIES[name]: {"eq": value} for name, value in entities.items() if value != "*"}
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
+        # What was said in several apps may stand in one session.
+        deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
+        selection: dict[str, Any] = {ENTITIES[name]: {"eq": value} for name, value in entities.items() if value != "*" and name in ENTITIES}
+        if app := entities.get("app_id"):
+            selection["metadata"] = {APP: {"eq": app}}
         for _ in range(_MOST_COUNTED):
             body = SearchRequest.model_validate({**selection, "namespace": {"eq": self._namespace}, "history": True, "limit": _PAGE})
             ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
@@ -204,7 +214,7 @@ class Mem0Service:
         return deleted
 
     async def entities(self) -> list[dict[str, Any]]:
-        """The users, agents and runs that have memories, with how many; of the newest 5,000 memories."""
+        """The users, agents, runs and apps that have memories, with how many; of the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         for offset in range(0, _MOST_COUNTED, _PAGE):
             body = SearchRequest.model_validate({**self._shown(), "limit": _PAGE, "offset": offset})
@@ -259,7 +269,7 @@ class Mem0Service:
         given = (request.filters, request.entities(), request.own_filters())
         if not any(given):
             # A caller that forgot to say whose would be shown everybody's.
-            raise BadInput("give at least one of user_id, agent_id and run_id", field="filters")
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
         selection = self._shown()
         parts = [*(condition_of(part) for part in given), selection.get("filter")]
         conditions = [part for part in parts if part is not None]
@@ -345,7 +355,7 @@ def _categories(value: object) -> list[ExtractionCategory]:
 
 
 def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, Any]) -> None:
-    for kind in ("user", "agent", "run"):
+    for kind in ("user", "agent", "run", "app"):
         name = memory[f"{kind}_id"]
         if name is not None:
             entity = counts.setdefault(

@@ -117,3 +117,26 @@ async def test_an_end_is_taken_away(api: httpx.AsyncClient, user: str) -> None:
     assert (changed["memory"], changed["expiration_date"]) == ("Ankle is sprained", None)
     assert (await call(api, "GET", f"/v1/memories/{name}/"))["expiration_date"] is None
     assert await listed(api, {"user_id": user}) == ["Ankle is sprained"]
+
+
+async def test_an_app_is_one_more_way_to_say_whose(api: httpx.AsyncClient, user: str) -> None:
+    app = f"app-{user}"
+    name = await stored(api, "I avoid shellfish", user_id=user, app_id=app, metadata={"kind": "food"})
+    await stored(api, "I like hills", user_id=user)
+    await call(
+        api, "POST", "/v3/memories/add/", {"messages": [{"role": "user", "content": "I sleep badly"}], "user_id": user, "app_id": app}
+    )
+    await wait_until(lambda: listed(api, {"AND": [{"app_id": app}, {"metadata": {"kind": {"ne": "food"}}}]}), "what was said is listed")
+    await call(api, "PUT", f"/v1/memories/{name}/", {"metadata": {"kind": "diet"}})
+    memory = await call(api, "GET", f"/v1/memories/{name}/")
+    assert (memory["app_id"], memory["metadata"]) == (app, {"kind": "diet"})
+    assert await listed(api, {"AND": [{"user_id": user}, {"app_id": app}]}) == ["I avoid shellfish", "I sleep badly"]
+    assert await listed(api, {"AND": [{"user_id": user}, {"app_id": "*"}]}) == ["I avoid shellfish", "I sleep badly"]
+    assert await listed(api, {"AND": [{"user_id": user}, {"app_id": {"ne": app}}]}) == ["I like hills"]
+    (entity,) = [each for each in (await call(api, "GET", "/v1/entities/"))["results"] if each["type"] == "app" and each["name"] == app]
+    assert entity["total_memories"] == 2
+    await call(api, "DELETE", "/v1/memories/", user_id=user, app_id=app)
+    assert await listed(api, {"user_id": user}) == ["I like hills"]
+    await stored(api, "I avoid shellfish", app_id=app)
+    await call(api, "DELETE", f"/v2/entities/app/{app}/")
+    assert await listed(api, {"app_id": app}) == []
