@@ -13,9 +13,11 @@ from agent_memory.compat.supermemory.filters import condition_of
 from agent_memory.compat.supermemory.requests import MAX_PAGE, ChangedMemory, DocumentListing, NamedMemory, NewMemories, Search
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.scope import Scope
+from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
+from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.profile.service import ProfileService
 from agent_memory.runtime import Runtime
@@ -89,7 +91,7 @@ class MemoryOperations:
         return listed.memories, listed.total
 
     async def create(self, request: NewMemories) -> list[dict[str, Any]]:
-        """Stores memories as they are, at once; returns their ids and texts."""
+        """Stores memories as they are, at once, also in the profile; returns their ids and texts."""
         tags = request.tags()
         others = {TAGS: tags[1:]} if tags[1:] else {}
         body = CreateMemoryRecordRequest.model_validate(
@@ -107,7 +109,10 @@ class MemoryOperations:
                 "deduplicate": False,
             }
         )
-        await self._services[MemoryService].create(writing(self._scope), body)
+        scope, names = writing(self._scope), [record.id for record in body.memories]
+        await self._services[MemoryService].create(scope, body)
+        marks = self._services[OperationService].follow_marks(scope, names)
+        await MemoryFollowers(self._services.followers).follow([mark.member for mark in marks])
         return [{"id": record.id, "memory": record.text} for record in body.memories]
 
     async def memory(self, name: str) -> MemoryRecord:

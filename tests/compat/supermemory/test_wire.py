@@ -144,6 +144,7 @@ async def test_the_newest_line_shows_what_is_asked_for_beside(api: httpx.AsyncCl
 async def test_a_memory_counts_its_versions(api: httpx.AsyncClient, tag: str) -> None:
     made = await call(api, "POST", "/v4/memories", {"containerTag": tag, "memories": [{"content": "John prefers dark mode"}]})
     name = made["memories"][0]["id"]
+    assert (await call(api, "POST", "/v4/profile", {"containerTag": tag}))["profile"]["dynamic"] == ["John prefers dark mode"]
     for number, mode in enumerate(("light", "sepia"), start=2):
         changed = await call(api, "PATCH", "/v4/memories", {"containerTag": tag, "id": name, "newContent": f"John prefers {mode} mode"})
         assert changed["version"] == number
