@@ -285,7 +285,9 @@ async def _namespace_forget(request: Request, service: SupermemoryService) -> An
     if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
         raise BadInput("must be a list of ids", field="ids")
     known = await service.known(ids, _tag(request))
-    matches = await service.forget_ids([name for name in ids if name in known], _tag(request)) if known else []
+    went = await service.forget_ids(sorted(known), _tag(request)) if known else []
+    # What a memory rests on goes with it, and is not what was asked for.
+    matches = [match for match in went if match["id"] in known]
     errors = [{"id": name, "error": "Memory not found"} for name in ids if name not in known]
     return {"count": len(matches), "matches": matches, "errors": errors}
 
