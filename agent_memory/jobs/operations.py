@@ -165,6 +165,10 @@ class OperationService:
         """The background work on memories."""
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
+    def follow_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
+        """The background work that brings profiles and the like up to date with memories."""
+        return [Mark(DueKind.FOLLOW, self._store.mid(scope, memory_id)) for memory_id in ids]
+
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
         """Makes the work that waits on a session due now rather than when the session has been quiet for a while."""
         await self._store.hasten_marks(self.session_marks(writing(scope), ref))

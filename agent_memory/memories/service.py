@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from json.encoder import encode_basestring_ascii as _quoted
+from typing import Any
 
 from ulid import ULID
 
@@ -210,20 +211,26 @@ class MemoryService:
         memory.record.recorded_at = None  # `…/history` says when each version was recorded.
         return memory.record
 
-    async def patch(self, scope: Scope, memory_id: str, body: EditMemoryRecordRequest, *, shown_as_semantic: bool = False) -> MemoryRecord:
+    async def patch(
+        self,
+        scope: Scope,
+        memory_id: str,
+        body: EditMemoryRecordRequest,
+        *,
+        shown_as_semantic: bool = False,
+        lasting: bool = False,
+    ) -> MemoryRecord:
         """Changes what the body gives (null counts as not given). Raises Refused for nothing to change, NotFound.
+
+        With `lasting` the memory does not expire any more.
 
         Who gives it a slot that another fact has ends that one, or puts it before that one, as a create would. With `shown_as_semantic`
         the caller is shown procedural memories as semantic ones: that type sent back is no change.
         """
         self.require()
-        changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
+        changes = self._changes_of(body) | ({"expires_at": None} if lasting else {})
         if not changes:
             raise UnsupportedRequest("give at least one field to change", field="body")
-        self._sizes.check_memory(body)
-        changes = {name: None if value == "" else value for name, value in changes.items()}
-        if body.text and self._settings.longterm.redact_secrets:
-            changes["text"] = redact(body.text)
         # Changed or deleted between reading and writing, it is read again: no other change is undone, and nothing deleted comes back.
         for _ in range(_PATCH_TRIES):
             current = await self._store.get_versioned(scope, memory_id)
@@ -253,6 +260,14 @@ class MemoryService:
                 await self._followers.follow([self._store.mid(scope, old.id)])
                 return new
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
+
+    def _changes_of(self, body: EditMemoryRecordRequest) -> dict[str, Any]:
+        """What a body changes, None for what is to be empty."""
+        changes = {name: getattr(body, name) for name in body.model_fields_set if getattr(body, name) is not None}
+        self._sizes.check_memory(body)
+        if body.text and self._settings.longterm.redact_secrets:
+            changes["text"] = redact(body.text)
+        return {name: None if value == "" else value for name, value in changes.items()}
 
     async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
         """Deletes for good; unknown and repeated ids count as nothing."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from agent_memory.compat.mem0.requests import APP
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
 OWN_SESSION = "mem0:"
@@ -23,10 +24,10 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
         "memory": record.text,
         "user_id": record.user_id,
         "agent_id": record.agent_id,
-        "app_id": None,
+        "app_id": record.metadata.get(APP),
         "run_id": None if run is None or run.startswith(OWN_SESSION) else run,
         "hash": record.memory_hash,
-        "metadata": {key: value for key, value in record.metadata.items() if not (promoted and key in _OUR_METADATA)} or None,
+        "metadata": _own({key: value for key, value in record.metadata.items() if not (promoted and key in _OUR_METADATA)}),
         "categories": [] if record.category is None else [record.category],
         "created_at": _time(record.created_at),
         "updated_at": _time(record.updated_at),
@@ -62,13 +63,17 @@ def history_answer(history: MemoryHistory) -> list[dict[str, Any]]:
                 "new_memory": record.text,
                 "event": "ADD" if before is None else "UPDATE",
                 "user_id": record.user_id,
-                "metadata": record.metadata or None,
+                "metadata": _own(record.metadata),
                 "created_at": _time(record.created_at),
                 "updated_at": _time(version.recorded_at or record.updated_at),
             }
         )
         before = record.text
     return events
+
+
+def _own(metadata: Mapping[str, Any]) -> dict[str, Any] | None:
+    return {key: value for key, value in metadata.items() if key != APP} or None
 
 
 def _time(moment: datetime) -> str:

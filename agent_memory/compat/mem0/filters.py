@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agent_memory.compat.mem0.requests import APP
 from agent_memory.core.errors import BadInput, NotSupported
 from agent_memory_client.models import Condition
 
@@ -15,6 +16,8 @@ ENTITIES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"
 _TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "icontains": "eq"}
 _BOUNDS = {"gt", "gte", "lt", "lte"}
 _METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "nin": "none", **{name: name for name in _BOUNDS}}
+_METADATA_KEY = "metadata."
+_NOT_DONE_HERE = {"updated_at", "memory_ids", "keywords", "text", "feedback", "feedback_reason"}
 _JOINS = {"and": "and", "or": "or", "not": "not"}
 
 
@@ -32,18 +35,19 @@ def condition_of(filters: object) -> Condition | None:
         raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
 
 
-def entities_of(filters: object) -> dict[str, str]:
-    """The user, agent and run that filters name for all that they let through: at their top, or in an `AND` there."""
-    named: dict[str, str] = {}
+def only_entities(filters: object) -> dict[str, str] | None:
+    """The user, agent, run and app that filters name, at their top or in an `AND` there; None when they say anything else."""
     if not isinstance(filters, Mapping):
-        return named
-    for key, value in filters.items():
-        if key in ENTITIES and isinstance(value, str) and value != "*":
-            named[key] = value
-        elif str(key).upper() == "AND" and isinstance(value, list):
-            for part in value:
-                if isinstance(part, Mapping):
-                    named |= {name: text for name, text in part.items() if name in ENTITIES and isinstance(text, str) and text != "*"}
+        return None
+    joined = filters.get("AND") if list(filters) == ["AND"] else [filters]
+    named: dict[str, str] = {}
+    for part in joined if isinstance(joined, list) else [None]:
+        if not isinstance(part, Mapping):
+            return None
+        for name, value in part.items():
+            if name not in (*ENTITIES, "app_id") or name in named or not isinstance(value, str):
+                return None
+            named[name] = value
     return named
 
 
@@ -66,6 +70,8 @@ def _joined(filters: object, depth: int) -> dict[str, Any] | None:
 
 def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
     operands = value if isinstance(value, list) else [value]
+    if not operands:
+        raise BadInput("must have a condition", field=f"filters.{join.upper()}")
     joined = [_joined(operand, depth + 1) for operand in operands]
     parts = [part for part in joined if part is not None]
     if len(parts) < len(joined):
@@ -85,14 +91,21 @@ def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
 def _field(name: str, value: object) -> dict[str, Any] | None:
     if value is None:
         raise NotSupported(f"filters.{name}: null")
+    if name == "user_id" and value == "*":
+        # Our index knows what has no user; of agents and runs it does not.
+        return {"user_id": {"exists": True}}
     if name in ENTITIES:
         return None if value == "*" else _tag(ENTITIES[name], name, value)
     if name == "categories":
         if isinstance(value, list):
             return {"category": {"any": value}}
         return None if value == "*" else _tag("category", name, value)
+    if name.startswith(_METADATA_KEY):
+        return _metadata({name.removeprefix(_METADATA_KEY): value})
     reader = _FIELDS.get(name)
     if reader is None:
+        if name not in _NOT_DONE_HERE:
+            raise BadInput("there is no such field", field=f"filters.{name[:64]}")
         raise NotSupported(f"filters.{name}")
     return reader(value)
 
@@ -121,6 +134,10 @@ def _metadata(value: object) -> dict[str, Any]:
     return {"metadata": conditions}
 
 
+def _app(value: object) -> dict[str, Any]:
+    return {"metadata": {APP: {"exists": True}}} if value == "*" else _metadata({APP: value})
+
+
 def _created(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {"created_at": {"eq": value}}
@@ -130,4 +147,9 @@ def _created(value: object) -> dict[str, Any]:
     return {"created_at": dict(value)}
 
 
-_FIELDS: dict[str, Callable[[object], dict[str, Any]]] = {"metadata": _metadata, "created_at": _created, "timestamp": _created}
+_FIELDS: dict[str, Callable[[object], dict[str, Any]]] = {
+    "metadata": _metadata,
+    "created_at": _created,
+    "timestamp": _created,
+    "app_id": _app,
+}

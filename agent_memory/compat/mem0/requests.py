@@ -10,9 +10,10 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from agent_memory.core.errors import NotSupported
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 
+APP = "mem0_app_id"
+"""The key of the metadata under which the app is kept."""
 _SWITCHES = ("show_expired", "enable_graph", "immutable")
 _UNSUPPORTED = (
-    "app_id",
     "custom_categories",
     "custom_instructions",
     "agent_custom_instructions",
@@ -45,6 +46,7 @@ class Entities(BaseModel):
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
     run_id: OptionalIdentifier = None
+    app_id: OptionalIdentifier = None
 
     @model_validator(mode="before")
     @classmethod
@@ -58,8 +60,8 @@ class Entities(BaseModel):
         return value
 
     def entities(self) -> dict[str, str]:
-        """The user, agent and run that are named."""
-        named = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id}
+        """The user, agent, run and app that are named."""
+        named = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id, "app_id": self.app_id}
         return {name: value for name, value in named.items() if value}
 
 
@@ -94,8 +96,9 @@ class AddRequest(Entities):
         annotations: dict[str, Any] = {}
         if self.agent_id:
             annotations["agent_id"] = self.agent_id
-        if self.metadata:
-            annotations["metadata"] = self.metadata
+        app = {APP: self.app_id} if self.app_id else {}
+        if self.metadata or app:
+            annotations["metadata"] = {**(self.metadata or {}), **app}
         if self.expiration_date:
             end = datetime.strptime(self.expiration_date, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
             annotations["expires_at"] = end.isoformat()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,9 +12,10 @@ from starlette.routing import BaseRoute, Route
 
 from agent_memory import __version__
 from agent_memory.compat.errors import bad_input, error_line, error_status
+from agent_memory.compat.mem0.filters import only_entities
 from agent_memory.compat.mem0.requests import AddRequest, Entities, ListRequest, SearchBody
 from agent_memory.compat.mem0.service import Mem0Service
-from agent_memory.core.errors import AgentMemoryError, BadInput, NotSupported
+from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
 from agent_memory.http.responses import JsonResponse
@@ -23,6 +25,7 @@ PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/ent
 """How the paths begin on which `Authorization: Token …` is understood."""
 
 _MOST_IN_BATCH = 1000
+_MOST_FILTERS = 4096
 Handler = Callable[[Request, Mem0Service], Awaitable[Any]]
 
 
@@ -62,7 +65,11 @@ async def _add(request: Request, service: Mem0Service) -> Any:
 
 def _within_filters(body: dict[str, Any]) -> dict[str, Any]:
     filters = body.get("filters")
-    return {name: filters[name] for name in ("user_id", "agent_id", "run_id") if name in filters} if isinstance(filters, dict) else {}
+    return (
+        {name: filters[name] for name in ("user_id", "agent_id", "run_id", "app_id") if name in filters}
+        if isinstance(filters, dict)
+        else {}
+    )
 
 
 async def _search(request: Request, service: Mem0Service) -> Any:
@@ -120,13 +127,28 @@ async def _delete(request: Request, service: Mem0Service) -> Any:
 
 
 async def _delete_all(request: Request, service: Mem0Service) -> Any:
-    named = Entities.model_validate(dict(request.query_params)).entities()
-    unknown = set(request.query_params) - {"user_id", "agent_id", "run_id", "org_id", "project_id"}
+    query = dict(request.query_params)
+    named = Entities.model_validate({**query, **_filters_in_query(query.pop("filters", None))}).entities()
+    unknown = set(query) - {"user_id", "agent_id", "run_id", "app_id", "org_id", "project_id"}
     if unknown:
         # What is not understood must not delete more than was meant.
         raise NotSupported(f"delete_all: {min(unknown)}")
     await service.delete_all(named)
     return {"message": "Memories deleted successfully!"}
+
+
+def _filters_in_query(text: str | None) -> dict[str, str]:
+    """The entities that filters in a query name. The 2.x line writes them there as Python does; others write JSON."""
+    if text is None:
+        return {}
+    try:
+        filters = ast.literal_eval(text) if len(text) <= _MOST_FILTERS else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        filters = None
+    named = only_entities(filters)
+    if not named:
+        raise NotSupported("delete_all: filters beside user_id, agent_id, run_id and app_id")
+    return named
 
 
 async def _history(request: Request, service: Mem0Service) -> Any:
@@ -140,11 +162,12 @@ async def _entities(request: Request, service: Mem0Service) -> Any:
 
 async def _delete_entity(request: Request, service: Mem0Service) -> Any:
     kind, name = request.path_params["kind"], request.path_params["name"]
-    if kind not in ("user", "agent", "run"):
+    if kind not in ("user", "agent", "run", "app"):
         raise NotSupported(f"entities of type {kind}")
     if name == "*":
         raise BadInput("must be one name", field="name", where="path")
-    await service.delete_all({f"{kind}_id": name})
+    if not await service.delete_all({f"{kind}_id": name}):
+        raise NotFound(f"{kind} {name} not found")
     return {"message": "Entity deleted successfully!"}
 
 

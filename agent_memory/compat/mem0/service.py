@@ -14,7 +14,7 @@ from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
 from agent_memory.compat.mem0.filters import ENTITIES, condition_of
-from agent_memory.compat.mem0.requests import AddRequest, ListRequest, SearchBody
+from agent_memory.compat.mem0.requests import APP, AddRequest, ListRequest, SearchBody
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.categories import nearest_categories
@@ -44,6 +44,8 @@ _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 # With no worker there is nothing to wait for.
 _NOBODY_WORKS_SECONDS = 2.0
+_NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
+_TIMES = ("created_at", "updated_at")
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
@@ -62,8 +64,8 @@ class Mem0Service:
         Raises BadInput when no user, agent or run is named.
         """
         scope = writing(self._scope)
-        if not (request.user_id or request.agent_id or request.run_id):
-            raise BadInput("give at least one of user_id, agent_id and run_id", field="user_id")
+        if not request.entities():
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
         if request.infer is False:
             return await self._store_messages(scope, request)
         agent = f"{OWN_SESSION}agent:{request.agent_id}" if request.agent_id else f"{OWN_SESSION}chat"
@@ -141,19 +143,25 @@ class Mem0Service:
         unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
         if unknown:
             raise NotSupported(f"update: {min(map(str, unknown))}")
-        if "expiration_date" in changes and changes["expiration_date"] is None:
-            raise NotSupported("update: expiration_date: null")
+        lasting = "expiration_date" in changes and changes["expiration_date"] is None
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
-            "metadata": changes.get("metadata"),
-            "expires_at": None if "expiration_date" not in changes else end_of_day(changes["expiration_date"]),
+            "metadata": await self._with_app(memory_id, changes.get("metadata")),
+            "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
         try:
             body = EditMemoryRecordRequest.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
             raise bad_input(error) from None
-        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body))
+        return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body, lasting=lasting))
+
+    async def _with_app(self, memory_id: str, metadata: object) -> object:
+        """New metadata with the app that the memory belongs to."""
+        if not isinstance(metadata, Mapping):
+            return metadata
+        app = (await self._services[MemoryService].get(self._scope, memory_id)).metadata.get(APP)
+        return {**metadata, APP: app} if app else metadata
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""
@@ -184,16 +192,18 @@ class Mem0Service:
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Deletes the memories of a user, agent or run for good, what waits in its sessions and former versions too; how many.
+        """Deletes the memories of a user, agent, run or app for good, what waits in its sessions and former versions too; how many of both.
 
         Raises BadInput when none is named.
         """
         scope = writing(self._scope)
         if not entities:
-            raise BadInput("give at least one of user_id, agent_id and run_id", field="user_id", where="query")
-        await self._delete_sessions(scope, entities)
-        selection = {ENTITIES[name]: {"eq": value} for name, value in entities.items() if value != "*"}
-        deleted = 0
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
+        # What was said in several apps may stand in one session.
+        deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
+        selection: dict[str, Any] = {ENTITIES[name]: {"eq": value} for name, value in entities.items() if value != "*" and name in ENTITIES}
+        if app := entities.get("app_id"):
+            selection["metadata"] = {APP: {"eq": app}}
         for _ in range(_MOST_COUNTED):
             body = SearchRequest.model_validate({**selection, "namespace": {"eq": self._namespace}, "history": True, "limit": _PAGE})
             ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
@@ -204,7 +214,7 @@ class Mem0Service:
         return deleted
 
     async def entities(self) -> list[dict[str, Any]]:
-        """The users, agents and runs that have memories, with how many; of the newest 5,000 memories."""
+        """The users, agents, runs and apps that have memories, with how many; of the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         for offset in range(0, _MOST_COUNTED, _PAGE):
             body = SearchRequest.model_validate({**self._shown(), "limit": _PAGE, "offset": offset})
@@ -244,16 +254,25 @@ class Mem0Service:
         return {"message": "Updated the project"}
 
     def _shown(self) -> dict[str, Any]:
-        """What every list and search is narrowed to. With a model, facts; without, what was said stands for them."""
+        """What every list and search is narrowed to. With a model, facts; without, what was said stands for them.
+
+        What an assistant said to a user is no memory of that user's then: only of an agent that has no user.
+        """
         selection: dict[str, Any] = {"namespace": {"eq": self._namespace}}
         if self._runtime.extracts:
             selection["memory_type"] = {"ne": "message"}
+        else:
+            selection["filter"] = _NO_ANSWER
         return selection
 
     def _selection(self, request: ListRequest) -> dict[str, Any]:
-        parts = [condition_of(part) for part in (request.filters, request.entities(), request.own_filters())]
-        conditions = [part for part in parts if part is not None]
+        given = (request.filters, request.entities(), request.own_filters())
+        if not any(given):
+            # A caller that forgot to say whose would be shown everybody's.
+            raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
         selection = self._shown()
+        parts = [*(condition_of(part) for part in given), selection.get("filter")]
+        conditions = [part for part in parts if part is not None]
         if conditions:
             selection["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}
         return selection
@@ -302,20 +321,21 @@ class Mem0Service:
         listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(selection))
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
-    async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> None:
+    async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
         """Deletes the sessions that hold nothing but what is deleted: those of the run, of the agent without a run, or all of the user."""
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         session = f"{OWN_SESSION}agent:{agent}" if agent and not run else run
         user = None if user == "*" else user
-        offset = 0
+        offset = deleted = 0
         while True:
             listed = await service.list(scope, namespace=self._namespace, user_id=user, limit=_PAGE, offset=offset)
             meant = [name for name in listed.sessions if session in (None, name)]
             for name in meant:
                 await service.delete(scope, name, namespace=self._namespace, user_id=user)
+            deleted += len(meant)
             if len(listed.sessions) < _PAGE:
-                return
+                return deleted
             offset += _PAGE - len(meant)
 
 
@@ -335,11 +355,12 @@ def _categories(value: object) -> list[ExtractionCategory]:
 
 
 def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, Any]) -> None:
-    for kind in ("user", "agent", "run"):
+    for kind in ("user", "agent", "run", "app"):
         name = memory[f"{kind}_id"]
         if name is not None:
             entity = counts.setdefault(
-                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, "created_at": memory["created_at"]}
+                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, **{time: memory[time] for time in _TIMES}}
             )
             entity["total_memories"] += 1
             entity["created_at"] = min(entity["created_at"], memory["created_at"])
+            entity["updated_at"] = max(entity["updated_at"], memory["updated_at"])

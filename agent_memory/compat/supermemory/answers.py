@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryRecordResult
+from agent_memory.compat.supermemory.documents import content_of
+from agent_memory.compat.supermemory.documents import metadata_of as stored_metadata
+from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
 
 TAGS = "container_tags"
 """The key of the metadata under which the container tags beside the first are kept."""
@@ -35,7 +37,7 @@ def root_of(record: MemoryRecord) -> str:
     return record.supersedes[0] if record.supersedes else record.id
 
 
-def hit_answer(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
+def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
     """A result of /v4/search and of a profile with a question: a memory, or (`chunk`) what was said word for word."""
     documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
     return {
@@ -44,7 +46,7 @@ def hit_answer(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
         "rootMemoryId": root_of(hit),
         "metadata": metadata_of(hit.metadata) or None,
         "updatedAt": moment(hit.updated_at),
-        "version": 2 if hit.supersedes else 1,
+        "version": version,
         "similarity": similarity_of(hit),
         "filepath": None,
         "documents": documents,
@@ -64,7 +66,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
     }
 
 
-def memory_answer(record: MemoryRecord) -> dict[str, Any]:
+def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
     """A memory in the 5.x line's lists."""
     return {
         "id": record.id,
@@ -74,9 +76,15 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
         "isInference": record.source_class == "inference",
         "isLatest": True,
         "isForgotten": False,
-        "version": 2 if record.supersedes else 1,
+        "version": version,
         "system": {"createdAt": moment(record.created_at), "updatedAt": moment(record.updated_at)},
     }
+
+
+def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What was said word for word, in the 5.x line's lists."""
+    own = {} if metadata is None else metadata_of(metadata)
+    return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 
 
 def document_results(hits: Sequence[MemoryRecordResult], *, whole: bool) -> list[dict[str, Any]]:
@@ -103,21 +111,19 @@ def document_results(hits: Sequence[MemoryRecordResult], *, whole: bool) -> list
     return list(documents.values())
 
 
-def document_answer(
-    name: str, user_id: str | None, message: MemoryMessage, metadata: Mapping[str, Any], status: str, *, content: bool = True
-) -> dict[str, Any]:
-    """A document: a session of one message. `status` is that of its work."""
+def document_answer(session: WorkingMemoryResponse, status: str, *, content: bool = True) -> dict[str, Any]:
+    """A document. `status` is that of its work."""
+    metadata, text = stored_metadata(session), content_of(session)
     others = metadata.get(TAGS)
-    tags = [*([user_id] if user_id else []), *(others if isinstance(others, list) else [])]
-    said = moment(message.created_at)
+    tags = [*([session.user_id] if session.user_id else []), *(others if isinstance(others, list) else [])]
     return {
-        "id": name,
-        "customId": name,
+        "id": session.session_id,
+        "customId": session.session_id,
         "connectionId": None,
         "containerTags": tags,
-        "content": message.content if content else None,
-        "createdAt": said,
-        "updatedAt": said,
+        "content": text if content else None,
+        "createdAt": moment(session.messages[0].created_at),
+        "updatedAt": moment(session.messages[-1].created_at),
         "filepath": None,
         "metadata": metadata_of(metadata) or None,
         "ogImage": None,
@@ -127,7 +133,7 @@ def document_answer(
         "status": status,
         "summary": None,
         "taskType": "memory",
-        "title": message.content[:_MOST_TITLE],
+        "title": text[:_MOST_TITLE],
         "type": "text",
         "url": None,
     }

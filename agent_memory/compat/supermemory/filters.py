@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -13,15 +14,20 @@ from agent_memory_client.models import Condition
 
 MAX_DEPTH = 8
 _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "=": "eq"}
-_OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "ne": "ne", "equals": "eq", "not_equals": "ne", "array_contains": "eq",
-              "contains": "eq", "gt": "gt", "gte": "gte", "lt": "lt", "lte": "lte"}  # fmt: skip
+# A value among those of a list equals it, as our index has it.
+_OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "neq": "ne", "arrayContains": "eq", "arrayNotContains": "ne",
+              "gt": "gt", "gte": "gte", "lt": "lt", "lte": "lte"}  # fmt: skip
 
 
 def condition_of(filters: object) -> dict[str, Any] | None:
     """The condition that filters mean: `AND` and `OR` of the 3.x line, `operator` and `operands` of the 5.x line; None for none.
 
+    They may be the text of a JSON object, as the 3.x line allows.
+
     Raises BadInput for what is no filter, NotSupported for what we do not have.
     """
+    if isinstance(filters, str):
+        filters = _parsed(filters)
     condition = None if filters in (None, {}) else _read(filters, 0)
     if condition is None:
         return None
@@ -30,6 +36,13 @@ def condition_of(filters: object) -> dict[str, Any] | None:
     except ValidationError as error:
         raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
     return condition
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadInput("must be an object, or the text of one in JSON", field="filters") from None
 
 
 def _read(part: object, depth: int) -> dict[str, Any] | None:
@@ -42,6 +55,8 @@ def _read(part: object, depth: int) -> dict[str, Any] | None:
     if operator in ("and", "or") and "operands" in part:
         return _joined(operator, part["operands"], depth)
     if "field" in part:
+        if part.get("caseSensitive") is False:
+            raise NotSupported("filter.caseSensitive: false")
         return _metadata(part["field"], _operator(operator), _alike(part.get("value"), exactly=True))
     if "key" in part:
         return _predicate(part)

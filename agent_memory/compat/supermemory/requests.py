@@ -13,7 +13,9 @@ from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 
 MAX_PAGE = 100
 _NOT_DONE_HERE = ("filepath", "entity_context", "supporting_context", "group")
-Metadata = dict[str, str | float | bool | list[str]]
+Metadata = dict[str, str | int | float | bool | list[str]]
+Threshold = Annotated[float, Field(ge=0, le=1)]
+Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
 
 class Body(BaseModel):
@@ -87,7 +89,9 @@ class DocumentListing(Tagged):
     limit: Annotated[int, Field(ge=1)] = 10
     order: Annotated[str, Field(pattern="^(asc|desc)$")] = "desc"
     include_content: bool = False
-    filters: dict[str, Any] | None = None
+    doc_id: OptionalIdentifier = None
+    filters: Filters | None = None
+    filter: Filters | None = None
 
 
 class BulkDelete(Body):
@@ -108,10 +112,10 @@ class Search(Tagged):
 
     q: Annotated[str, Field(min_length=1)]
     limit: Annotated[int, Field(ge=1)] = 10
-    threshold: float | None = None
-    chunk_threshold: float | None = None
-    filters: dict[str, Any] | None = None
-    filter: dict[str, Any] | None = None
+    threshold: Threshold | None = None
+    chunk_threshold: Threshold | None = None
+    filters: Filters | None = None
+    filter: Filters | None = None
     search_mode: Annotated[str, Field(pattern="^(memories|hybrid|documents)$")] = "memories"
     doc_id: OptionalIdentifier = None
     include: dict[str, Any] | None = None
@@ -122,9 +126,9 @@ class ProfileQuestion(Tagged):
     """Whose profile is asked for, and what to find beside it."""
 
     q: str | None = None
-    threshold: float | None = None
-    filters: dict[str, Any] | None = None
-    filter: dict[str, Any] | None = None
+    threshold: Threshold | None = None
+    filters: Filters | None = None
+    filter: Filters | None = None
     buckets: list[str] | None = None
 
 

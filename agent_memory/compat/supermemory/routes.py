@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,8 +13,17 @@ from starlette.routing import BaseRoute, Route
 
 from agent_memory import __version__
 from agent_memory.compat.errors import bad_input, error_line, error_status
-from agent_memory.compat.supermemory.answers import document_results, hit_answer, memory_answer, moment, namespace_hit, root_of
+from agent_memory.compat.supermemory.answers import (
+    chunk_answer,
+    document_results,
+    hit_answer,
+    memory_answer,
+    moment,
+    namespace_hit,
+    root_of,
+)
 from agent_memory.compat.supermemory.requests import (
+    MAX_PAGE,
     BulkDelete,
     ChangedMemory,
     Document,
@@ -26,11 +35,12 @@ from agent_memory.compat.supermemory.requests import (
     ProfileQuestion,
     Search,
 )
-from agent_memory.compat.supermemory.service import SupermemoryService, milliseconds_since
+from agent_memory.compat.supermemory.service import SupermemoryService, milliseconds_since, page_of
 from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
 from agent_memory.http.responses import JsonResponse
+from agent_memory_client.models import MemoryRecord
 
 Handler = Callable[[Request, SupermemoryService], Awaitable[Any]]
 
@@ -79,7 +89,8 @@ async def _add_batch(request: Request, service: SupermemoryService) -> Any:
     tag = _tag(request)
     if tag is not None and isinstance(body.get("documents"), list):
         body["documents"] = [_in_namespace(document, tag) for document in body["documents"]]
-    return await service.add_batch(DocumentBatch.model_validate(body))
+    answer = await service.add_batch(DocumentBatch.model_validate(body))
+    return answer if tag is None else {"results": answer["results"], "count": answer["success"], "failed": answer["failed"]}
 
 
 def _in_namespace(document: Any, tag: str) -> Any:
@@ -89,8 +100,23 @@ def _in_namespace(document: Any, tag: str) -> Any:
 
 
 async def _get(request: Request, service: SupermemoryService) -> Any:
-    document = await service.get(_name(request), _tag(request))
-    return document if _tag(request) is None else _namespace_document(document)
+    name, tag = _name(request), _tag(request)
+    document = await service.get(name, tag)
+    if tag is None:
+        return document
+    included: dict[str, Any] = {}
+    asked = {part for value in request.query_params.getlist("include") for part in value.split(",")}
+    if "chunks" in asked:
+        included["chunks"] = await service.parts(name, tag)
+    if "memories" in asked:
+        records, _ = await service.memories(DocumentListing(container_tag=tag, doc_id=name, limit=MAX_PAGE))
+        included["memories"] = await _memories(service, records)
+    return {**_namespace_document(document), **included}
+
+
+async def _memories(service: SupermemoryService, records: Sequence[MemoryRecord]) -> list[dict[str, Any]]:
+    versions = await service.versions(records)
+    return [memory_answer(record, versions[record.id]) for record in records]
 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
@@ -135,14 +161,25 @@ async def _search_documents(request: Request, service: SupermemoryService) -> An
     begun = time.perf_counter()
     values = dict(request.query_params) if request.method == "GET" else await read_object(request)
     body = Search.model_validate({**values, "searchMode": "documents"})
-    results = document_results([hit for hit, _ in await service.search(body)], whole=body.include_full_docs)
+    hits = [hit for hit, _ in await service.search(body)]
+    results = document_results(hits, whole=body.include_full_docs)
+    for name, document in (await service.documents_of(hits)).items() if body.include_full_docs else ():
+        for result in results:
+            if result["documentId"] == name:
+                result["content"] = document["content"]
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
 async def _search(request: Request, service: SupermemoryService) -> Any:
     begun = time.perf_counter()
-    results = [hit_answer(hit, chunk=chunk) for hit, chunk in await service.search(Search.model_validate(await read_object(request)))]
+    results = await _hits(service, Search.model_validate(await read_object(request)))
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
+
+
+async def _hits(service: SupermemoryService, search: Search) -> list[dict[str, Any]]:
+    hits = await service.search(search)
+    versions = await service.versions([hit for hit, _ in hits])
+    return [hit_answer(hit, versions[hit.id], chunk=chunk) for hit, chunk in hits]
 
 
 async def _profile(request: Request, service: SupermemoryService) -> Any:
@@ -155,7 +192,7 @@ async def _profile(request: Request, service: SupermemoryService) -> Any:
     }
     if asked.q:
         search = Search(q=asked.q, container_tags=tags, threshold=asked.threshold, filters=asked.filters)
-        results = [hit_answer(hit, chunk=False) for hit, _ in await service.search(search)]
+        results = await _hits(service, search)
         answer["searchResults"] = {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
     return answer
 
@@ -172,7 +209,7 @@ async def _change_memory(request: Request, service: SupermemoryService) -> Any:
         "id": record.id,
         "memory": record.text,
         "createdAt": moment(record.updated_at),
-        "version": 2,
+        "version": (await service.versions([record]))[record.id],
         "parentMemoryId": record.id,
         "rootMemoryId": root_of(record),
         "forgetAfter": None if record.expires_at is None else moment(record.expires_at),
@@ -189,8 +226,15 @@ async def _namespace_search(request: Request, service: SupermemoryService) -> An
     body = await _body(request)
     if body.get("rerank") == "aggregate":
         raise NotSupported("search: rerank: aggregate")
-    search = Search.model_validate({**body, "q": body.get("query"), "include": None})
-    results = [namespace_hit(hit, chunk=chunk) for hit, chunk in await service.search(search)]
+    mode = body.get("searchMode") or "hybrid"
+    search = Search.model_validate({**body, "q": body.get("query"), "searchMode": "documents" if mode == "chunks" else mode})
+    hits = await service.search(search)
+    results = [namespace_hit(hit, chunk=chunk) for hit, chunk in hits]
+    if (search.include or {}).get("documents"):
+        documents = await service.documents_of([hit for hit, _ in hits])
+        for result, (hit, _) in zip(results, hits, strict=True):
+            if (document := documents.get(hit.session_id or "")) is not None:
+                result["included"] = {"document": _namespace_document(document)}
     return {"results": results, "searchTime": milliseconds_since(begun)}
 
 
@@ -209,31 +253,43 @@ async def _namespace_profile(request: Request, service: SupermemoryService) -> A
 async def _namespace_list(request: Request, service: SupermemoryService) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
     query = dict(request.query_params)
-    asked = DocumentListing.model_validate({**query, "containerTag": tag})
+    body = await read_object(request) if int(request.headers.get("content-length", "0")) else {}
+    include = body.get("include")
+    given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
+    asked = DocumentListing.model_validate({**query, **given, "containerTag": tag})
     if kind == "documents":
         documents, page = await service.list(asked)
         return {"documents": [_namespace_document(document) for document in documents], "chunks": [], "memories": [], "pagination": page}
-    if kind != "memories":
+    if kind not in ("memories", "chunks"):
         raise NotSupported(f"list: {kind[:64]}")
-    records, total = await service.memories(tag, asked.page, asked.limit)
-    pages = -(-total // asked.limit)
-    page = {"currentPage": asked.page, "limit": asked.limit, "totalItems": total, "totalPages": pages}
-    return {"documents": [], "chunks": [], "memories": [memory_answer(record) for record in records], "pagination": page}
+    records, total = await service.memories(asked, chunks=kind == "chunks")
+    page = page_of(asked.page, min(asked.limit, MAX_PAGE), total)
+    if kind == "memories":
+        return {"documents": [], "chunks": [], "memories": await _memories(service, records), "pagination": page}
+    chunks = [
+        {**chunk_answer(record.id, 0, record.text, record.created_at, record.metadata), "documentId": record.session_id or record.id}
+        for record in records
+    ]
+    return {"documents": [], "chunks": chunks, "memories": [], "pagination": page}
 
 
 async def _namespace_memory(request: Request, service: SupermemoryService) -> Any:
     record = await service.memory(_name(request))
     if record.user_id != _tag(request):
         raise NotFound("Memory not found")
-    return memory_answer(record)
+    return memory_answer(record, (await service.versions([record]))[record.id])
 
 
 async def _namespace_forget(request: Request, service: SupermemoryService) -> Any:
     ids = (await read_object(request)).get("ids")
     if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
         raise BadInput("must be a list of ids", field="ids")
-    matches = await service.forget_ids(ids, _tag(request))
-    return {"count": len(matches), "matches": matches, "errors": []}
+    known = await service.known(ids, _tag(request))
+    went = await service.forget_ids(sorted(known), _tag(request)) if known else []
+    # What a memory rests on goes with it, and is not what was asked for.
+    matches = [match for match in went if match["id"] in known]
+    errors = [{"id": name, "error": "Memory not found"} for name in ids if name not in known]
+    return {"count": len(matches), "matches": matches, "errors": errors}
 
 
 async def _namespace_forget_matching(request: Request, service: SupermemoryService) -> Any:
@@ -277,7 +333,8 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
     ("DELETE", "/ns/{namespace}/memories", _namespace_forget, "Forget memories", None),
     ("DELETE", "/ns/{namespace}/memories/semantic", _namespace_forget_matching, "Forget what a sentence means", None),
 )
-_UNSUPPORTED = ("/v3/connections/{rest:path}", "/v3/settings", "/v3/projects/{rest:path}", "/v4/conversations", "/ns/{rest:path}")
+_UNSUPPORTED = ("/v3/connections/{rest:path}", "/v3/settings", "/v3/projects/{rest:path}", "/v3/container-tags/{rest:path}",
+                "/v4/{rest:path}", "/ns", "/ns/{rest:path}", "/organization", "/feedback")  # fmt: skip
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 

@@ -95,6 +95,11 @@ class HistoryService:
             changes=await self._shown(scope, await self._changes.load_changes(scope, list(reversed(ledger.changes)))),
         )
 
+    async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
+        """How many versions of each memory there are, the current one among them; 1 for what is not there."""
+        ledgers = await self._changes.load_ledgers([self._store.mid(scope, name) for name in memory_ids])
+        return [1 + len(ledger.versions) for ledger in ledgers]
+
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
         """The versions of a memory, the newest first; of what only ever was another name of a memory, that memory's."""
         mid = self._store.mid(scope, memory_id)

@@ -55,12 +55,13 @@ async def test_nobody_reaches_the_memory_of_another_by_its_id(callers: Callers, 
 @pytest.mark.parametrize(
     "filters",
     [
-        {},
+        {"run_id": "*"},
         {"user_id": "*"},
         {"OR": [{"user_id": "*"}, {"user_id": "carla"}]},
         {"NOT": [{"user_id": "bob"}]},
         {"user_id": {"ne": "bob"}},
         {"user_id": {"in": ["carla", "*"]}},
+        {"app_id": {"ne": "x"}},
     ],
 )
 async def test_no_filter_widens_what_a_token_reaches(callers: Callers, filters: dict[str, Any]) -> None:
@@ -77,7 +78,9 @@ async def test_deleting_everything_deletes_what_is_reached(callers: Callers) -> 
     assert answer.status_code in (200, 403)
     assert await listed(callers(OWNER), {"user_id": "dora"}) == ["Dora swims"]
     assert (await callers(OWNER).delete("/v1/memories/")).status_code == 400
-    assert (await callers(OWNER).delete("/v1/memories/", params={"user_id": "dora", "app_id": "x"})).status_code == 501
+    assert (await callers(OWNER).delete("/v1/memories/", params={"user_id": "dora", "app_id": "x"})).status_code == 200
+    assert await listed(callers(OWNER), {"user_id": "dora"}) == ["Dora swims"]
+    assert (await callers(OWNER).delete("/v1/memories/", params={"user_id": "dora", "app": "x"})).status_code == 501
     assert await listed(callers(OWNER), {"user_id": "dora"}) == ["Dora swims"]
 
 
@@ -126,7 +129,9 @@ async def test_a_token_of_one_agent_writes_for_no_other(callers: Callers) -> Non
         ({"memory_ids": ["x"]}, 501),
         ({"user_id": ["x"]}, 400),
         ({"user_id": None}, 501),
-        ({"NOT": [{"user_id": "*"}]}, 501),
+        ({"NOT": [{"user_id": "*"}]}, 200),
+        ({"NOT": [{"run_id": "*"}]}, 501),
+        ({"AND": []}, 400),
         ({"categories": {"in": []}}, 400),
         ("user_id", 400),
         ([], 400),
@@ -151,7 +156,7 @@ async def test_errors_have_the_products_shape(callers: Callers) -> None:
         await callers(OWNER).post("/v3/memories/add/", content=b"{", headers={"content-type": "application/json"}),
         await callers(OWNER).post("/v3/memories/add/", json={"messages": [{"content": "x"}]}),
         await callers(OWNER).post("/v3/memories/add/", json={"messages": [], "user_id": "x"}),
-        await callers(OWNER).post("/v3/memories/add/", json={"messages": [{"content": "x"}], "user_id": "x", "app_id": "y"}),
+        await callers(OWNER).post("/v3/memories/add/", json={"messages": [{"content": "x"}], "user_id": "x", "immutable": True}),
         await callers(OWNER).post("/v1/exports/", json={}),
     ):
         assert answer.status_code in (400, 501)

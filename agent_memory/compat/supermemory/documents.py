@@ -1,0 +1,54 @@
+"""A document as a session: one message, and one more for each part that came later under the same id (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from agent_memory.memories.annotations import REMEMBER_AS
+from agent_memory_client.models import WorkingMemoryResponse
+
+WHOLE_WINDOW = 1_000_000_000
+"""The window of a document's session, in tokens: a document is kept whole, never summarized."""
+
+
+def message_of(text: str, metadata: Mapping[str, Any], said: datetime | None) -> dict[str, Any]:
+    """The message of a text, whose memories get the metadata."""
+    return {
+        "role": "user",
+        "content": text,
+        "id": uuid4().hex,
+        **({REMEMBER_AS: {"metadata": dict(metadata)}} if metadata else {}),
+        **({} if said is None else {"created_at": said}),
+    }
+
+
+def content_of(session: WorkingMemoryResponse) -> str:
+    """The text of a document: that of all its parts."""
+    return "\n".join(message.content for message in session.messages)
+
+
+def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
+    """The metadata of a document, as it came with its newest part."""
+    kept = session.messages[-1].own_fields.get(REMEMBER_AS)
+    metadata = kept.get("metadata") if isinstance(kept, dict) else None
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def added_text(known: str, given: str) -> str | None:
+    """What a text that comes under the id of a known one adds to it; None when it is that text in another version.
+
+    Callers send either what is new, or all of it once more. What repeats at least half of the known lines is a version of the whole.
+    """
+    if given == known:
+        return ""
+    if given.startswith(f"{known}\n") and (added := given.removeprefix(f"{known}\n")).strip():
+        return added
+    lines = _lines(known)
+    return None if 2 * len(lines & _lines(given)) >= len(lines) else given
+
+
+def _lines(text: str) -> set[str]:
+    return {line for line in map(str.strip, text.splitlines()) if line}

@@ -1,0 +1,142 @@
+"""What programs written from Mem0's own pages and types rely on, spoken over the wire without a model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from agent_memory.core.settings import load_settings
+from tests.support.stack import stack
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+async def api(redis_url: str) -> AsyncGenerator[httpx.AsyncClient]:
+    settings = load_settings(KEY_PREFIX="mem0-wire", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", COMPAT_APIS="mem0")
+    async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def user() -> str:
+    return f"user-{uuid4().hex[:8]}"
+
+
+async def call(api: httpx.AsyncClient, method: str, path: str, body: Any = None, **params: str) -> Any:
+    answer = await api.request(method, path, json=body, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def stored(api: httpx.AsyncClient, text: str, **fields: Any) -> str:
+    """The id of a memory that is stored as it is."""
+    body = {"messages": [{"role": "user", "content": text}], "infer": False, **fields}
+    return (await call(api, "POST", "/v3/memories/add/", body))["results"][0]["id"]
+
+
+async def listed(api: httpx.AsyncClient, filters: dict[str, Any]) -> list[str]:
+    answer = await call(api, "POST", "/v3/memories/", {"filters": filters})
+    return sorted(memory["memory"] for memory in answer["results"])
+
+
+@pytest.mark.parametrize("filters", [None, {}, {"AND": []}])
+async def test_who_names_nobody_is_refused(api: httpx.AsyncClient, user: str, filters: dict[str, Any] | None) -> None:
+    """Forgetting to say whose memories are meant shows nobody everybody's."""
+    await stored(api, "I keep bees", user_id=user)
+    for path, body in (("/v3/memories/search/", {"query": "bees"}), ("/v3/memories/", {}), ("/v1/memories/search/", {"query": "bees"})):
+        answer = await api.post(path, json={**body, **({} if filters is None else {"filters": filters})})
+        assert answer.status_code == 400, path
+    assert (await api.get("/v1/memories/")).status_code == 400
+
+
+async def test_a_field_that_nobody_knows_is_bad_input(api: httpx.AsyncClient, user: str) -> None:
+    async def status(condition: dict[str, Any]) -> int:
+        return (await api.post("/v3/memories/", json={"filters": {"AND": [{"user_id": user}, condition]}})).status_code
+
+    assert await status({"colour_of_hat": "red"}) == 400
+    for condition in ({"keywords": {"icontains": "x"}}, {"memory_ids": ["x"]}, {"updated_at": {"gte": "2026-01-01"}}):
+        assert await status(condition) == 501
+
+
+async def test_metadata_is_filtered_by_its_dotted_name_too(api: httpx.AsyncClient, user: str) -> None:
+    await stored(api, "I avoid shellfish", user_id=user, metadata={"trip": "japan"})
+    await stored(api, "I like small hotels", user_id=user, metadata={"trip": "peru"})
+    assert await listed(api, {"user_id": user, "metadata.trip": "japan"}) == ["I avoid shellfish"]
+
+
+async def test_any_user_is_somebody(api: httpx.AsyncClient, user: str) -> None:
+    await stored(api, "I keep bees", user_id=user, run_id=user)
+    await stored(api, "Answers briefly", agent_id="coach", run_id=user)
+    assert await listed(api, {"AND": [{"user_id": "*"}, {"run_id": user}]}) == ["I keep bees"]
+    assert await listed(api, {"AND": [{"agent_id": "*"}, {"run_id": user}]}) == ["Answers briefly", "I keep bees"]
+
+
+async def test_what_an_assistant_answers_is_no_memory_of_the_user(api: httpx.AsyncClient, user: str) -> None:
+    said = [{"role": "user", "content": "I want to run a marathon"}, {"role": "assistant", "content": "A great goal, let us plan it"}]
+    await call(api, "POST", "/v3/memories/add/", {"messages": said, "user_id": user})
+    await wait_until(lambda: listed(api, {"user_id": user}), "the goal is listed")
+    style = [{"role": "assistant", "content": "I coach with tough love"}]
+    await call(api, "POST", "/v3/memories/add/", {"messages": style, "agent_id": user})
+    await wait_until(lambda: listed(api, {"agent_id": user}), "the style is listed")
+    assert await listed(api, {"OR": [{"user_id": user}, {"agent_id": user}]}) == ["I coach with tough love", "I want to run a marathon"]
+
+
+async def test_entities_say_when_they_changed_and_unknown_ones_are_not_found(api: httpx.AsyncClient, user: str) -> None:
+    name = await stored(api, "I keep bees", user_id=user)
+    await call(api, "PUT", f"/v1/memories/{name}/", {"text": "I keep goats"})
+    (entity,) = [each for each in (await call(api, "GET", "/v1/entities/"))["results"] if each["name"] == user]
+    assert entity["created_at"] < entity["updated_at"]
+    await call(api, "DELETE", f"/v2/entities/user/{user}/")
+    assert (await api.delete(f"/v2/entities/user/{user}/")).status_code == 404
+
+
+async def test_all_is_deleted_by_filters_that_name_whose(api: httpx.AsyncClient, user: str) -> None:
+    """The 2.x line writes the filters of `DeleteAllMemoryOptions` into the query as Python does."""
+    await stored(api, "I keep bees", user_id=user, run_id="a")
+    await stored(api, "I keep goats", user_id=user, run_id="b")
+    unclear = ({"categories": "x", "user_id": user}, {"AND": [{"user_id": user}], "run_id": "a"}, {"OR": [{"user_id": user}]}, {})
+    for filters in (*unclear, {"AND": [{"user_id": user}, {"user_id": "other"}]}, {"AND": [{"user_id": {"ne": user}}]}):
+        assert (await api.request("DELETE", "/v1/memories/", params={"filters": str(filters)})).status_code == 501
+    assert len(await listed(api, {"user_id": user})) == 2
+    await call(api, "DELETE", "/v1/memories/", filters=str({"AND": [{"user_id": user}, {"run_id": "a"}]}))
+    assert await listed(api, {"user_id": user}) == ["I keep goats"]
+    await call(api, "DELETE", "/v1/memories/", filters=str({"user_id": user}))
+    assert await listed(api, {"user_id": user}) == []
+
+
+async def test_an_end_is_taken_away(api: httpx.AsyncClient, user: str) -> None:
+    today = datetime.now(UTC).date()
+    name = await stored(api, "Ankle is sprained", user_id=user, expiration_date=str(today))
+    assert (await call(api, "GET", f"/v1/memories/{name}/"))["expiration_date"] == str(today)
+    changed = await call(api, "PUT", f"/v1/memories/{name}/", {"expiration_date": None})
+    assert (changed["memory"], changed["expiration_date"]) == ("Ankle is sprained", None)
+    assert (await call(api, "GET", f"/v1/memories/{name}/"))["expiration_date"] is None
+    assert await listed(api, {"user_id": user}) == ["Ankle is sprained"]
+
+
+async def test_an_app_is_one_more_way_to_say_whose(api: httpx.AsyncClient, user: str) -> None:
+    app = f"app-{user}"
+    name = await stored(api, "I avoid shellfish", user_id=user, app_id=app, metadata={"kind": "food"})
+    await stored(api, "I like hills", user_id=user)
+    await call(
+        api, "POST", "/v3/memories/add/", {"messages": [{"role": "user", "content": "I sleep badly"}], "user_id": user, "app_id": app}
+    )
+    await wait_until(lambda: listed(api, {"AND": [{"app_id": app}, {"metadata": {"kind": {"ne": "food"}}}]}), "what was said is listed")
+    await call(api, "PUT", f"/v1/memories/{name}/", {"metadata": {"kind": "diet"}})
+    memory = await call(api, "GET", f"/v1/memories/{name}/")
+    assert (memory["app_id"], memory["metadata"]) == (app, {"kind": "diet"})
+    assert await listed(api, {"AND": [{"user_id": user}, {"app_id": app}]}) == ["I avoid shellfish", "I sleep badly"]
+    assert await listed(api, {"AND": [{"user_id": user}, {"app_id": "*"}]}) == ["I avoid shellfish", "I sleep badly"]
+    assert await listed(api, {"AND": [{"user_id": user}, {"app_id": {"ne": app}}]}) == ["I like hills"]
+    (entity,) = [each for each in (await call(api, "GET", "/v1/entities/"))["results"] if each["type"] == "app" and each["name"] == app]
+    assert entity["total_memories"] == 2
+    await call(api, "DELETE", "/v1/memories/", user_id=user, app_id=app)
+    assert await listed(api, {"user_id": user}) == ["I like hills"]
+    await stored(api, "I avoid shellfish", app_id=app)
+    await call(api, "DELETE", f"/v2/entities/app/{app}/")
+    assert await listed(api, {"app_id": app}) == []

@@ -1,0 +1,187 @@
+"""What programs written from Supermemory's own pages and types rely on, spoken over the wire without a model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from agent_memory.core.settings import load_settings
+from tests.support.stack import stack
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+async def api(redis_url: str) -> AsyncGenerator[httpx.AsyncClient]:
+    settings = load_settings(KEY_PREFIX="sm-wire", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local", COMPAT_APIS="supermemory")
+    async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def tag() -> str:
+    return f"tag-{uuid4().hex[:8]}"
+
+
+async def call(api: httpx.AsyncClient, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    answer = await api.request(method, path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def taken_in(api: httpx.AsyncClient, tag: str, content: str, **fields: Any) -> str:
+    """The id of a document that is done."""
+    name = (await call(api, "POST", "/v3/documents", {"content": content, "containerTag": tag, **fields}))["id"]
+
+    async def done() -> bool:
+        return (await call(api, "GET", f"/v3/documents/{name}"))["status"] == "done"
+
+    await wait_until(done, "the document is done")
+    return name
+
+
+async def found(api: httpx.AsyncClient, tag: str, q: str, **fields: Any) -> list[str]:
+    body = {"q": q, "containerTag": tag, "threshold": 0, **fields}
+    return [result["memory"] for result in (await call(api, "POST", "/v4/search", body))["results"]]
+
+
+async def test_what_is_done_is_in_the_profile(api: httpx.AsyncClient, tag: str) -> None:
+    """A program that waits for its document finds it in the profile that it reads next."""
+    for number in range(5):
+        text = f"I keep {number + 2} beehives"
+        await taken_in(api, tag, text)
+        assert text in (await call(api, "POST", "/v4/profile", {"containerTag": tag}))["profile"]["dynamic"]
+
+
+async def test_a_known_custom_id_takes_only_what_is_new(api: httpx.AsyncClient, tag: str) -> None:
+    first, second = "user: I live in Leeds\nassistant: Lovely", "user: I play the cello\nassistant: Great"
+    name = await taken_in(api, tag, first, customId=f"{tag}-1", metadata={"turns": 2})
+    assert await taken_in(api, tag, second, customId=f"{tag}-1", metadata={"turns": 4}) == name
+    document = await call(api, "GET", f"/v3/documents/{name}")
+    assert (document["content"], document["metadata"]) == (f"{first}\n{second}", {"turns": 4})
+    assert first in await found(api, tag, "Leeds")
+    third = f"{first}\n{second}\nuser: I bake bread"
+    await taken_in(api, tag, third, customId=f"{tag}-1")
+    document = await call(api, "GET", f"/v3/documents/{name}")
+    assert (document["content"], document["metadata"]) == (third, {"turns": 4})
+    assert sorted(await found(api, tag, "Leeds cello bread")) == sorted([first, second, "user: I bake bread"])
+    whole = await call(api, "POST", "/v3/search", {"q": "bread", "containerTag": tag, "includeFullDocs": True})
+    assert [result["content"] for result in whole["results"]] == [third]
+
+
+async def test_another_version_of_a_document_takes_its_place(api: httpx.AsyncClient, tag: str) -> None:
+    await taken_in(api, tag, "Shop list\nmilk\nfigs", customId=f"{tag}-1")
+    await taken_in(api, tag, "Shop list\nmilk\nbread", customId=f"{tag}-1")
+    assert await found(api, tag, "Shop list") == ["Shop list\nmilk\nbread"]
+    await call(api, "PATCH", f"/v3/documents/{tag}-1", {"content": "Nothing to buy"})
+    assert (await call(api, "GET", f"/v3/documents/{tag}-1"))["content"] == "Nothing to buy"
+
+
+async def test_the_lowest_threshold_leaves_nothing_out(api: httpx.AsyncClient, tag: str) -> None:
+    """What only its words find, at the end of a long text, has a similarity of 0 or less."""
+    text = "Today I walked in the park and saw a heron. " * 200 + "The safe code is heliotrope seven."
+    await taken_in(api, tag, text)
+    assert await found(api, tag, "What is the safe code heliotrope?") == [text]
+    assert (await api.post("/v4/search", json={"q": "x", "containerTag": tag, "threshold": 7})).status_code == 400
+
+
+async def test_documents_are_listed_by_their_metadata_and_tags(api: httpx.AsyncClient, tag: str) -> None:
+    names = [
+        await taken_in(api, tag, f"Note about {topic}", containerTags=[tag, side], metadata={"topic": topic, "year": 2020 + number})
+        for number, (topic, side) in enumerate((("budget", "red"), ("hiring", "blue"), ("launch", "red")))
+    ]
+
+    async def listed(**fields: Any) -> list[str]:
+        answer = await call(api, "POST", "/v3/documents/list", {"containerTags": [tag], **fields})
+        assert answer["pagination"]["totalItems"] >= len(answer["memories"])
+        return [document["id"] for document in answer["memories"]]
+
+    assert await listed(filters={"AND": [{"key": "topic", "value": "hiring"}]}) == [names[1]]
+    assert await listed(filters='{"AND": [{"key": "topic", "value": "hiring"}]}') == [names[1]]
+    assert await listed(containerTags=[tag, "red"]) == [names[2], names[0]]
+    assert await listed(containerTags=[tag, "red"], order="asc", limit=1, page=2) == [names[2]]
+    assert (await call(api, "GET", f"/v3/documents/{names[0]}"))["metadata"] == {"topic": "budget", "year": 2020}
+    await call(api, "PATCH", f"/v3/documents/{names[0]}", {"containerTags": [tag, "blue"]})
+    assert (await call(api, "GET", f"/v3/documents/{names[0]}"))["containerTags"] == [tag, "blue"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "topics"),
+    [
+        ({"field": "topic", "operator": "eq", "value": "budget"}, {"budget"}),
+        ({"field": "topic", "operator": "neq", "value": "budget"}, {"hiring"}),
+        ({"field": "people", "operator": "arrayContains", "value": "ada"}, {"budget"}),
+        ({"field": "people", "operator": "arrayNotContains", "value": "ada"}, {"hiring"}),
+        ({"operator": "and", "operands": [{"field": "year", "operator": "gt", "value": 2020}]}, {"hiring"}),
+    ],
+)
+async def test_the_newest_line_filters_searches_and_lists(
+    api: httpx.AsyncClient, tag: str, condition: dict[str, Any], topics: set[str]
+) -> None:
+    for topic, people, year in (("budget", ["ada", "bob"], 2020), ("hiring", ["bob"], 2021)):
+        await taken_in(api, tag, f"Note about {topic}", metadata={"topic": topic, "people": people, "year": year})
+    for path, key in (("search", "results"), ("list/documents", "documents"), ("list/memories", "memories"), ("list/chunks", "chunks")):
+        answer = await call(api, "POST", f"/ns/{tag}/{path}", {"query": "Note", "filter": condition})
+        assert {item["metadata"]["topic"] for item in answer[key]} == topics
+
+
+async def test_the_newest_line_shows_what_is_asked_for_beside(api: httpx.AsyncClient, tag: str) -> None:
+    batch = await call(api, "POST", f"/ns/{tag}/document/batch", {"documents": [{"content": "I keep bees", "id": f"{tag}-1"}]})
+    assert (batch["count"], batch["failed"]) == (1, 0)
+    await taken_in(api, tag, "I keep bees", customId=f"{tag}-1")
+    document = await call(api, "GET", f"/ns/{tag}/document/{tag}-1?include=chunks&include=memories")
+    assert [chunk["content"] for chunk in document["chunks"]] == [memory["memory"] for memory in document["memories"]] == ["I keep bees"]
+    body = {"query": "bees", "searchMode": "chunks", "include": {"documents": True}}
+    (hit,) = (await call(api, "POST", f"/ns/{tag}/search", body))["results"]
+    assert (hit["chunk"], hit["included"]["document"]["id"]) == ("I keep bees", f"{tag}-1")
+    listed = await call(api, "POST", f"/ns/{tag}/list/documents", {"include": {"content": True}})
+    assert [document["content"] for document in listed["documents"]] == ["I keep bees"]
+
+
+async def test_a_memory_counts_its_versions(api: httpx.AsyncClient, tag: str) -> None:
+    made = await call(api, "POST", "/v4/memories", {"containerTag": tag, "memories": [{"content": "John prefers dark mode"}]})
+    name = made["memories"][0]["id"]
+    assert (await call(api, "POST", "/v4/profile", {"containerTag": tag}))["profile"]["dynamic"] == ["John prefers dark mode"]
+    for number, mode in enumerate(("light", "sepia"), start=2):
+        changed = await call(api, "PATCH", "/v4/memories", {"containerTag": tag, "id": name, "newContent": f"John prefers {mode} mode"})
+        assert changed["version"] == number
+    (hit,) = (await call(api, "POST", "/v4/search", {"q": "Which mode?", "containerTag": tag}))["results"]
+    assert (hit["memory"], hit["version"]) == ("John prefers sepia mode", 3)
+    assert (await call(api, "GET", f"/ns/{tag}/memories/{name}"))["version"] == 3
+
+
+async def test_forgetting_tells_what_went_and_what_did_not(api: httpx.AsyncClient, tag: str) -> None:
+    await taken_in(api, tag, "Ada's dentist is Dr. Fox")
+    await taken_in(api, tag, "Ada's flight to Rome leaves on Friday")
+    shown = await call(api, "DELETE", f"/ns/{tag}/memories/semantic", {"query": "dentist", "dryRun": True})
+    assert [match["memory"] for match in shown["matches"]] == ["Ada's dentist is Dr. Fox"]
+    gone = await call(api, "DELETE", f"/ns/{tag}/memories/semantic", {"query": "dentist", "dryRun": False})
+    assert gone["count"] == 1
+    (left,) = (await call(api, "POST", f"/ns/{tag}/list/memories", {}))["memories"]
+    assert left["memory"] == "Ada's flight to Rome leaves on Friday"
+    answer = await call(api, "DELETE", f"/ns/{tag}/memories", {"ids": [left["id"], "nobody"]})
+    assert (answer["count"], [error["id"] for error in answer["errors"]]) == (1, ["nobody"])
+    assert (await call(api, "POST", f"/ns/{tag}/list/memories", {}))["memories"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/ns"),
+        ("GET", "/organization"),
+        ("POST", "/feedback"),
+        ("GET", "/ns/x/profile/buckets"),
+        ("POST", "/v4/memories/list"),
+        ("GET", "/v3/container-tags/list"),
+        ("POST", "/v4/conversations"),
+    ],
+)
+async def test_what_is_not_here_says_so(api: httpx.AsyncClient, method: str, path: str) -> None:
+    answer = await api.request(method, path, json={})
+    assert answer.status_code == 501
+    assert path in answer.json()["error"]
+    contains = {"field": "title", "operator": "contains", "value": "x"}
+    assert (await api.post("/ns/x/search", json={"query": "x", "filter": contains})).status_code == 501
