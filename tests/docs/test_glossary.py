@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from agent_memory.storage import keyspace
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search import schemas
+from agent_memory.storage.search import indexes
 from tests.support.cli import ROOT
 
 PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
@@ -21,6 +21,7 @@ PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 BY_ID = (
     "bl",
     "bla",
+    "blg",
     "blu",
     "use",
     "try",
@@ -68,9 +69,9 @@ def test_every_key_of_the_keyspace_is_there() -> None:
 
 
 def test_every_field_of_the_indexes_is_there() -> None:
-    keys, spec = Keys(), schemas.VectorSpec("m", 3)
-    made = [schemas.memory_schema(keys), schemas.session_schema(keys), schemas.change_schema(keys)]
-    made += [schemas.vector_schema(keys, spec), schemas.history_schema(keys, spec), schemas.item_schema(keys, spec)]
+    keys, spec = Keys(), indexes.VectorSpec("m", 3)
+    made = [indexes.memory_schema(keys), indexes.session_schema(keys), indexes.change_schema(keys)]
+    made += [indexes.vector_schema(keys, spec), indexes.history_schema(keys, spec), indexes.item_schema(keys, spec)]
     fields = {name for schema in made for name in schema.fields}
     assert len(fields) > 25
     assert fields - NAMED == {spec.field}

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from agent_memory.http.app import create_app
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
-from agent_memory.storage.search import schemas
+from agent_memory.storage.search import indexes
 from agent_memory.storage.search.indexes import (
     ensure_index,
     has_index,
@@ -83,7 +83,7 @@ async def test_a_dropped_index_is_a_503_that_names_it_and_back_without_a_restart
 
 async def test_an_index_gets_its_name_while_another_one_holds_the_writes_back(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """An alias that is set meanwhile would end the engine: redis-server 8.2 fails an assertion."""
-    complete = getattr(schemas, "_complete")  # noqa: B009
+    complete = getattr(indexes, "_complete")  # noqa: B009
 
     async def complete_and_held(client: Redis, name: str) -> None:
         await complete(client, name)
@@ -92,7 +92,7 @@ async def test_an_index_gets_its_name_while_another_one_holds_the_writes_back(ma
     async with make_rig() as rig:
         await filled(rig)
         process = (await rig.rt.client.info("server"))["process_id"]
-        monkeypatch.setattr(schemas, "_complete", complete_and_held)
+        monkeypatch.setattr(indexes, "_complete", complete_and_held)
         await rig.rt.client.execute_command("FT.DROPINDEX", names(rig)["sessions"])
         await ensure_index(rig.rt.client, rig.keys, session_schema(rig.keys))
         assert (await rig.rt.client.info("server"))["process_id"] == process
