@@ -1,4 +1,5 @@
-"""From errors to answers: the only place where an exception becomes a status and a JSON body. Input is never echoed."""
+"""From errors to answers: the only place where an exception becomes an HTTP answer, with the status that it names itself
+(`core/errors.py`). Input is never echoed."""
 
 from __future__ import annotations
 

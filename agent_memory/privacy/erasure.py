@@ -1,4 +1,4 @@
-"""Orders to delete all of a session's or a user's memories: durable from the moment they are acknowledged, worked off by workers."""
+"""What a worker reads and leaves while it carries out an order to erase: the order, pages of what it names, and the receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The periodic jobs: which there are and how often. docket runs each once per period, whichever worker it is, and again when one dies."""
+"""Runs the periodic jobs that features announce, as often as they say in their `feature.py`.
+
+docket runs each once per period, whichever worker it is, and again when one dies.
+"""
 
 from __future__ import annotations
 

@@ -163,10 +163,10 @@ async def _search_documents(request: Request, service: SupermemoryService) -> An
     body = Search.model_validate({**values, "searchMode": "documents"})
     hits = [hit for hit, _ in await service.search(body)]
     results = document_results(hits, whole=body.include_full_docs)
-    for name, document in (await service.documents_of(hits)).items() if body.include_full_docs else ():
-        for result in results:
-            if result["documentId"] == name:
-                result["content"] = document["content"]
+    documents = await service.documents_of(hits) if body.include_full_docs else {}
+    for result in results:
+        if (document := documents.get(result["documentId"])) is not None:
+            result["content"] = document["content"]
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
