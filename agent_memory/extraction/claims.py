@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from agent_memory.text.numbers import DATE_WORDS, Number, is_number_word, numbers
+from agent_memory.text.numbers import DATE_WORDS, Number, is_number_word, month_numbers, numbers
 from agent_memory.text.terms import STOP_WORDS, fold, stems, words
 
 _SCRIPT_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
@@ -16,9 +16,11 @@ _PARTICLES = frozenset("のはがをにでとたてるいすまだ的了是在�
 # How facts call who speaks; nobody says these words of themselves.
 _SPEAKER_WORDS = """
 user users assistant assistants nutzer nutzers nutzerin benutzer benutzerin anwender usuario usuaria utilisateur utilisatrice utente
-gebruiker utilizador utilizadora uzytkownik uzytkowniczka kullanici пользователь пользователя пользователю assistent asistente said says
+gebruiker utilizador utilizadora uzytkownik uzytkownika uzytkowniczka uzytkowniczki kullanici kullanıcı kullanıcının kullanıcıya kullanıcıyı
+пользователь пользователя пользователю пользователем пользовательница المستخدم المستخدمة للمستخدم للمستخدمة उपयोगकर्ता यूज़र
+assistent asistente said says
 """
-_SPEAKERS = frozenset(_SPEAKER_WORDS.split())
+_SPEAKERS = frozenset(map(fold, _SPEAKER_WORDS.split()))
 _SPEAKERS_WITHOUT_BLANKS = re.compile("用户|用戶|使用者|利用者|ユーザー|사용자|助手|アシスタント")
 # What facts put in where people say "I'm" or "my": it carries nothing where other words do.
 _LIGHT_WORDS = """
@@ -45,6 +47,9 @@ _ENDS = ".!?:;\"“”„«»'‘([{\n"
 _MOST_CHARS = 16_384
 # A word in another form begins alike.
 _LEAST_ALIKE = 4
+# Of Arabic words the forms differ ahead: "and", the article, and whose the verb is ("she works" against "I work").
+_ARABIC = re.compile("[\u0621-\u064a]")
+_ARABIC_AHEAD = re.compile("^[وف]?(?:ال|[أاتين])?(?=[\u0621-\u064a]{3})")
 _ALIKE = 0.6
 _YEARS_AROUND = 2
 _MAGNITUDES = {"k": 3, "thousand": 3, "tausend": 3, "mil": 3, "mille": 3, "hundred": 2, "million": 6, "millions": 6, "millionen": 6, "m": 6}
@@ -56,7 +61,7 @@ class Claim:
     """What a fact says beyond how facts are written."""
 
     words: frozenset[str]
-    """Stems of its words of content; of scripts without blanks the characters."""
+    """Stems of its words of content, beyond ASCII the words; of scripts without blanks the characters."""
     names: frozenset[str]
     """Folded words that are names: written with a capital within a sentence, or among the fact's entities. German writes all nouns so."""
     numbers: Sequence[Number]
@@ -133,6 +138,14 @@ class Wording:
         return frozenset(values | scaled)
 
     @cached_property
+    def _months(self) -> frozenset[str]:
+        return frozenset(month_numbers(self.text))
+
+    @cached_property
+    def _arabic(self) -> frozenset[str]:
+        return frozenset(_ARABIC_AHEAD.sub("", word) for word in self.words if _ARABIC.match(word))
+
+    @cached_property
     def _beginnings(self) -> dict[str, list[str]]:
         beginnings: dict[str, list[str]] = {}
         for word in self.words:
@@ -143,6 +156,8 @@ class Wording:
     def holds_word(self, word: str) -> bool:
         """Whether a stem or name stands in it, in whatever form."""
         if word in self.stems or word in self.words:
+            return True
+        if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
             return True
         candidates = self._beginnings.get(word[:_LEAST_ALIKE], ())
         return any(_alike(word, other) for other in candidates)
@@ -159,7 +174,7 @@ class Wording:
             difference = str(abs(int(number.value) - self.said.year))
             return int(difference) <= _YEARS_AROUND or difference in self._values
         if number.kind == "date":
-            return "date" not in kinds
+            return number.value in self._months or "date" not in kinds
         if number.kind == "clock":
             return self._holds_time(int(number.value), exact="clock" in kinds)
         return False
@@ -225,7 +240,8 @@ def _content(folded: Sequence[str]) -> list[str]:
         if _SCRIPT_WITHOUT_BLANKS.search(word):
             kept += [stem for char in word if char not in _PARTICLES and not char.isdigit() for stem in stems(char)]
         elif len(word) > 2:
-            kept += stems(word)
+            # Beyond ASCII stems are spelled for the index, and forms of a word would not begin alike.
+            kept += stems(word) if word.isascii() else [word]
     return kept
 
 

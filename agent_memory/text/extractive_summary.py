@@ -20,7 +20,7 @@ from agent_memory.text.languages.english_times import MONTHS
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.retrieval_units import day
-from agent_memory.text.summary_subjects import HEAD, Subjects
+from agent_memory.text.summary_subjects import HEAD, Subjects, small_words
 from agent_memory.text.terms import STOP_WORDS, content_of, terms, words
 from agent_memory.text.time_expressions import Span, named_time, names_relative_time
 
@@ -217,7 +217,8 @@ class _Choice:
 
     def __init__(self, said: Sequence[Statement], budget: int, count: Callable[[str], int]) -> None:
         self._budget = budget
-        self._terms = [frozenset(term for term in terms(each.text) if not term.startswith("x")) for each in said]
+        small = frozenset(terms(" ".join(small_words(each.text for each in said))))
+        self._terms = [frozenset(term for term in terms(each.text) if not term.startswith("x") and term not in small) for each in said]
         common = Counter(term for of_one in self._terms for term in of_one)
         named = frozenset(term for each in said for name in _NAME.findall(each.text) for term in terms(name))
         self._weights = {

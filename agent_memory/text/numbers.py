@@ -51,16 +51,21 @@ _WORD_NUMBERS = {word: row.split()[0] for row in _WORDS.strip().splitlines() for
 # Words of other sense, too, than the number: "sei" is Italian for "you are", "once" is English.
 _DOUBTFUL = frozenset({"sei", "once", "elf", "due", "sept", "tre", "dix"})
 _MONTHS = """
-january february march april may june july august september october november december
-jan feb mar apr jun jul aug sep sept oct nov dec
-januar februar marz mai juni juli oktober dezember janner
-enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre diciembre
-janvier fevrier mars avril juin juillet aout septembre octobre novembre decembre
-gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre
-janeiro fevereiro marco maio junho julho setembro outubro novembro dezembro
-januari februari maart mei augustus
+1 january jan januar janner enero janvier gennaio janeiro januari
+2 february feb februar febrero fevrier febbraio fevereiro februari
+3 march mar marz marzo mars marco maart
+4 april apr abril avril aprile
+5 may mai mayo maggio maio mei
+6 june jun juni junio juin giugno junho
+7 july jul juli julio juillet luglio julho
+8 august aug agosto aout augustus
+9 september sep sept septiembre setiembre septembre settembre setembro
+10 october oct oktober octubre octobre ottobre outubro
+11 november nov noviembre novembre novembro
+12 december dec dezember diciembre decembre dicembre dezembro
 """
-MONTHS = frozenset(_MONTHS.split())
+_MONTH_NUMBERS = {word: row.split()[0] for row in _MONTHS.strip().splitlines() for word in row.split()[1:]}
+MONTHS = frozenset(_MONTH_NUMBERS)
 _DAY_WORDS = """
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
 montag dienstag mittwoch donnerstag freitag samstag sonntag lunes martes miercoles jueves viernes sabado domingo
@@ -81,6 +86,11 @@ class Number(NamedTuple):
 def is_number_word(word: str) -> bool:
     """Whether a folded word is a number."""
     return word in _WORD_NUMBERS
+
+
+def month_numbers(text: str) -> list[str]:
+    """The numbers of the months that a text names in words: "10" of "on 8 October"."""
+    return [number for m in _TOKEN.finditer(text) if (number := _MONTH_NUMBERS.get(fold(m[0]))) is not None]
 
 
 def numbers(text: str) -> list[Number]:

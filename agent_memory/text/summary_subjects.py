@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from agent_memory.text.languages.phrases import function_words
+from agent_memory.text.stemming.foreign import LANGUAGE_CODES, language_of
 from agent_memory.text.terms import STOP_WORDS, content_of, terms, words
 
 HEAD = "Also spoken of"
@@ -27,6 +29,8 @@ class Subjects:
         """`former`: words of the line of a former summary."""
         self._counts = Counter[str]()
         self._forms: dict[str, Counter[str]] = {}
+        texts = list(texts)
+        self._small = STOP_WORDS | small_words(texts)
         for word in former:
             self._add(word, _FEWEST)
         for text in texts:
@@ -34,7 +38,7 @@ class Subjects:
                 self._add(word, 1)
 
     def _add(self, word: str, number: int) -> None:
-        if len(word) < _SHORTEST or word in STOP_WORDS or not content_of(word):
+        if len(word) < _SHORTEST or word in self._small or not content_of(word):
             return
         for term in dict.fromkeys(terms(word)):
             self._counts[term] += number
@@ -58,3 +62,9 @@ class Subjects:
                 chosen.append(word)
                 left -= sizes[word]
         return f"{HEAD}: {' '.join(chosen)}" if len(chosen) >= _LEAST_WORDS else ""
+
+
+def small_words(texts: Iterable[str]) -> frozenset[str]:
+    """The words that say nothing in the language of texts; Russian ones are no words of others."""
+    spoken = language_of(" ".join(texts))
+    return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agent_memory.privacy.forget.content_words import IDEOGRAPH, content, is_same_word
 from agent_memory.privacy.forget.word_lists import BEFORE_THINGS, DETERMINERS, FIRST_PERSON, FOREIGN_FIRST_PERSON, OWNERS, SECOND_PERSON
-from agent_memory.text.terms import stems, words
+from agent_memory.text.terms import fold, stems, words
 
 # A thing of somebody or of another thing: whose it is stands ahead of an "'s", or behind a preposition or an article in the genitive.
 _AHEAD = re.compile(r"^(?P<owner>[^'’]{1,80})['’]s?\s(?P<thing>[^'’]{1,80})$")
@@ -16,6 +16,13 @@ _BEHIND = re.compile(
     r"|^(?P<named>[^,;:]{1,80}?)\s(?P<own>(?:meine[srn]|unsere[srn]|unsres)\s[^,;:]{1,80})$",
     re.IGNORECASE,
 )
+# Somebody or something by kind and name: "my brother Caspian".
+_NAMED = re.compile(r"^(?P<kind>\S[^,;:]{0,80}?)\s(?P<name>[^\W\d_a-z][\w'’-]{1,40})$")
+_NAMING_WORDS = """
+is are was s name names named called user users ist war heisst namens es se llama llamado llamada est appelle nomme nommee si chiama chama
+chamado chamada heet nazywa imie nazwie зовут
+"""
+_NAMING = frozenset(map(fold, _NAMING_WORDS.split()))
 _VERBS = frozenset(["changed", "moved", "lives", "ends", "begins", "starts", "means"])
 
 
@@ -30,6 +37,8 @@ def names_thing(named: str, statement: str) -> bool:
     foreign = not FOREIGN_FIRST_PERSON.isdisjoint([*words(named), *said])
     if any(_stands_alone(named, said, at, size, statement, foreign=foreign) for at, size in _places(named, said)):
         return True
+    if (match := _NAMED.match(named)) is not None and _names_by_name(match["kind"], fold(match["name"]), said, statement, foreign=foreign):
+        return True
     match = _AHEAD.match(named) or _BEHIND.match(named)
     if match is None:
         return False
@@ -40,6 +49,17 @@ def names_thing(named: str, statement: str) -> bool:
 def _names_person(named: str, statement: str) -> bool:
     """Whether a name that stands alone ("Lorenzo") stands in a statement as one: whoever it is said to be ("my ex Lorenzo keeps …")."""
     return named.istitle() and re.search(rf"\b{re.escape(named)}\b", statement) is not None
+
+
+def _names_by_name(kind: str, name: str, said: Sequence[str], statement: str, *, foreign: bool) -> bool:
+    """Whether a statement gives somebody of a kind this name: "My brother is called Caspian" does for "my brother Caspian"."""
+    for at, size in _places(kind, said):
+        end = at + size
+        behind = next((place for place in range(end, len(said)) if said[place] not in _NAMING), end)
+        named = said[behind : behind + 1] == [name] and said[behind + 1 : behind + 2] != ["s"]
+        if named and _is_same_owner(kind, said, at) and _stands_alone(kind, said[:behind], at, size, statement, foreign=foreign):
+            return True
+    return False
 
 
 def _thing_words(named: str) -> list[str]:

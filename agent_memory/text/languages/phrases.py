@@ -95,6 +95,11 @@ class Language:
         """The single words of a section; of a language without blanks its phrases as they are."""
         return frozenset(self._between.join(said) for said in self.phrases(section))
 
+    def vocabulary(self, *sections: str) -> frozenset[str]:
+        """All words of the phrases of some sections."""
+        lines = (line for section in sections for line in self.sections.get(section, ()))
+        return frozenset(token.word for line in lines for token in tokens(line.replace("_", " ")))
+
     def join(self, said: Sequence[Token]) -> Joined:
         """Tokens as `pattern` reads them."""
         ends: list[int] = []
@@ -162,6 +167,12 @@ def _alternatives(part: str) -> list[str]:
 def languages() -> Mapping[str, Language]:
     """All languages by their codes."""
     return {code: _read(code) for code in CODES}
+
+
+@lru_cache(maxsize=32)
+def function_words(code: str) -> frozenset[str]:
+    """A language's words that say nothing by themselves, as its file lists them; none for a language that lists none."""
+    return languages()[code].vocabulary("function words") if code in CODES else frozenset()
 
 
 _ASCII_WORD = re.compile(r"[a-z]+")

@@ -27,6 +27,8 @@ _QUOTES = "\"'“”«»„「『‘"
 _UNMARKED_TOKENS = 14
 _UNMARKED_CHARACTERS = 24
 _LEADS = 4
+_EVERYTHING = ("everything", "lead", "trail", "about me", "keeps")
+"""Sections of what asks for all that is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +144,10 @@ def without_interrogatives(text: str) -> str:
 
 def is_about_everything(query: str) -> bool:
     """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
-    if len(query) > _MOST_QUERY_CHARS or (
-        query.isascii() and not ascii_vocabulary("everything", "lead", "trail").issuperset(ascii_words(query))
-    ):
+    if len(query) > _MOST_QUERY_CHARS or (query.isascii() and not ascii_vocabulary(*_EVERYTHING).issuperset(ascii_words(query))):
         return False
     said = tokens(query)
-    return bool(said) and any(_whole(form, said) for form in _everything())
+    return bool(said) and any(_whole(form, said) or form.is_made_of_its_words(said) for form in _everything())
 
 
 def asks_for_questions(query: str) -> bool:
@@ -174,12 +174,29 @@ class _Everything:
     pattern: re.Pattern[str]
     leads: re.Pattern[str] | None
     trails: re.Pattern[str] | None
+    words: frozenset[str]
+    about_me: re.Pattern[str] | None
+    keeps: frozenset[str]
+
+    def is_made_of_its_words(self, said: Sequence[Token]) -> bool:
+        """Whether tokens are words of such questions alone, among them who asks and that something is known: phrases in other orders."""
+        if self.about_me is None or not self.words.issuperset(token.word for token in said):
+            return False
+        return not self.keeps.isdisjoint(token.word for token in said) and self.about_me.search(self.language.join(said).text) is not None
 
 
 @lru_cache(maxsize=1)
 def _everything() -> Sequence[_Everything]:
     return [
-        _Everything(language, pattern, language.openings("lead"), language.closings("trail"))
+        _Everything(
+            language,
+            pattern,
+            language.openings("lead"),
+            language.closings("trail"),
+            language.vocabulary(*_EVERYTHING),
+            language.anywhere("about me"),
+            language.words("keeps"),
+        )
         for language in languages().values()
         if (pattern := language.pattern("everything")) is not None
     ]

@@ -108,10 +108,18 @@ _CUES: dict[Direction, re.Pattern[str]] = {
     ),
 }
 
+# The present tense of a question, told by its main verb: "Who visits me …", "When does she fly …". It decides where no other cue speaks.
+_PRESENT = re.compile(
+    r"^\W*(?:(?:who|what) (?!is\b|was\b|has\b|does\b|this\b|its\b)[a-z]{2,20}s\b|(?:when|where|what time) do(?:es)? (?!you\b|i\b))",
+    re.IGNORECASE,
+)
+
 
 def direction_of(text: str) -> Direction:
     """Which way a text looks, by its tense, verbs and words of time; "either" when nothing decides or both speak."""
     ahead, back = (_CUES[way].search(text, 0, MOST_CHARS) is not None for way in ("future", "past"))
+    if not ahead and not back and _PRESENT.match(text, 0, MOST_CHARS):
+        return "future"
     return "either" if ahead == back else "future" if ahead else "past"
 
 

@@ -68,6 +68,35 @@ def test_a_fact_rests_on_what_holds_it_whatever_it_cites(fact: str, source: list
     assert Grounds(messages).find(fact, [], cited) == source
 
 
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [
+        ("User travels to Lisbon for a conference on 2025-10-08.", "I travel to Lisbon on October 8 for a conference."),
+        ("Die Nutzerin fliegt am 2025-03-14 nach Oslo.", "Ich fliege am 14. März nach Oslo."),
+        ("Kullanıcı İzmir'de yaşıyor.", "İzmir'de yaşıyorum, mimarım ve iki kızım var."),
+        ("Пользователь строит лодку.", "Вчера мы строили большую лодку в гараже."),
+        ("المستخدمة تسكن في عمّان.", "أسكن في عمّان وأعمل مهندسة."),
+        ("المستخدمة تعمل مهندسة.", "أسكن في عمّان وأعمل مهندسة."),
+        ("उपयोगकर्ता जयपुर में रहती है।", "मैं जयपुर में रहता हूँ।"),
+    ],
+)
+def test_a_fact_in_other_forms_of_its_words_rests_on_its_message(fact: str, message: str) -> None:
+    assert Grounds(said([f"user: {message}"])).find(fact, [], []) == [0]
+
+
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [
+        ("User travels to Lisbon on 2025-11-08.", "I travel to Lisbon on October 8."),
+        ("Пользователь продаёт лодку брату.", "Вчера мы строили большую лодку."),
+        ("المستخدمة تكتب رواية.", "أسكن في عمّان وأعمل مهندسة."),
+        ("Kullanıcı Bursa'da çalışıyor.", "İzmir'de yaşıyorum ve çocuklarım var."),
+    ],
+)
+def test_a_fact_of_other_words_rests_on_nothing_in_any_script(fact: str, message: str) -> None:
+    assert Grounds(said([f"user: {message}"])).find(fact, [], []) == []
+
+
 def test_a_wrong_citation_is_put_right_and_a_right_one_stays() -> None:
     grounds = Grounds(said(BATCH))
     assert grounds.find("User has a cabin by Lake Ilmen.", [], [0]) == [3]

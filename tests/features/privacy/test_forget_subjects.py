@@ -24,6 +24,10 @@ MEANT = [
     ("我对花生过敏", "对花生过敏。"),
     ("Lorenzo", "My ex Lorenzo keeps texting me."),
     ("Anna Berg", "I met my colleague Anna Berg yesterday."),
+    ("my ex-husband Gregor", "My ex-husband is called Gregor and works in Dortmund."),
+    ("mi exnovio Rodrigo", "Mi exnovio se llama Rodrigo y trabaja en Cádiz."),
+    ("mein Nachbar Olaf", "Mein Nachbar heißt Olaf und hupt nachts."),
+    ("my dog Rex", "My dog's name is Rex."),
 ]
 POSSIBLE = [
     ("my brother's falcons", "Anna's brother keeps falcons."),
@@ -38,6 +42,10 @@ POSSIBLE = [
     ("私がピーナッツアレルギーだということ", "私の妹はピーナッツアレルギーです。"),
     ("我对花生过敏", "我妹妹对花生过敏。"),
     ("address", "My email address is new."),
+    ("my dog Rex", "My neighbour's dog is called Rex."),
+    ("my sister Anna", "My sister met Anna in Graz."),
+    ("my sister Anna", "My sister is Anna's boss."),
+    ("mi exnovio Rodrigo", "Mi exnovio conoce a Rodrigo."),
 ]
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from agent_memory.text.extractive_summary import Said, Statement, statements_of, statements_of_summary, summarize
+from agent_memory.text.summary_subjects import Subjects
 
 AT = datetime(2026, 3, 11, 12, tzinfo=UTC)
 
@@ -107,3 +110,30 @@ def test_names_and_numbers_of_the_user_come_before_advice_and_pleasantries() -> 
     assert "I'm vegan." in summary
     assert "wonderful" not in summary
     assert "spannend" not in summarize(said, 100, _count, UTC)
+
+
+@pytest.mark.parametrize(
+    ("lines", "small", "named"),
+    [
+        (
+            ["Ist aber etwas aus Holz, wird es warm.", "Stahl ist kühl, aber etwas laut.", "Keramik ist nicht aus Holz, aber etwas teuer."],
+            "aber",
+            "holz",
+        ),
+        (
+            ["La mesa está hecha de roble y es muy cara.", "El roble está seco, pero muy sano.", "Hay roble que está muy lejos."],
+            "muy",
+            "roble",
+        ),
+        (
+            ["La table est en chêne, mais très lourde.", "Le chêne est très sec ici.", "Ce chêne est vieux, mais très beau."],
+            "très",
+            "chene",
+        ),
+        (["Стол очень тяжёлый, он из дуба.", "Дуба было очень мало.", "Этот кусок дуба очень сухой."], "очень", "дуба"),
+    ],
+)
+def test_words_that_say_nothing_are_no_subjects_in_other_languages(lines: list[str], small: str, named: str) -> None:
+    line = Subjects(lines).line("", 100, _count)
+    assert line == "" or small not in line.split()
+    assert named in Subjects([*lines, *(f"{named} {word}" for word in ("kiwi", "kiwi", "kiwi"))]).line("", 100, _count).split()
