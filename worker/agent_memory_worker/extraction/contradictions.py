@@ -16,7 +16,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.claims import says_same
+from agent_memory.extraction.fact_wording import says_same
 from agent_memory.extraction.facts import Candidate
 from agent_memory.extraction.reconcile_prompts import VERSION
 from agent_memory.extraction.rules import ExtractionRulesService

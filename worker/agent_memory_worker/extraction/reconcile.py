@@ -14,7 +14,7 @@ from datetime import UTC
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.core.scope import Scope
-from agent_memory.extraction.claims import DENIALS, says_same
+from agent_memory.extraction.fact_wording import DENIALS, says_same
 from agent_memory.extraction.facts import Candidate
 from agent_memory.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.llm.base import ChatModel
