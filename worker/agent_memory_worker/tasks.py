@@ -21,7 +21,7 @@ from agent_memory_worker.items import embed_items
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.orders import carry_out
 from agent_memory_worker.privacy.erase import erase
-from agent_memory_worker.schedule import register_jobs
+from agent_memory_worker.periodic_runner import register_jobs
 from agent_memory_worker.sessions.promote import promote_session
 from agent_memory_worker.sessions.settle import park_batch, settle_session
 from agent_memory_worker.sessions.summarize import summarize_session
