@@ -5,11 +5,11 @@ from __future__ import annotations
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_periods import minutes_of_items
 from agent_memory.items.search import ItemSearch
 from agent_memory.items.service import ItemService
 from agent_memory.items.store import ItemStore
 from agent_memory.items.transfer import ItemTransfer
+from agent_memory.jobs.job_periods import minutes_of_items
 
 
 def open_items(foundation: Foundation, services: Services) -> None:

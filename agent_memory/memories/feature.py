@@ -8,8 +8,8 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, PeriodicJob, Services
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_periods import minutes_of_compaction, minutes_of_upkeep, minutes_of_retention
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.job_periods import minutes_of_compaction, minutes_of_retention, minutes_of_upkeep
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.commit import MemoryCommits
@@ -71,7 +71,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         HistoryService(store, changes, commits),
         QuarantineService(QuarantineStore(client, keys, spec), store),
         RetentionService(scan, commits),
-        DuplicateService(services[JobStore], scan),
+        DuplicateService(services[OrderStore], scan),
         Reindexer(client, keys, foundation.outbox, spec),
         IdentityRepair(client, keys, fsync=foundation.fsync),
         IdleTenants(client, keys),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_memory.core.feature import Feature, Services
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.erasure import ErasureStore
@@ -19,7 +19,7 @@ def open_privacy(foundation: Foundation, services: Services) -> None:
     scripts = services[MemoryScripts]
     services.add(
         ErasureStore(client, keys),
-        PurgeService(services[JobStore]),
+        PurgeService(services[OrderStore]),
         LineageStore(client, keys, scripts, spec),
         TraceStore(client, keys, services[MemoryStore], scripts, spec),
     )

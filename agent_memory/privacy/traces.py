@@ -12,7 +12,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.records import StoredEvidence, StoredMemory
 from agent_memory.memories.scripts import MemoryScripts

@@ -9,7 +9,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Claim, Claims, DueClaim, OutboxScripts

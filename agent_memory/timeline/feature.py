@@ -6,7 +6,7 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation import Foundation
 from agent_memory.jobs.job_periods import minutes_of_summaries
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import MemoryScan
@@ -27,7 +27,7 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     store = TimelineStore(client, keys)
     history = TimelineHistory(client, keys, foundation.spec, services[MemoryStore])
     follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
-    service = TimelineService(store, follower, history, services[JobStore], statements=statements)
+    service = TimelineService(store, follower, history, services[OrderStore], statements=statements)
     summaries = SummaryStore(client, keys)
     limits = services[ContextLimits] if foundation.extracts else None
     summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)

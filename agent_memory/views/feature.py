@@ -6,7 +6,7 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation import Foundation
 from agent_memory.jobs.job_periods import minutes_of_views
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.views.archived import ArchivedViews
 from agent_memory.views.service import REFRESH_VIEW, RUN_VIEW, ViewService
@@ -22,7 +22,7 @@ def open_views(foundation: Foundation, services: Services) -> None:
     services.add(
         store,
         summarizer,
-        ViewService(foundation.settings, store, services[JobStore], summarizer),
+        ViewService(foundation.settings, store, services[OrderStore], summarizer),
         ViewTransfer(store),
         ArchivedViews(store),
     )

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.service import MemoryService
 from agent_memory.privacy.erasure import ErasureStore

@@ -11,7 +11,7 @@ import pytest
 from docket import Docket
 
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.features import FEATURES
 from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime

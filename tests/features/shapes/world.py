@@ -12,7 +12,7 @@ import httpx
 from ulid import ULID
 
 from agent_memory.core.errors import ModelAnswerInvalid
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.extraction.facts import Candidate
 from agent_memory.http.app import create_app
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
