@@ -1,4 +1,7 @@
-"""The outbox: marks of what is due, set by the write that makes it due, claimed by workers, given up after too many tries."""
+"""The outbox: marks of what is due, set by the write that makes it due, claimed by workers.
+
+`lua/retry_limit.lua` decides after how many tries a mark is given up, `lua/tenant_share.lua` how many claims one tenant has at a time.
+"""
 
 from __future__ import annotations
 
