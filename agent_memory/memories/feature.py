@@ -15,7 +15,6 @@ from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.duplicates.service import COMPACT, DuplicateService
 from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.quarantine.service import QuarantineService
 from agent_memory.memories.quarantine.store import QuarantineStore
 from agent_memory.memories.retention.service import RetentionService
@@ -29,6 +28,7 @@ from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.shown_memories import ShownMemoryReader
+from agent_memory.memories.similar_memories import SimilarMemoryStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.upkeep.identity_repair import IdentityRepair
@@ -48,7 +48,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     store = MemoryStore(client, keys, scripts, spec)
     commits = MemoryCommits(keys, scripts)
     changes = ChangeStore(client, keys, scripts)
-    neighbours = NeighbourStore(client, keys, store)
+    neighbours = SimilarMemoryStore(client, keys, store)
     scan = MemoryScan(client, keys, spec)
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
@@ -106,6 +106,6 @@ MEMORIES = Feature(
     schedule={
         "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", minutes_of_compaction),
         "forget": PeriodicJob("agent_memory_worker.memories.retention:forget_by_settings", minutes_of_retention),
-        "usage": PeriodicJob("agent_memory_worker.memories.sweep:keep_up", minutes_of_upkeep),
+        "usage": PeriodicJob("agent_memory_worker.memories.expiry:keep_up", minutes_of_upkeep),
     },
 )

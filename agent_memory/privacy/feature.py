@@ -7,7 +7,7 @@ from agent_memory.foundation import Foundation
 from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.erasure import ErasureStore
+from agent_memory.privacy.erasure_store import ErasureStore
 from agent_memory.privacy.lineage import LineageStore
 from agent_memory.privacy.purge import PURGE, PurgeService
 from agent_memory.privacy.traces import TraceStore

@@ -28,7 +28,7 @@ from agent_memory_client.models import (
     MetadataFilter,
     SearchRequest,
 )
-from agent_memory_worker.memories.sweep import sweep
+from agent_memory_worker.memories.expiry import sweep
 from tests.support.rig import SCOPE, Rig, record
 
 BY = ChangeOrigin("tests")

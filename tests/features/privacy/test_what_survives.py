@@ -40,7 +40,7 @@ from agent_memory_client.models import (
 )
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.memories.duplicates import compact
-from agent_memory_worker.memories.sweep import sweep
+from agent_memory_worker.memories.expiry import sweep
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

@@ -20,7 +20,7 @@ from agent_memory.profile.store import ProfileOwner
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import decide
-from agent_memory_worker.memories.sweep import sweep
+from agent_memory_worker.memories.expiry import sweep
 from agent_memory_worker.procedures import keep_up
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, Rig
