@@ -16,6 +16,7 @@ from agent_memory.core.task_kinds import DueKind, TaskName
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
 from agent_memory_worker.extraction.extract import extract_facts
+from agent_memory_worker.extraction.set_aside import set_aside_failed
 from agent_memory_worker.items import embed_items
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.order_runner import carry_out
@@ -23,7 +24,7 @@ from agent_memory_worker.periodic_runner import register_jobs
 from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.retry_policy import is_outage, seconds_until_retry
 from agent_memory_worker.sessions.promote import promote_session
-from agent_memory_worker.sessions.settle import park_batch, settle_session
+from agent_memory_worker.sessions.settle import settle_session
 from agent_memory_worker.sessions.summarize import summarize_session
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Tasks:
         """Asks a model for the facts in a session's new messages."""
         async with self._begun(DueKind.EXTRACTION, [member]) as claims:
             for claim in claims:
-                if claim.attempt <= self._runtime.settings.worker.max_attempts or not await park_batch(self._runtime, member):
+                if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
                     await extract_facts(self._runtime, member)
                 await settle_session(self._runtime, member)
 
