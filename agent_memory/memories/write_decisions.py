@@ -1,4 +1,7 @@
-"""Settling without a model what a new memory is to those that are there: a repeat, a successor in its slot, or simply new."""
+"""Settling without a model what a new memory is to those that are there: a repeat, a successor in its slot, or simply new.
+
+What becomes of messages in the words of a memory is decided where they are written: `lua/parts/same_words.lua`.
+"""
 
 from __future__ import annotations
 
