@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from agent_memory.core.errors import RedisUnavailable
 from agent_memory.core.feature import Services
 from agent_memory.core.settings import Settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.features import FEATURES
 from agent_memory.foundation import Foundation, open_foundation, prepare_bucket
 from agent_memory.llm.providers import open_models

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent_memory.access.principals import writing
-from agent_memory.blocks import refusals
+from agent_memory.blocks import refusal_messages
 from agent_memory.blocks.codec import SETTINGS, StoredBlock
 from agent_memory.blocks.owners import BlockOwner
 from agent_memory.blocks.store import MAX_BLOCKS, BlockReply, BlockStore, BlockWrite, ShownBlock
@@ -39,7 +39,7 @@ class BlockService:
         """A block. Raises NotFound."""
         block = await self._store.load(scope, owner, label)
         if block is None:
-            raise refusals.no_block(label)
+            raise refusal_messages.no_block(label)
         return await self._model(block)
 
     async def list_blocks(self, scope: Scope, owner: BlockOwner) -> BlockListResponse:
@@ -85,7 +85,7 @@ class BlockService:
         """Deletes a block with its history; one that is not there is no error. Raises VersionMismatch."""
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
-            raise refusals.other_version(label, None if reply.block is None else reply.block.version)
+            raise refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
         return AckResponse(status="ok" if reply.state == "ok" else "ok, there was none")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
@@ -94,16 +94,16 @@ class BlockService:
             raise Conflict("the block is this owner's already: name another one to attach it to", field="agent_id")
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
         if reply.state == "many":
-            raise refusals.too_many("blocks attached to this owner", MAX_BLOCKS)
+            raise refusal_messages.too_many("blocks attached to this owner", MAX_BLOCKS)
         if reply.block is None:
-            raise refusals.no_block(label)
+            raise refusal_messages.no_block(label)
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
         """The changes of a block. Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
-            raise refusals.no_block(label)
+            raise refusal_messages.no_block(label)
         return BlockHistoryResponse(label=label, base=block.base, changes=changes)
 
     async def _write(self, scope: Scope, owner: BlockOwner, label: str, write: BlockWrite) -> BlockEdit:
@@ -145,18 +145,18 @@ def _refusal(label: str, write: BlockWrite, reply: BlockReply) -> Exception:
     value = "" if reply.block is None else reply.block.value
     match reply.state:
         case "missing":
-            return refusals.no_block(label)
+            return refusal_messages.no_block(label)
         case "many":
-            return refusals.too_many("blocks of this owner", MAX_BLOCKS)
+            return refusal_messages.too_many("blocks of this owner", MAX_BLOCKS)
         case "version":
-            return refusals.other_version(label, None if reply.block is None else reply.block.version)
+            return refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
         case "read_only":
-            return refusals.is_read_only(label)
+            return refusal_messages.is_read_only(label)
         case "unknown":
-            return refusals.not_in_block(label, value, write.old_content or "")
+            return refusal_messages.not_in_block(label, value, write.old_content or "")
         case "ambiguous":
-            return refusals.is_ambiguous(label)
+            return refusal_messages.is_ambiguous(label)
         case "full" | "full_tokens":
-            return refusals.is_full(label, value, reply.size, reply.limit, "characters" if reply.state == "full" else "tokens")
+            return refusal_messages.is_full(label, value, reply.size, reply.limit, "characters" if reply.state == "full" else "tokens")
         case _:
-            return refusals.cannot_undo(label, reply.state)
+            return refusal_messages.cannot_undo(label, reply.state)

@@ -1,4 +1,7 @@
-"""Memory blocks in Redis: one hash an owner, a list of changes a block. Each change is one script."""
+"""Memory blocks in Redis: one hash an owner, a list of changes a block. Each change is one script.
+
+`lua/block_change.lua` decides whether a change is made, `lua/full_block.lua` when a block is full.
+"""
 
 from __future__ import annotations
 

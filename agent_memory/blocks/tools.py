@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 from agent_memory.access.principals import permit_agent, place_of
 from agent_memory.blocks.service import BlockService
 from agent_memory.core.feature import Services
+from agent_memory.core.mcp_tools import Caller, ToolSet, read_values
 from agent_memory.core.prompt_sections import Reader
-from agent_memory.core.tools import Caller, ToolSet, read_values
 from agent_memory_client.models import OptionalIdentifier
 from agent_memory_client.models.features.blocks import BlockEdit, BlockLabel, BlockText, EditBlockRequest
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.extraction.dates import event_day, instant, with_absolute_days
-from agent_memory.extraction.grounds import Grounds
+from agent_memory.extraction.fact_dates import event_day, instant, with_absolute_days
+from agent_memory.extraction.fact_support import Grounds
 from agent_memory.extraction.instructions import repeats_instructions
 from agent_memory.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.extraction.rules import Rules

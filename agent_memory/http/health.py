@@ -10,7 +10,7 @@ from fastapi import Response
 
 from agent_memory.core import metrics
 from agent_memory.core.errors import Unavailable
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.dependencies import HomeDep, KnownDep, StoppingDep
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import JsonResponse, ModelResponse, errors

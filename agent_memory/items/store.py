@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.errors import Forbidden
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.items.texts import item_terms, item_text
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest, tag, untag

@@ -10,7 +10,7 @@ from ulid import ULID
 
 from agent_memory.core.permissions import permit_session
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys, digest

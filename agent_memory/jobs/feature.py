@@ -7,9 +7,9 @@ from agent_memory.foundation import Foundation
 from agent_memory.jobs.erasure_orders import ErasureOrders
 from agent_memory.jobs.idempotency import IdempotencyService
 from agent_memory.jobs.idempotency_store import IdempotencyStore
-from agent_memory.jobs.job_store import JobStore
 from agent_memory.jobs.operation_store import OperationStore
 from agent_memory.jobs.operations import OperationService
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.storage.dead_messages import CarrierGuard
 from agent_memory.storage.job_times import JobTimes
 
@@ -18,7 +18,7 @@ def open_jobs(foundation: Foundation, services: Services) -> None:
     """Opens what keeps and follows background work."""
     client, keys = foundation.client, foundation.keys
     services.add(
-        JobStore(client, keys),
+        OrderStore(client, keys),
         ErasureOrders(client, keys),
         IdempotencyService(IdempotencyStore(client, keys)),
         OperationService(OperationStore(client, keys)),

@@ -15,8 +15,8 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import decode_order
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.order_store import decode_order
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory_client.models import OperationKind, OperationRecord, OperationState

@@ -10,7 +10,7 @@ from typing import Protocol
 from agent_memory.access.principals import writing
 from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import OUTBOX_KINDS, Mark, OperationStore, parse_operation_id
 from agent_memory_client.models import MessageStage, OperationKind, OperationListResponse, OperationRecord, OperationState
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from agent_memory.core.tools import JSON_TEXT, parse_json_text
+from agent_memory.core.mcp_tools import JSON_TEXT, parse_json_text
 from agent_memory_client.models import (
     MAX_SEARCH_LIMIT,
     MAX_SEARCH_OFFSET,

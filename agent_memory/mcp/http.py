@@ -25,9 +25,9 @@ from starlette.types import Scope as AsgiScope
 
 from agent_memory.access.principals import is_loopback
 from agent_memory.core.errors import Unavailable
+from agent_memory.core.mcp_tools import Caller
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
-from agent_memory.core.tools import Caller
 from agent_memory.mcp.paths import DEADLINE, namespace_in, routes_of
 from agent_memory.mcp.server import build_server
 from agent_memory.runtime import Runtime

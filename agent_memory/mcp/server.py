@@ -30,8 +30,8 @@ from agent_memory.access.principals import writing
 from agent_memory.core.errors import AgentMemoryError, BadInput, Conflict, Forbidden, TooMany, Unavailable
 from agent_memory.core.input.bounds import check_lists
 from agent_memory.core.input.unknown_fields import UnknownFields, shown
+from agent_memory.core.mcp_tools import Caller, InvalidArguments, Tool
 from agent_memory.core.settings import Settings
-from agent_memory.core.tools import Caller, InvalidArguments, Tool
 from agent_memory.mcp.schemas import schema_of
 from agent_memory.mcp.tools import TOOLS
 from agent_memory.runtime import Runtime

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from agent_memory.access.credentials import Authenticator
 from agent_memory.access.principals import EVERYBODY, scope_of
 from agent_memory.core.errors import StartupError
+from agent_memory.core.mcp_tools import Caller
 from agent_memory.core.settings import Settings
-from agent_memory.core.tools import Caller
 from agent_memory.mcp.server import build_server
 from agent_memory.runtime import Runtime
 

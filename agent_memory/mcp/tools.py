@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from agent_memory.core.errors import NotFound, UnsupportedRequest
 from agent_memory.core.feature import Feature, Services, import_name
-from agent_memory.core.tools import Caller, Tool, ToolSet, read_values
+from agent_memory.core.mcp_tools import Caller, Tool, ToolSet, read_values
 from agent_memory.features import FEATURES
 from agent_memory.jobs.operations import MAX_WAIT_SECONDS, OperationService
 from agent_memory.mcp import arguments as takes

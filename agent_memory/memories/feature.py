@@ -7,15 +7,14 @@ from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, PeriodicJob, Services
-from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.job_periods import minutes_of_compaction, minutes_of_retention, minutes_of_upkeep
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.duplicates.service import COMPACT, DuplicateService
 from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.quarantine.service import QuarantineService
 from agent_memory.memories.quarantine.store import QuarantineStore
 from agent_memory.memories.retention.service import RetentionService
@@ -29,6 +28,7 @@ from agent_memory.memories.search.rewriting import QueryRewriter
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.shown_memories import ShownMemoryReader
+from agent_memory.memories.similar_memories import SimilarMemoryStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.upkeep.identity_repair import IdentityRepair
@@ -48,7 +48,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     store = MemoryStore(client, keys, scripts, spec)
     commits = MemoryCommits(keys, scripts)
     changes = ChangeStore(client, keys, scripts)
-    neighbours = NeighbourStore(client, keys, store)
+    neighbours = SimilarMemoryStore(client, keys, store)
     scan = MemoryScan(client, keys, spec)
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
@@ -71,7 +71,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         HistoryService(store, changes, commits),
         QuarantineService(QuarantineStore(client, keys, spec), store),
         RetentionService(scan, commits),
-        DuplicateService(services[JobStore], scan),
+        DuplicateService(services[OrderStore], scan),
         Reindexer(client, keys, foundation.outbox, spec),
         IdentityRepair(client, keys, fsync=foundation.fsync),
         IdleTenants(client, keys),
@@ -91,20 +91,6 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     services.add(cards, pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
 
 
-def _minutes_of_compaction(settings: Settings) -> float | None:
-    return settings.compaction.every_minutes if settings.longterm.enabled else None
-
-
-def _minutes_of_upkeep(settings: Settings) -> float | None:
-    return settings.longterm.usage_every_minutes if settings.longterm.enabled else None
-
-
-def _minutes_of_retention(settings: Settings) -> float | None:
-    rules = settings.forgetting
-    wanted = rules.enabled and (rules.max_age_days, rules.max_inactive_days, rules.budget_keep_top_n) != (None, None, None)
-    return rules.every_minutes if wanted else None
-
-
 MEMORIES = Feature(
     name="memories",
     open=open_memories,
@@ -118,8 +104,8 @@ MEMORIES = Feature(
     ),
     jobs={COMPACT: "agent_memory_worker.memories.duplicates:run_compaction"},
     schedule={
-        "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", _minutes_of_compaction),
-        "forget": PeriodicJob("agent_memory_worker.memories.retention:forget_by_settings", _minutes_of_retention),
-        "usage": PeriodicJob("agent_memory_worker.memories.sweep:keep_up", _minutes_of_upkeep),
+        "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", minutes_of_compaction),
+        "forget": PeriodicJob("agent_memory_worker.memories.retention:forget_by_settings", minutes_of_retention),
+        "usage": PeriodicJob("agent_memory_worker.memories.expiry:keep_up", minutes_of_upkeep),
     },
 )

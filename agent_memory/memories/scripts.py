@@ -7,7 +7,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.text.retrieval_units import REACH

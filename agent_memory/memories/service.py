@@ -20,14 +20,14 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.threads import aside
 from agent_memory.memories.annotations import annotate, annotations_of
 from agent_memory.memories.commit import STATED, MemoryCommits
-from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.owners import one_owner_each
 from agent_memory.memories.quarantine.service import rules_of, screen_caller_record, screen_record
 from agent_memory.memories.records import StoredMemory, message_memory_id
+from agent_memory.memories.similar_memories import SimilarMemoryStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.usage.log import UsageLog
-from agent_memory.memories.writing import decide_edit, store_settled
+from agent_memory.memories.write_decisions import decide_edit, store_settled
 from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.normalization import QUESTION, normal_text
 from agent_memory.text.redaction import redact, redact_all
@@ -115,7 +115,7 @@ class MemoryService:
         self,
         settings: Settings,
         store: MemoryStore,
-        neighbours: NeighbourStore,
+        neighbours: SimilarMemoryStore,
         commits: MemoryCommits,
         usage: UsageLog,
         memory_limit: MemoryLimit,

@@ -85,7 +85,7 @@ class MemoryStore(MemoryQueries):
         """Stores memories: "new", "changed" (the same id, other content), "same", or with `background` "buried" (deleted before).
 
         With `dedupe` a new memory is not stored beside one that has the same words: "twin <mid>"; nor, ever, beside the current one of its
-        slot: "slot <mid>". Both are for `memories/writing.py` to decide. What is changed stays as a version, and the change can be
+        slot: "slot <mid>". Both are for `memories/write_decisions.py` to decide. What is changed stays as a version, and the change can be
         undone. With a fence all of them and the cursor move in one step, and None is returned when the fence refused.
 
         Raises IdTaken, with nothing written, when an id belongs to another owner. Of a list of several batches an id that somebody takes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from agent_memory.core.feature import Feature, Services
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.erasure import ErasureStore
+from agent_memory.privacy.erasure_store import ErasureStore
 from agent_memory.privacy.lineage import LineageStore
 from agent_memory.privacy.purge import PURGE, PurgeService
 from agent_memory.privacy.traces import TraceStore
@@ -19,7 +19,7 @@ def open_privacy(foundation: Foundation, services: Services) -> None:
     scripts = services[MemoryScripts]
     services.add(
         ErasureStore(client, keys),
-        PurgeService(services[JobStore]),
+        PurgeService(services[OrderStore]),
         LineageStore(client, keys, scripts, spec),
         TraceStore(client, keys, services[MemoryStore], scripts, spec),
     )

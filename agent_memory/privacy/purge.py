@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agent_memory.access.principals import list_place_of, writing
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory_client.models import PurgeRequest, PurgeResponse
 
 # The name of the job, as it stands in Redis: delete what comes from a source: `what` says which, `namespace` and `user_id` whose; with
@@ -22,7 +22,7 @@ def request_of(order: JobOrder) -> PurgeRequest:
 class PurgeService:
     """Orders purges."""
 
-    def __init__(self, orders: JobStore) -> None:
+    def __init__(self, orders: OrderStore) -> None:
         self._orders = orders
 
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:

@@ -12,13 +12,13 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure
 from agent_memory.memories.records import StoredEvidence, StoredMemory
 from agent_memory.memories.scripts import MemoryScripts
 from agent_memory.memories.steps import StepGroups
 from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.erasure import is_meant, selection_of
+from agent_memory.privacy.erasure_store import is_meant, selection_of
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import filters

@@ -14,8 +14,8 @@ from redisvl.query import FilterQuery
 from agent_memory.core.ids import made_id
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, encode_order
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.order_store import JobOrder, encode_order
 from agent_memory.procedures.records import (
     FIELDS,
     StoredProcedure,

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from agent_memory.core.feature import Services
-from agent_memory.core.tools import JSON_TEXT, Caller, ToolSet, read_values
+from agent_memory.core.mcp_tools import JSON_TEXT, Caller, ToolSet, read_values
 from agent_memory.procedures.service import ProcedureService
 from agent_memory_client.models import OptionalIdentifier
 from agent_memory_client.models.features.procedures import (

@@ -12,7 +12,7 @@ from typing import Any
 from agent_memory.memories.records import StoredEvidence, said_by_person
 from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.profile.schema import is_lasting_name
-from agent_memory.profile.statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
+from agent_memory.profile.self_statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
 from agent_memory.storage.keyspace import tag
 from agent_memory.text.normalization import QUESTION, ends_at
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_memory.core.feature import Feature, KeySpace, Services
 from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import MemoryScan
@@ -22,7 +22,7 @@ def open_profiles(foundation: Foundation, services: Services) -> None:
     store = ProfileStore(client, keys)
     follower = ProfileFollower(store, services[RuleStore], services[MemoryScan], statements=statements)
     history = ProfileHistory(client, keys, foundation.spec, services[MemoryStore])
-    service = ProfileService(store, follower, history, services[SearchService], services[JobStore], statements=statements)
+    service = ProfileService(store, follower, history, services[SearchService], services[OrderStore], statements=statements)
     services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
 
 

@@ -1,4 +1,4 @@
-"""The profile of another time, from the memories that were true then."""
+"""The profile of another time, from the memories that were true then: by the rule of `lua/static_rule.lua`."""
 
 from __future__ import annotations
 

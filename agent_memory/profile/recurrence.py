@@ -1,6 +1,6 @@
 """Until when something that was said on some days counts as stable (pure).
 
-`lua/profile_follow.lua` has the same rule for what is kept ready; this one answers for other times.
+What makes an entry of the profile that is kept ready static is decided in `lua/static_rule.lua`; this is the same rule for other times.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from typing import Any
 from agent_memory.access.principals import place_of, writing
 from agent_memory.core.errors import BadInput, Forbidden
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.memories.search.service import SearchService
 from agent_memory.profile.follower import ProfileFollower
 from agent_memory.profile.history import ProfileHistory, classify
@@ -49,7 +49,7 @@ class ProfileService:
         follower: ProfileFollower,
         history: ProfileHistory,
         search: SearchService,
-        orders: JobStore,
+        orders: OrderStore,
         *,
         statements: bool,
     ) -> None:

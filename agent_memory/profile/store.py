@@ -1,4 +1,7 @@
-"""Profiles in Redis: brought up to date by one script, read in one round trip."""
+"""Profiles in Redis: brought up to date by one script, read in one round trip.
+
+What is static in them is decided in `lua/static_rule.lua`.
+"""
 
 from __future__ import annotations
 

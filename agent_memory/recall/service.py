@@ -23,23 +23,21 @@ from agent_memory.core.prompt_sections import (
 )
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
-from agent_memory.recall.budget import TokenBudget
 from agent_memory.recall.formats import FORMAT_TOKENS, FormattedPrompt, format_prompt
 from agent_memory.recall.frames import escape_frames
 from agent_memory.recall.prompt import Prompt, text_message
 from agent_memory.recall.sections.memories import searches
 from agent_memory.recall.sections.session import SessionContent, SessionSection
+from agent_memory.recall.token_budget import (
+    ALWAYS_SHARE,
+    DEFAULT_FORMAT_TOKENS,
+    RECALLED_SHARE,
+    SECTION_SHARE,
+    SUMMARY_SHARE,
+    TokenBudget,
+)
 from agent_memory.storage.connection import Pipe, PipelineReader
 from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse
-
-# Of a prompt's tokens, what each part gets at most while there is more to say: what always holds, the summary, facts and what was said
-# together, and what else was recalled. What a part leaves goes to the next one, and in the end to the session's messages.
-_ALWAYS_SHARE = 0.1
-_SUMMARY_SHARE = 0.2
-_SECTION_SHARE = 0.4
-_RECALLED_SHARE = 0.1
-# The tokens of a prompt in a format, where its request names none.
-_FORMAT_TOKENS = 16_000
 
 
 class _Sections(NamedTuple):
@@ -107,10 +105,10 @@ class RecallService:
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
-        fitted_always = _fit_together(budget, _ALWAYS_SHARE, contents.always)
-        fitted_summary = _fit_together(budget, _SUMMARY_SHARE, [session.summary])
-        fitted_own = [fitted for content in contents.own for fitted in _fit_together(budget, _SECTION_SHARE, [content])]
-        fitted_recalled = _fit_together(budget, _RECALLED_SHARE, contents.recalled)
+        fitted_always = _fit_together(budget, ALWAYS_SHARE, contents.always)
+        fitted_summary = _fit_together(budget, SUMMARY_SHARE, [session.summary])
+        fitted_own = [fitted for content in contents.own for fitted in _fit_together(budget, SECTION_SHARE, [content])]
+        fitted_recalled = _fit_together(budget, RECALLED_SHARE, contents.recalled)
         window = session.window.fit_section(budget.left)
         always = [
             *[_framed(section.render_section(window.shown)) for section in fitted_always],
@@ -185,7 +183,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
     if session is None and not searches(body):
         raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
     if body.format is not None and body.max_tokens is None:
-        body = body.model_copy(update={"max_tokens": _FORMAT_TOKENS})
+        body = body.model_copy(update={"max_tokens": DEFAULT_FORMAT_TOKENS})
     ref = None if session is None else session_of(scope, session.session_id, session.namespace, session.user_id)
     agent = body.agent_id if session is None else session.agent_id
     permit_agent(scope, agent)

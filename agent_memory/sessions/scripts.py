@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
 from agent_memory.core.errors import BadInput, IdTaken, TooLarge, VersionMismatch
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys, SessionKeys
 from agent_memory.storage.lua_files import load

@@ -1,4 +1,7 @@
-"""Working memory: policy on the request path. No model is asked here, and no cost grows with the session's length."""
+"""Working memory: policy on the request path. No model is asked here, and no cost grows with the session's length.
+
+Which messages are new, and when a session is due for a worker, is decided in `lua/session_write.lua`.
+"""
 
 from __future__ import annotations
 

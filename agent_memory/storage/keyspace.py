@@ -97,7 +97,7 @@ from functools import lru_cache
 from hashlib import blake2b, sha1
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 
 
 def joined(*parts: str | None) -> bytes:

@@ -1,4 +1,7 @@
-"""The outbox: marks of what is due, set by the write that makes it due, claimed by workers, given up after too many tries."""
+"""The outbox: marks of what is due, set by the write that makes it due, claimed by workers.
+
+`lua/retry_limit.lua` decides after how many tries a mark is given up, `lua/tenant_share.lua` how many claims one tenant has at a time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Claim, Claims, DueClaim, OutboxScripts

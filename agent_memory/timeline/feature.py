@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
-from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.job_periods import minutes_of_summaries
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import MemoryScan
@@ -20,9 +20,6 @@ from agent_memory.timeline.summaries.former import FormerTimelines
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 
-# What is over is summarized so soon.
-_SUMMARIES_MINUTES = 5.0
-
 
 def open_timelines(foundation: Foundation, services: Services) -> None:
     """Opens timelines."""
@@ -30,16 +27,12 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     store = TimelineStore(client, keys)
     history = TimelineHistory(client, keys, foundation.spec, services[MemoryStore])
     follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
-    service = TimelineService(store, follower, history, services[JobStore], statements=statements)
+    service = TimelineService(store, follower, history, services[OrderStore], statements=statements)
     summaries = SummaryStore(client, keys)
     limits = services[ContextLimits] if foundation.extracts else None
     summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)
     services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
     services.add(FormerTimelines(client, keys, follower))
-
-
-def _minutes(settings: Settings) -> float | None:
-    return _SUMMARIES_MINUTES if settings.longterm.enabled else None
 
 
 _DERIVED = "it is made of memories, and an import makes it again of those"
@@ -63,7 +56,7 @@ TIMELINE = Feature(
         REBUILD: "agent_memory_worker.timeline:rebuild_timeline",
         SUMMARIZE: "agent_memory_worker.timeline:summarize_periods",
     },
-    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", _minutes)},
+    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", minutes_of_summaries)},
     eraser=TimelineFollower,
     follower=TimelineFollower,
     section=TimelineSection,

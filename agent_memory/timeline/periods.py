@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
-from agent_memory.timeline.dates import PRECISIONS, Precision
+from agent_memory.timeline.event_time import PRECISIONS, Precision
 from agent_memory_client.models.features.timeline import Granularity, PeriodState, PeriodSummary, TimelineEvent, TimelinePeriod
 
 UNITS: Sequence[Granularity] = ("day", "week", "month")

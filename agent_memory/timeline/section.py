@@ -16,8 +16,8 @@ from agent_memory.profile.section import owner_of_prompt
 from agent_memory.storage.connection import Pipe
 from agent_memory.text.prompt_marks import DATA_NOTE, TIMELINE_HEAD
 from agent_memory.text.time_expressions import named_time, zone_of
-from agent_memory.timeline.days import NamedDays, days_of_span, lines_of_days, lines_of_latest, periods_within
 from agent_memory.timeline.periods import day_number
+from agent_memory.timeline.prompt_days import NamedDays, days_of_span, lines_of_days, lines_of_latest, periods_within
 from agent_memory.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
 from agent_memory_client.models import SearchRequest
 

@@ -9,9 +9,9 @@ from typing import Any
 from agent_memory.access.principals import place_of, writing
 from agent_memory.core.errors import BadInput, Forbidden
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.timeline.events import facet
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.history import TimelineHistory, page_of
@@ -30,7 +30,7 @@ class TimelineService:
     """Reads timelines. Who is limited to some agents has none: a timeline is made of what belongs to the user alone."""
 
     def __init__(
-        self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, orders: JobStore, *, statements: bool
+        self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, orders: OrderStore, *, statements: bool
     ) -> None:
         self._store = store
         self._follower = follower

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from agent_memory.core.feature import Services
-from agent_memory.core.tools import Caller, ToolSet
+from agent_memory.core.mcp_tools import Caller, ToolSet
 from agent_memory.timeline.service import TimelineService
 from agent_memory_client.models.features.timeline import Timeline, TimelineDays, TimelineQuery
 

@@ -20,7 +20,7 @@ from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Update
 from agent_memory.memories.quarantine.service import screen_caller_record, screen_record
 from agent_memory.memories.service import message_memory_id
 from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.writing import add_details, tells_the_same
+from agent_memory.memories.write_decisions import add_details, tells_the_same
 from agent_memory.sessions.codec import message_identity
 from agent_memory.sessions.store import MovedSession, NewMessage, SessionStore, SessionWrite
 from agent_memory.sessions.strategies import check_strategy

@@ -15,7 +15,7 @@ from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.records import StoredEvidence, message_memory_id
 from agent_memory.memories.steps import order_of
 from agent_memory.memories.usage.store import queue_usage, with_usage
-from agent_memory.privacy.erasure import is_meant, selection_of
+from agent_memory.privacy.erasure_store import is_meant, selection_of
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.search import filters

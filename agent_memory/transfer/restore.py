@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.permissions import permit_writing
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, standing
 from agent_memory.memories.scripts import MemoryScripts

@@ -9,7 +9,7 @@ from agent_memory.core.errors import Conflict, Forbidden, NotFound
 from agent_memory.core.ids import made_id
 from agent_memory.core.scope import Scope
 from agent_memory.core.settings import Settings
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.views.filters import check_group, check_view
 from agent_memory.views.store import ViewStore
 from agent_memory.views.summaries import ViewSummarizer
@@ -36,7 +36,7 @@ REFRESH_VIEW = "refresh_view"
 class ViewService:
     """Views of the caller's tenant."""
 
-    def __init__(self, settings: Settings, store: ViewStore, orders: JobStore, summarizer: ViewSummarizer) -> None:
+    def __init__(self, settings: Settings, store: ViewStore, orders: OrderStore, summarizer: ViewSummarizer) -> None:
         self._settings = settings
         self._store = store
         self._orders = orders

@@ -11,7 +11,7 @@ import numpy as np
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.base import Vectors
 from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import Runtime, open_runtime

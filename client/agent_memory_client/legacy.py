@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.errors import MemoryClientError, MemoryNotFoundError
+from agent_memory_client.legacy_tools import Tools
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SearchModeEnum, SummaryView, Task
 from agent_memory_client.resources.base import Resource
@@ -25,10 +26,9 @@ from agent_memory_client.resources.quarantine import Quarantine
 from agent_memory_client.resources.server import Server
 from agent_memory_client.resources.sessions import Sessions
 from agent_memory_client.resources.tokens import Tokens
-from agent_memory_client.resources.tools import ToolCalls
+from agent_memory_client.resources.tool_calls import ToolCalls
 from agent_memory_client.resources.users import Users
 from agent_memory_client.resources.views import Views
-from agent_memory_client.tools import Tools
 
 Noun = TypeVar("Noun", bound=Resource)
 Parameters = ParamSpec("Parameters")

@@ -17,7 +17,7 @@ from agent_memory_client.resources.registry import FeatureResources
 from agent_memory_client.resources.server import Server
 from agent_memory_client.resources.sessions import Sessions
 from agent_memory_client.resources.tokens import Tokens
-from agent_memory_client.resources.tools import ToolCalls
+from agent_memory_client.resources.tool_calls import ToolCalls
 from agent_memory_client.resources.users import Users
 from agent_memory_client.resources.views import Views
 from agent_memory_client.transport import Transport

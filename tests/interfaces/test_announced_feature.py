@@ -23,7 +23,7 @@ from agent_memory.mcp import http as mcp_http
 from agent_memory.mcp.server import build_server
 from agent_memory.mcp.tools import assemble_tools
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
-from agent_memory_client.resources import tools as client_tools
+from agent_memory_client.resources import tool_calls as client_tools
 from tests.support.api import serving
 from tests.support.mcp import over_http
 from tests.support.mottos import LATE_MOTTOS, MOTTOS, MottoTools

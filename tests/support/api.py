@@ -13,7 +13,7 @@ from typing import Any, cast
 import uvicorn
 from fastapi import FastAPI
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.duplicates.service import DuplicateService

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from agent_memory.cli.feature_commands import CallApi
 from agent_memory.core.feature import Feature, KeySpace, Services
+from agent_memory.core.mcp_tools import Caller, ToolSet
 from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
-from agent_memory.core.tools import Caller, ToolSet
 from agent_memory.foundation import Foundation
 from agent_memory.http.dependencies import ScopeDep, ServicesDep, UserQuery, WriteScopeDep
 from agent_memory.http.operation import operations

@@ -16,7 +16,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import ModelUnavailable
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings, load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.base import ChatModel, Embedder, Reranker, Vectors
 from agent_memory.llm.providers import Models
 from agent_memory.llm.tokens import TokenCounter
@@ -30,7 +30,7 @@ from agent_memory.storage.scripts import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.relay import TASK_OF
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.task_handlers import Tasks
 
 SCOPE: Scope = scope_of_work("default")
 

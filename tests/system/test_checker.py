@@ -10,7 +10,7 @@ import pytest
 from agent_memory.blocks.owners import BlockOwner
 from agent_memory.blocks.service import BlockService
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.storage.keyspace import SessionKeys

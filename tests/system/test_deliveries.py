@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.service import MemoryService
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
@@ -17,7 +17,7 @@ from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.sessions.promote import promote_session
 from agent_memory_worker.sessions.summarize import summarize_session
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.task_handlers import Tasks
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
 from tests.system.conftest import MakeChat
 from tests.system.faults.pictures import WORKED, finished, picture, texts

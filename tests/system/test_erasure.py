@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.service import MemoryService
-from agent_memory.privacy.erasure import ErasureStore
+from agent_memory.privacy.erasure_store import ErasureStore
 from agent_memory.sessions.service import SessionService
 from agent_memory_client.models import UpdateWorkingMemory
 from agent_memory_worker.privacy.erase import erase

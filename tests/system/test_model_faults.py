@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.extraction.prompts import ExtractionAnswer
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.openai.chat import OpenAIChat

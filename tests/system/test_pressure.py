@@ -17,11 +17,11 @@ from docket import Disposition, ExponentialRetry, Worker
 
 from agent_memory.core.errors import ModelAnswerInvalid
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
-from agent_memory_worker import tasks
+from agent_memory_worker import task_handlers
 from agent_memory_worker.main import run_worker
 from tests.support.api import serving
 from tests.support.rig import SCOPE, MakeRig, gathered
@@ -168,7 +168,7 @@ async def test_a_failed_try_waits_by_the_clock_of_redis_and_not_before_new_work(
         real = time.time
         for number, skew in enumerate((-3600.0, 3600.0)):
             await rig.append(f"s{number}", "figs")
-            with patch("time.time", lambda skew=skew: real() + skew), patch.object(tasks, "promote_session", _broken):
+            with patch("time.time", lambda skew=skew: real() + skew), patch.object(task_handlers, "promote_session", _broken):
                 await rig.work(DueKind.SESSION)
         seconds, _ = await rig.rt.client.time()
         assert all(49 < at / 1000 - seconds < 102 for at in (await rig.marks(DueKind.SESSION)).values())

@@ -14,7 +14,7 @@ import pytest
 import redis.asyncio as aioredis
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.codec import decode_memory
 from agent_memory.sessions.codec import decode_entry
 from agent_memory.storage.keyspace import Keys

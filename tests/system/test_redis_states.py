@@ -10,7 +10,7 @@ import pytest
 import redis.asyncio as aioredis
 
 from agent_memory.core.errors import RedisUnavailable
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.embedded.server import embedded_redis
 from agent_memory.http.app import create_app
 from agent_memory.runtime import Runtime

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from docket import Docket
 
-from agent_memory.core.work import DueKind, TaskName
+from agent_memory.core.task_kinds import DueKind, TaskName
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.service import MemoryService
 from agent_memory.storage.keyspace import Keys
@@ -19,7 +19,7 @@ from agent_memory.storage.scripts import Claims
 from agent_memory_client.models import OperationKind
 from agent_memory_worker import main
 from agent_memory_worker.main import run_worker
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.task_handlers import Tasks
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 from tests.system.faults.pictures import waiting

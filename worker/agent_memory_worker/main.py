@@ -19,7 +19,7 @@ from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.dead_messages import Carrier, CarrierGuard
 from agent_memory_worker.plain_serializer import only_plain_data
 from agent_memory_worker.relay import Relay
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.task_handlers import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.procedures.learning.learner import SessionLearner
 from agent_memory.procedures.ranking import has_stopped_helping
 from agent_memory.procedures.store import INDEX_PROCEDURE, Change, ProcedureStore
@@ -38,7 +38,7 @@ async def keep_up(runtime: Runtime) -> int:
     """Retires what has stopped helping, and has embedded what no model has embedded yet; returns how much that was."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
-    await runtime[JobStore].place_orders(*orders)
+    await runtime[OrderStore].place_orders(*orders)
     retired = 0
     for tenant, pid, outcomes in await store.failing(_AT_ONCE):
         if tenant and has_stopped_helping(outcomes) and not await _retire(runtime, tenant, pid, outcomes):

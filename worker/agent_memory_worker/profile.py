@@ -7,7 +7,7 @@ from dataclasses import replace
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.scope import Scope
 from agent_memory.extraction.rules import Rules
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.profile.follower import ProfileFollower
 from agent_memory.profile.schema import slots_instruction
 from agent_memory.profile.store import ProfileOwner, ProfileStore
@@ -25,4 +25,4 @@ async def rebuild_profile(runtime: Runtime, order: JobOrder) -> None:
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = ProfileOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[ProfileFollower].rebuild(scope, owner)
-    await runtime[JobStore].keep_receipt(order, {"memories": count})
+    await runtime[OrderStore].keep_receipt(order, {"memories": count})

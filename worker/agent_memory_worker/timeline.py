@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.access.principals import scope_of_work
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.runtime import Runtime
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.service import SUMMARIZE
@@ -23,7 +23,7 @@ async def order_summaries(runtime: Runtime) -> int:
     """
     await runtime[FormerTimelines].follow_until_clean()
     waiting = await runtime[SummaryStore].waiting_timelines(_AT_ONCE)
-    await runtime[JobStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
+    await runtime[OrderStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
     return len(waiting)
 
 
@@ -37,4 +37,4 @@ async def rebuild_timeline(runtime: Runtime, order: JobOrder) -> None:
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = TimelineOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[TimelineFollower].rebuild(scope, owner)
-    await runtime[JobStore].keep_receipt(order, {"memories": count})
+    await runtime[OrderStore].keep_receipt(order, {"memories": count})

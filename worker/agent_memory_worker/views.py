@@ -10,7 +10,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import AgentMemoryError, NotFound, RedisUnavailable
 from agent_memory.core.scope import Scope
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.runtime import Runtime
@@ -36,7 +36,7 @@ async def order_refreshes(runtime: Runtime) -> int:
         orders += [
             JobOrder.of(scope, REFRESH_VIEW, view_id=view.id) for view in await runtime[ViewStore].load_views(scope) if view.continuous
         ]
-    await runtime[JobStore].place_orders(*orders)
+    await runtime[OrderStore].place_orders(*orders)
     return len(orders)
 
 

@@ -1,5 +1,6 @@
 #!lua
--- Changes a block, or makes it (`put`): its text by one splice, and its settings. Each change makes a version and an entry of `changes`.
+-- Changes a block, or makes it (`put`), or says why not (a full block: `full_block.lua`): its text by one splice, and its settings. Each
+-- change makes a version and an entry of `changes`.
 --   owner, identity     the name of the block's owner in keys, and who that is (JSON); `user_owners` and
 --                       `agent_owners` have those of its user and of its agent
 --   operation           put (content?), append, replace (old_content), insert (line), rethink or undo (version?)
@@ -15,6 +16,7 @@
 --    {"full_tokens", block or "", tokens, limit} or {"count", version, text}: how many tokens does this take?
 local clock = require("storage/clock")
 local texts = require("blocks/texts")
+local full_block = require("blocks/full_block")
 local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 local block = raw and cjson.decode(raw)
@@ -100,7 +102,7 @@ for name, wanted in pairs(settings) do
 end
 if not is_new and text == value and next(change.after) == nil then return {'same', raw} end
 local size, former = texts.chars(text), texts.chars(value)
-if size > block.lc and (size > former or change.after.lc) then return {'full', raw or '', size, block.lc} end
+if full_block.is_beyond_chars(block, size, former, change.after.lc) then return {'full', raw or '', size, block.lc} end
 local taken = block.tk + tokens + 2
 if (put or operation == 'rethink') and content then
   taken = tokens
@@ -109,7 +111,7 @@ elseif counted and counted.version == block.v then
 elseif block.lt > 0 and (taken > block.lt or change.after.lt) then
   return {'count', tostring(block.v), text}
 end
-if block.lt > 0 and taken > block.lt and (size > former or change.after.lt or operation == 'rethink') then
+if full_block.is_beyond_tokens(block, taken, size, former, change.after.lt, operation == 'rethink') then
   return {'full_tokens', raw or '', taken, block.lt}
 end
 change.c = texts.chars(string.sub(value, 1, change.p))

@@ -1,4 +1,4 @@
-"""Which memories repeat each other, and what is left of them (pure).
+"""Which stored memories repeat each other when they are compacted, and what is left of them (pure).
 
 What may go is what nobody outside knows: the id of a fact that a worker took out of a session, as long as nobody edited it. An id that a
 caller gave stays valid, with one exception: memories that agree in everything but their ids and times, which is what a client's repeated

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agent_memory.access.principals import writing
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 
 # The name of the job, as it stands in Redis: merge the repeats of a `namespace`, a `user_id` and a `session_id`, or of all.
@@ -16,7 +16,7 @@ COMPACT = "compact"
 class DuplicateService:
     """Orders compactions."""
 
-    def __init__(self, orders: JobStore, survey: MemoryScan) -> None:
+    def __init__(self, orders: OrderStore, survey: MemoryScan) -> None:
         self._orders = orders
         self._survey = survey
 

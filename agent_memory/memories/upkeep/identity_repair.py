@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 from redis.asyncio import Redis
 from ulid import ULID
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.steps import order_of
 from agent_memory.storage.connection import Pipe, read, redis_errors

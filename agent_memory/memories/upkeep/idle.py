@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from redis.asyncio import Redis
 
 from agent_memory.access.principals import scope_of_work
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys, tag

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from redis.asyncio import Redis
 from redisvl.query import CountQuery
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.outbox import Outbox

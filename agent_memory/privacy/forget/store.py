@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.feature import AgentOwner, Owner
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.codec import decode_memory, encode_memory
 from agent_memory.memories.steps import PutOptions, StepGroups, order_of
 from agent_memory.memories.store import evidence_positions

@@ -11,8 +11,8 @@ from redis.asyncio import Redis
 from agent_memory.core.clock import from_micros
 from agent_memory.core.permissions import permit_session
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, encode_order
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.order_store import JobOrder, encode_order
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script, compact

@@ -11,9 +11,8 @@
 -- -> per item 1, or 0 where its memory has changed
 local clock = require("storage/clock")
 local profile_expiry = require("profile/profile_expiry")
-local TIMES, WITHIN, SILENT, KEPT, DAY = 3, 14, 180, 400, 86400
+local static_rule = require("profile/static_rule")
 local PAGE, PAGES, MOVES = 16, 4, 1000
-local LASTING = 1e12
 local owners, done = {}, {}
 local function of(owner)
   if not owners[owner] then owners[owner] = {base = root .. 'pf:' .. owner, groups = {}, slots = {}, affected = {}, before = {}} end
@@ -71,28 +70,12 @@ local function has_changed(item)
   end
   return tostring(redis.call('HLEN', root .. 'ev:' .. item.mid)) ~= item.state[5]
 end
--- As `recurrence.stable_until`, of a group's latest sayings.
-local function stable_until(profile, group)
-  local rows = redis.call('ZREVRANGEBYLEX', profile.base .. ':g', '[' .. group .. ' d~', '[' .. group .. ' d', 'LIMIT', 0, KEPT)
-  local days = {}
-  for _, row in ipairs(rows) do
-    local day = tonumber(string.sub(row, #group + 3, #group + 8))
-    if day ~= days[#days] then
-      if #days > 0 and days[#days] - day >= SILENT then break end
-      days[#days + 1] = day
-    end
-  end
-  for i = 1, #days - TIMES + 1 do
-    if days[i] - days[i + TIMES - 1] < WITHIN then return (days[1] + SILENT) * DAY end
-  end
-  return nil
-end
 local function refresh_group(profile, group)
   local before = redis.call('HGET', profile.base, 'u' .. group)
   local after = nil
   local top = redis.call('ZRANGEBYLEX', profile.base .. ':g', '[' .. group .. ' r', '[' .. group .. ' r~', 'LIMIT', 0, 1)[1]
   if top then
-    local seconds = stable_until(profile, group)
+    local seconds = static_rule.stable_until(profile.base, group)
     after = seconds and string.format('%.0f', seconds) .. ' ' .. string.match(top, '%x+$')
   end
   if before == (after or false) then return end
@@ -116,7 +99,7 @@ local function refresh_slot(profile, slot)
     redis.call('ZREM', profile.base .. ':l', slot)
   end
 end
--- Static or dynamic, by what it is about and by the groups that it stands for. A move is remembered.
+-- Static or dynamic, by `static_rule.lua`. A move is remembered.
 local function settle(profile, mid)
   local json, now = redis.call('HGET', profile.base, 'm' .. mid), '-'
   local before, id = unpack(profile.before[mid], 1, 2)
@@ -126,13 +109,7 @@ local function settle(profile, mid)
   else
     local head = cjson.decode(json)
     id = head.i
-    local score = head.k == 1 and LASTING + head.l or nil
-    local fields = {}
-    for i, group in ipairs(head.g) do fields[i] = 'u' .. group end
-    for _, value in ipairs(redis.call('HMGET', profile.base, unpack(fields))) do
-      local seconds, top = string.match(value or '', '^(%d+) (%x+)$')
-      if top == mid then score = math.max(score or 0, tonumber(seconds)) end
-    end
+    local score = static_rule.score(profile.base, mid, head)
     now = score and 'static' or 'dynamic'
     redis.call('ZADD', profile.base .. (score and ':s' or ':d'), string.format('%.6f', score or head.l), mid)
     redis.call('ZREM', profile.base .. (score and ':d' or ':s'), mid)

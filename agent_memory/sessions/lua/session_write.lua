@@ -1,5 +1,6 @@
 #!lua
--- Writes a session: `mode` "put" replaces, "append" adds what is not there yet.
+-- Writes a session (`mode` "put" replaces, "append" adds what is not there yet), and decides which of its messages are new, whether it is to be
+-- promoted or summarized, and when a model is asked for its facts.
 --   ttl                 seconds, -1: none
 --   window              tokens that the session's messages may have; without one its own, or `default_window`
 --   summarize_ratio     of the window, from which on there is something to summarize; 0: never

@@ -1,10 +1,12 @@
 #!lua
--- Begins work on members that are marked, whoever claimed them, with a new lease and a token that ends it. A beginning that did not end is a
--- try that failed: docket delivers a task again whose worker died, and no worker may die of it for ever.
+-- Counts the tries of work as it begins: a member that is marked gets a new lease and a token that ends it, whoever claimed it, or is given
+-- up (`retry_limit.lua`). A beginning that did not end is a try that failed: docket delivers a task again whose worker died, and no worker
+-- may die of it for ever.
 -- KEYS: due, tries, reasons, dead
 -- ARGV: lease_ms: number, max_attempts: number, never_ended, members...
 -- -> per member {token, attempt}, or {-1, 0} when it is marked no more
 local clock = require("storage/clock")
+local retry_limit = require("storage/retry_limit")
 local claims = {}
 for i = members_at, #ARGV do
   local member = ARGV[i]
@@ -12,11 +14,8 @@ for i = members_at, #ARGV do
   failed = tonumber(failed) + (begun == ' b' and 1 or 0)
   if not redis.call('ZSCORE', due, member) then
     claims[#claims + 1] = {'-1', 0}
-  elseif failed >= max_attempts then
-    redis.call('ZREM', due, member)
-    redis.call('HDEL', tries, member)
-    redis.call('ZADD', dead, clock.ms, member)
-    redis.call('HSETNX', reasons, member, never_ended)
+  elseif retry_limit.is_reached(failed) then
+    retry_limit.give_up(member)
     claims[#claims + 1] = {'-1', 0}
   else
     -- What was marked again until now is seen by the work that begins.

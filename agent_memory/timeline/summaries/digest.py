@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from agent_memory.timeline.dates import PRECISIONS
+from agent_memory.timeline.event_time import PRECISIONS
 from agent_memory.timeline.events import MOST_WEIGHED
 from agent_memory.timeline.periods import period_of
 

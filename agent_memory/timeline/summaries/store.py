@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script
-from agent_memory.timeline.dates import PRECISIONS
+from agent_memory.timeline.event_time import PRECISIONS
 from agent_memory.timeline.events import facet
 from agent_memory.timeline.periods import day_number, period_of_key
 from agent_memory.timeline.store import live_summary

@@ -24,7 +24,7 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.commit import MemoryCommits
 from agent_memory.memories.quarantine.service import screen_caller_record
 from agent_memory.memories.store import MemoryStore
-from agent_memory.memories.writing import adopt_settled
+from agent_memory.memories.write_decisions import adopt_settled
 from agent_memory.sessions.codec import message_identity
 from agent_memory.sessions.store import MovedSession, NewMessage, SessionStore, SessionWrite
 from agent_memory.transfer.archived_server.layout import OldItem, OldKind, OldStore

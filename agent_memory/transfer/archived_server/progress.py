@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.records import WORDS, standing
 from agent_memory.memories.store import IndexEntry, MemoryStore
 from agent_memory.storage.connection import Pipe, read, redis_errors

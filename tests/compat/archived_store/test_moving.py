@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore

@@ -17,7 +17,7 @@ from ulid import ULID
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.openai.chat import OpenAIChat

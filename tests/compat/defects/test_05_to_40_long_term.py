@@ -13,7 +13,7 @@ from ulid import ULID
 
 from agent_memory.core.errors import ModelAnswerInvalid
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.base import Vectors
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService

@@ -16,7 +16,7 @@ import pytest
 from ulid import ULID
 
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.openai.chat import OpenAIChat

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.extraction.dates import event_day, instant, with_absolute_days
+from agent_memory.extraction.fact_dates import event_day, instant, with_absolute_days
 from agent_memory.extraction.prompts import ExtractionTask, extract_messages
 from agent_memory.text.escaping import PromptMessage
 

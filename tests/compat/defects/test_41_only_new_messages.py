@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig

@@ -11,7 +11,7 @@ from agent_memory.access.limit_store import TokensSpent
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import BudgetSpent, ModelUnavailable, RedisUnavailable
 from agent_memory.core.settings import LimitSettings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operation_store import Mark
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.wrappers.caching import CachingEmbedder

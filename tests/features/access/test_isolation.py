@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
@@ -29,7 +29,7 @@ from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.store import TimelineOwner
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
-from agent_memory_worker.orders import carry_out
+from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded

@@ -16,7 +16,7 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core import metrics
 from agent_memory.core.errors import BudgetSpent, TooMany
 from agent_memory.core.settings import LimitSettings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.jobs.operation_store import Mark
 from agent_memory.jobs.operations import OperationService

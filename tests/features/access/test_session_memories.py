@@ -10,9 +10,9 @@ import pytest
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.store import MemoryStore
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.task_handlers import Tasks
 from tests.features.access.conftest import Guarded
 
 MEMORIES, SESSIONS = "/v1/long-term-memory/", "/v1/working-memory/"

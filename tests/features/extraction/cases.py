@@ -13,7 +13,7 @@ import yaml
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.records import READ_FIELDS, StoredMemory, read_row
 from agent_memory.runtime import Runtime
 from agent_memory.storage.keyspace import Keys

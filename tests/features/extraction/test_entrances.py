@@ -14,7 +14,7 @@ import pytest
 
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.settings import Settings, load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory.storage.keyspace import Keys

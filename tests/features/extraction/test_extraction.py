@@ -12,7 +12,7 @@ import pytest
 
 from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.extraction.prompts import ExtractionAnswer
 from agent_memory.extraction.reconcile_prompts import ReconcileAnswer
 from agent_memory.llm.openai.chat import OpenAIChat

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.base import ChatMessage
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.wrappers.redacting import RedactingChat

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory.core.errors import Conflict
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import STATED, MemoryCommits, Update

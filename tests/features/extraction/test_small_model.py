@@ -13,7 +13,7 @@ import pytest
 from agent_memory.core.errors import ContextExceeded
 from agent_memory.core.scope import SessionRef
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.base import ChatMessage
 from agent_memory.llm.openai.chat import OpenAIChat

@@ -13,7 +13,7 @@ from redis.exceptions import ConnectionError
 
 from agent_memory.core.errors import ModelAnswerInvalid
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind, TaskName
+from agent_memory.core.task_kinds import DueKind, TaskName
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
@@ -21,9 +21,10 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.scripts import Claims
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
-from agent_memory_worker import tasks as tasks_module
+from agent_memory_worker import task_handlers
 from agent_memory_worker.main import run_worker
-from agent_memory_worker.tasks import Tasks, backoff
+from agent_memory_worker.retry_policy import backoff
+from agent_memory_worker.task_handlers import Tasks
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
 from tests.support.waiting import wait_until
@@ -191,7 +192,7 @@ async def test_more_work_than_a_worker_takes_waits_in_the_outbox(make_rig: MakeR
     """In docket it would only age: its leases would end, and all of it would be claimed again and again."""
     waiting = 0
     gate = asyncio.Event()
-    promote = tasks_module.promote_session
+    promote = task_handlers.promote_session
 
     async def slow(runtime: Any, sid: str) -> int:
         nonlocal waiting
@@ -199,7 +200,7 @@ async def test_more_work_than_a_worker_takes_waits_in_the_outbox(make_rig: MakeR
         await gate.wait()
         return await promote(runtime, sid)
 
-    monkeypatch.setattr(tasks_module, "promote_session", slow)
+    monkeypatch.setattr(task_handlers, "promote_session", slow)
     async with make_rig(**QUICK, WORKER_CONCURRENCY=2) as rig:
         await gathered(rig.append(f"s{number}", f"fig {number}") for number in range(50))
         async with working(rig):
@@ -315,7 +316,7 @@ async def test_a_failure_is_recorded_with_its_reason_and_its_kind(make_rig: Make
 
     async with make_rig(**QUICK) as rig:
         for work, reason in ((broken, "ModelAnswerInvalid: it talks nonsense (not JSON)"), (bug, "KeyError: 'a defect of ours'")):
-            monkeypatch.setattr(tasks_module, "promote_session", work)
+            monkeypatch.setattr(task_handlers, "promote_session", work)
             await rig.append("s", f"fig {reason}")
             (claim,) = await rig.claim(DueKind.SESSION)
             await Tasks(rig.rt).process_session(claim.member, claim.lease, claim.attempt)

@@ -8,15 +8,15 @@ import pytest
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.memories.duplicates.service import COMPACT
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.traces import TraceStore
 from agent_memory.sessions.service import SessionService
 from agent_memory.storage.scripts import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.task_handlers import Tasks
 from tests.support.rig import MakeRig, Rig, record
 
 BUSY, CALM = scope_of_work("busy"), scope_of_work("calm")
@@ -105,8 +105,8 @@ async def test_memories_and_orders_have_shares_too(rig: Rig, kind: DueKind) -> N
         await rig.rt[MemoryStore].write(BUSY, [record(f"fact {n}", f"b{n}") for n in range(20)])
         await rig.rt[MemoryStore].write(CALM, [record("fact", "c")])
     else:
-        await rig.rt[JobStore].place_orders(*(JobOrder.of(BUSY, COMPACT, namespace=str(n), user_id=None) for n in range(20)))
-        await rig.rt[JobStore].place_orders(JobOrder.of(CALM, COMPACT, namespace="n", user_id=None))
+        await rig.rt[OrderStore].place_orders(*(JobOrder.of(BUSY, COMPACT, namespace=str(n), user_id=None) for n in range(20)))
+        await rig.rt[OrderStore].place_orders(JobOrder.of(CALM, COMPACT, namespace="n", user_id=None))
     assert len((await claim(rig, kind, 10)).claims) == 6
 
 

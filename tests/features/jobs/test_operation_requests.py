@@ -14,7 +14,7 @@ from ulid import ULID
 from agent_memory.access.principals import scope_of_request
 from agent_memory.core.errors import RequestUnderWay
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.idempotency import LEASE_SECONDS, IdempotencyService, request_digest
 from agent_memory.jobs.idempotency_store import ClaimedKey, IdempotencyStore
 from agent_memory.runtime import Runtime, open_runtime

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.duplicates.repeats import comparable, made_here, normal_text, plan
 from agent_memory.memories.duplicates.store import MergeStore

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory.core.errors import Conflict, NotFound
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits, Merge, Supersede, Update
@@ -28,7 +28,7 @@ from agent_memory_client.models import (
     MetadataFilter,
     SearchRequest,
 )
-from agent_memory_worker.memories.sweep import sweep
+from agent_memory_worker.memories.expiry import sweep
 from tests.support.rig import SCOPE, Rig, record
 
 BY = ChangeOrigin("tests")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agent_memory.core.errors import NotFound
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService

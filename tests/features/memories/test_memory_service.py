@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.core.errors import NotFound, UnsupportedRequest
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.service import MemoryService, content_hash
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest

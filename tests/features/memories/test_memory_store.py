@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.store import Hits, IndexEntry, MemoryStore, parse_hits
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.storage.connection import read

@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.core.errors import Conflict
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import ChangeOrigin, Forget, MemoryCommits, Merge
 from agent_memory.memories.records import StoredMemory, message_memory_id

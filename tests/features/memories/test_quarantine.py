@@ -11,7 +11,7 @@ import pytest
 
 from agent_memory.core.errors import Forbidden
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.extraction.prompts import extract_messages
 from agent_memory.extraction.reconcile_prompts import ExistingNote, NewNote, reconcile_notes
 from agent_memory.extraction.thread_prompts import summarize_thread

@@ -10,7 +10,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.memories.retention import service
 from agent_memory.memories.store import MemoryStore
 from agent_memory_worker.memories import retention
-from agent_memory_worker.schedule import run_job
+from agent_memory_worker.periodic_runner import run_job
 from tests.support.rig import SCOPE, MakeRig, record
 
 

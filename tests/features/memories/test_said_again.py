@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory.access.principals import scope_of_work
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.changes.service import HistoryService

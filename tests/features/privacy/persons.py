@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore

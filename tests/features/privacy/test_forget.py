@@ -8,7 +8,7 @@ import pytest
 
 from agent_memory.core.errors import BadInput, NotFound
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import Add, ChangeOrigin, MemoryCommits, Supersede, Update

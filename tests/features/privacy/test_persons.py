@@ -12,7 +12,7 @@ import pytest
 
 from agent_memory.core.errors import Forbidden, RedisUnavailable
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore

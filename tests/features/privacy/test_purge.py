@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.jobs import operations as background
 from agent_memory.jobs.operations import OperationService

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ulid import ULID
 
 from agent_memory.core.errors import Conflict, ModelAnswerInvalid
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.extraction.facts import Candidate
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.llm.openai.chat import OpenAIChat
@@ -40,7 +40,7 @@ from agent_memory_client.models import (
 )
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.memories.duplicates import compact
-from agent_memory_worker.memories.sweep import sweep
+from agent_memory_worker.memories.expiry import sweep
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 

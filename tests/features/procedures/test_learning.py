@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.tokens import TokenCounter

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.tokens import TokenCounter
 from tests.features.procedures.support import Server, serve

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent_memory.core.errors import AgentMemoryError
 from agent_memory.core.feature import Owner
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
 from agent_memory.memories.records import StoredMemory

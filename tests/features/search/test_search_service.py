@@ -8,7 +8,7 @@ import pytest
 
 from agent_memory.core.errors import BadInput, UnsupportedRequest
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.records import message_memory_id
 from agent_memory.memories.service import MemoryService, message_memory
 from agent_memory.memories.store import Fence, MemoryStore
@@ -17,7 +17,7 @@ from agent_memory.sessions.service import SessionService
 from agent_memory.sessions.store import SessionStore
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from agent_memory_worker.sessions.promote import promote_session
-from agent_memory_worker.tasks import Tasks
+from agent_memory_worker.task_handlers import Tasks
 from tests.support.rig import SCOPE, MakeRig, Rig, gathered
 
 S = DueKind.SESSION

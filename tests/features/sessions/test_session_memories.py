@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.service import MemoryService
 from agent_memory.sessions.service import SessionService

@@ -10,7 +10,7 @@ from ulid import ULID
 
 from agent_memory.core.errors import VersionMismatch
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
 from agent_memory_client.models import MemoryMessage, MemoryRecord
 from tests.support.rig import SCOPE, Rig, gathered

@@ -6,7 +6,7 @@ import pytest
 
 from agent_memory.core.errors import NotFound
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.jobs.operations import OperationService
 from agent_memory.llm.openai.chat import OpenAIChat

@@ -11,7 +11,7 @@ import pytest
 
 from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.sessions.codec import SessionState, StoredMessage
 from agent_memory.sessions.prompts import SummaryAnswer

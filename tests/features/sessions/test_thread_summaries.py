@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.service import MemoryService
 from agent_memory.sessions.service import SessionService

@@ -12,7 +12,7 @@ import httpx
 from ulid import ULID
 
 from agent_memory.core.errors import ModelAnswerInvalid
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.extraction.facts import Candidate
 from agent_memory.http.app import create_app
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
@@ -20,7 +20,7 @@ from agent_memory.profile.store import ProfileOwner
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import decide
-from agent_memory_worker.memories.sweep import sweep
+from agent_memory_worker.memories.expiry import sweep
 from agent_memory_worker.procedures import keep_up
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, Rig

@@ -9,8 +9,8 @@ import pytest
 
 from agent_memory.core.errors import ModelUnavailable
 from agent_memory.core.feature import Owner
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.service import MemoryService
 from agent_memory.timeline.follower import TimelineFollower
@@ -166,5 +166,5 @@ async def test_the_order_names_no_user(rig: Rig) -> None:
     await store(rig, *TRIP)
     await order_summaries(rig.rt)
     (name,) = await rig.marks(DueKind.ORDER)
-    order = await rig.rt[JobStore].load_order(name)
+    order = await rig.rt[OrderStore].load_order(name)
     assert order == JobOrder("summarize-periods", SCOPE.tenant, {"timeline": OWNER.name})

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.core.work import DueKind
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.store import TimelineStore
@@ -50,7 +50,7 @@ async def test_a_worker_that_dies_leaves_each_summary_made_or_waiting(
     await store(rig, *TRIP)
     await order_summaries(rig.rt)
     (claim,) = await rig.claim(DueKind.ORDER)
-    order = await rig.rt[JobStore].load_order(claim.member)
+    order = await rig.rt[OrderStore].load_order(claim.member)
     assert order is not None
     with monkeypatch.context() as patch:
         dying(patch, SummaryStore, "put_summary", call, after=after)

@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, UnsupportedRequest
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.store import MemoryStore
 from agent_memory.storage import connection

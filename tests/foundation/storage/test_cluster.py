@@ -15,7 +15,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.cli.commands import rebuild_index, tokens
 from agent_memory.core.errors import StartupError
 from agent_memory.core.settings import Settings, load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
 from agent_memory.runtime import open_runtime

@@ -14,8 +14,8 @@ from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.search.indexes import memory_index_name
 from agent_memory_client.models import CreateMemoryRecordRequest, EditMemoryRecordRequest, ExtractedMemoryRecord, SearchRequest
-from agent_memory_worker.memories.sweep import end_forgotten, sweep
-from agent_memory_worker.schedule import run_job
+from agent_memory_worker.memories.expiry import end_forgotten, sweep
+from agent_memory_worker.periodic_runner import run_job
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.sessions.store import NewMessage, SessionStore, SessionWrite
 from agent_memory.storage.scripts import Claim
 from agent_memory_client.models import MemoryMessage

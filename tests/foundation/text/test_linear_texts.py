@@ -245,7 +245,7 @@ def test_functions_and_expressions_are_discovered() -> None:
     assert {
         "agent_memory.text.time_expressions.named_time",
         "agent_memory.text.injection.suspicion",
-        "agent_memory.extraction.dates.with_absolute_days",
+        "agent_memory.extraction.fact_dates.with_absolute_days",
     } <= _READERS.keys()
     assert len(_READERS) >= 40
     assert len(_patterns()) >= 100

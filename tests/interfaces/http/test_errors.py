@@ -11,7 +11,7 @@ import pytest
 
 from agent_memory.core import errors
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.http.app import create_app
 from agent_memory.storage.store_watch import Problem
 from tests.support.api import Recorded, serving

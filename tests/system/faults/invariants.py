@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from agent_memory.blocks.owners import BlockKeys, BlockOwner
 from agent_memory.core.scope import SessionRef
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.records import message_memory_id
 from agent_memory.sessions.codec import decode_entry, decode_session, message_identity

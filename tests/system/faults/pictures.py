@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.sessions.codec import decode_entry
 from tests.support.rig import Rig
 from tests.system.faults.invariants import ENDING

@@ -16,7 +16,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import Scope, SessionRef
-from agent_memory.extraction.claims import says_same
+from agent_memory.extraction.fact_wording import says_same
 from agent_memory.extraction.facts import Candidate
 from agent_memory.extraction.reconcile_prompts import VERSION
 from agent_memory.extraction.rules import ExtractionRulesService
@@ -25,9 +25,9 @@ from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits, Supersede
 from agent_memory.memories.duplicates.store import MergeStore
-from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.records import StoredMemory, evidence_of
 from agent_memory.memories.shown_memories import ShownMemoryReader
+from agent_memory.memories.similar_memories import SimilarMemoryStore
 from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.memories.upkeep.idle import IdleTenants
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
@@ -157,7 +157,7 @@ async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]
     if not facts:
         return []
     stacked = np.stack([vectors[memory.mid] for memory in facts])
-    around = await runtime[NeighbourStore].load_near(scope, [memory.record for memory in facts], stacked)
+    around = await runtime[SimilarMemoryStore].load_near(scope, [memory.record for memory in facts], stacked)
     near: dict[tuple[str, str], tuple[StoredMemory, StoredMemory]] = {}
     for memory, around_fact in zip(facts, around, strict=True):
         others = replace(around_fact, near=[(other, value) for other, value in around_fact.near if other.mid != memory.mid], holder=None)

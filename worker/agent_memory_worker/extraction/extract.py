@@ -34,6 +34,7 @@ from agent_memory.text.languages.questions import is_bare_question
 from agent_memory.text.statements import StatementFilter, worth_asking
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, less, size, within
 from agent_memory_worker.extraction.reconcile import decide
+from agent_memory_worker.extraction.set_aside import set_aside_oversized
 from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
 from agent_memory_worker.profile import with_profile_slots
 
@@ -67,7 +68,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         most = runtime.settings.longterm.extraction_batch_tokens
         shares = _shares(chat, journal, rules)
         if shares is None:
-            await _park_batch(runtime, sid, journal, len(within(journal.waiting, most)), chat.context.no_room())
+            await set_aside_oversized(runtime, sid, journal, len(within(journal.waiting, most)), chat.context.no_room())
             continue
         if failed is not None:
             shares = replace(shares, messages=less(shares.messages, failed))
@@ -79,21 +80,13 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
             await runtime[ContextLimits].save_learned(chat)
             failed = min(shares.messages, size(batch))
             if failed < 2 * LEAST_TOKENS:
-                await _park_batch(runtime, sid, journal, len(batch), error)
+                await set_aside_oversized(runtime, sid, journal, len(batch), error)
                 failed = None
             continue
         failed = None
         # Fenced: the session moved on; read again.
         changed += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
     return changed
-
-
-async def _park_batch(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
-    """Takes what the model has no room for out of the way of later messages. Raises `error` again for what is set aside already."""
-    if "." in sid:
-        raise error
-    log.error("the model has no room for %d messages of the session %s, which step aside: %s", count, journal.ref.session_id, error)
-    await runtime[SessionStore].set_aside(sid, journal, count, f"{type(error).__name__}: {error}")
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:

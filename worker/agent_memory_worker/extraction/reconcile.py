@@ -14,14 +14,14 @@ from datetime import UTC
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.core.scope import Scope
-from agent_memory.extraction.claims import DENIALS, says_same
+from agent_memory.extraction.fact_wording import DENIALS, says_same
 from agent_memory.extraction.facts import Candidate
 from agent_memory.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.commit import Add, AddEvidence, Decision, Supersede, Update
-from agent_memory.memories.neighbours import NearMemories, NeighbourStore
 from agent_memory.memories.records import StoredMemory
+from agent_memory.memories.similar_memories import NearMemories, SimilarMemoryStore
 from agent_memory.memories.trust import combine_trust
 from agent_memory.runtime import Runtime
 from agent_memory.text.normalization import begins_at
@@ -61,7 +61,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
         return quarantined
     records = [fact.record for fact in facts]
     vectors = await runtime[TenantModels].embedder(scope.tenant).embed([record.text for record in records])
-    around = await runtime[NeighbourStore].load_near(scope, records, vectors)
+    around = await runtime[SimilarMemoryStore].load_near(scope, records, vectors)
     decisions: list[Decision] = quarantined
     shown: dict[str, tuple[int, StoredMemory]] = {}
     asked: list[OpenFact] = []

@@ -15,7 +15,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import Scope
-from agent_memory.jobs.job_store import JobOrder
+from agent_memory.jobs.order_store import JobOrder
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats

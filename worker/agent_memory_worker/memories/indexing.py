@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from agent_memory.access.embedding_budget import EmbeddingBudget
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import BudgetSpent
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.base import Embedder
 from agent_memory.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.runtime import Runtime

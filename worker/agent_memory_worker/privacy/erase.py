@@ -10,7 +10,7 @@ from agent_memory.core.feature import AgentEraser, AgentOwner, Group, Owner
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.store import MemoryStore
-from agent_memory.privacy.erasure import ErasureOrder, ErasureStore
+from agent_memory.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.privacy.traces import TraceStore, may_name_agent, may_name_user
 from agent_memory.procedures.transfer import ProcedureTransfer
 from agent_memory.runtime import Runtime

@@ -15,7 +15,7 @@ from agent_memory.access.principals import scope_of_work
 from agent_memory.core.errors import Conflict
 from agent_memory.core.feature import Group
 from agent_memory.core.scope import Scope
-from agent_memory.jobs.job_store import JobOrder, JobStore
+from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.memories.changes.store import ChangeStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import Selection
@@ -40,7 +40,7 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
     owner = (order.arguments["namespace"], order.arguments["user_id"])
     counts, named = await purge_source(runtime, scope, request_of(order), owner, dry=dry)
     receipt = {name: counts[name] for name in _COUNTED}
-    await runtime[JobStore].keep_receipt(order, receipt, named if dry else ())
+    await runtime[OrderStore].keep_receipt(order, receipt, named if dry else ())
     if runtime.settings.server.audit_log:
         ids = {"operation_id": f"order-{order.name}"} | {
             name: value for name in ("namespace", "user_id") if (value := order.arguments[name])

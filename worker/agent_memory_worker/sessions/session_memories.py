@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from agent_memory.access.principals import scope_of_work, scope_of_writer
 from agent_memory.core.permissions import within
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.memories.neighbours import NeighbourStore
 from agent_memory.memories.owners import with_session_owner
 from agent_memory.memories.quarantine.service import screen_caller_record
 from agent_memory.memories.service import content_hash
+from agent_memory.memories.similar_memories import SimilarMemoryStore
 from agent_memory.memories.store import Fence, MemoryStore
-from agent_memory.memories.writing import decide
+from agent_memory.memories.write_decisions import decide
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.codec import OwnMemory, decode_own
 from agent_memory.sessions.store import JOURNAL_CONTEXT, Journal
@@ -99,7 +99,7 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
     written = {memory.record.id: memory.own.written for memory in waiting if memory.own.written is not None}
     raw = {memory.record.id: memory.raw for memory in waiting}
     while waiting_records := [memory.record for memory in waiting if memory.record.id not in refused]:
-        decisions_by_record = await decide(runtime[MemoryStore], runtime[NeighbourStore], scope, waiting_records)
+        decisions_by_record = await decide(runtime[MemoryStore], runtime[SimilarMemoryStore], scope, waiting_records)
         done = {record.id: raw[record.id] for record, _ in decisions_by_record}
         whose = [(record.id, decision) for record, decisions in decisions_by_record for decision in decisions]
         outcome = await runtime[MemoryCommits].commit(

@@ -1,4 +1,7 @@
-"""Why a change of a block is refused, in words from which the one who asked can go on (pure). Each text is read once."""
+"""How a refused change of a block is told: in words from which the one who asked can go on (pure). Each text is read once.
+
+When a change is refused is decided in `lua/block_change.lua`, and when a block is full in `lua/full_block.lua`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeping: memories whose time is over leave the place of current ones, versions that were retired too early get their vector, and
+"""Memories whose time is over: they leave the place of current ones, versions that were retired too early get their vector, and
 what was forgotten long ago is deleted for good."""
 
 from __future__ import annotations

@@ -1,8 +1,21 @@
-"""The tokens of a prompt, as its parts get them one after the other (pure)."""
+"""The token budget of a prompt: which share of it each part gets, one after the other, and what becomes of what a part leaves (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+# Of a prompt's tokens, what each part gets at most while there is more to say. What a part leaves goes to the next one, and in the end to
+# the session's messages.
+ALWAYS_SHARE = 0.1
+"""What always holds: blocks, pinned memories, the profile."""
+SUMMARY_SHARE = 0.2
+"""The summary of the session."""
+SECTION_SHARE = 0.4
+"""Facts and what was said, together."""
+RECALLED_SHARE = 0.1
+"""What else was recalled: procedures, the timeline."""
+DEFAULT_FORMAT_TOKENS = 16_000
+"""The tokens of a prompt in a format, where its request names none."""
 
 
 class TokenBudget:

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from agent_memory.core.errors import Forbidden
 from agent_memory.core.scope import Scope
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest
 
@@ -43,7 +43,7 @@ class JobOrder:
         return digest("order", self.errand, self.tenant, *limits, *parts)
 
 
-class JobStore:
+class OrderStore:
     """Places and reads orders."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
-from agent_memory.profile.statements import MOST_READ
+from agent_memory.profile.self_statements import MOST_READ
 from agent_memory.text.time_expressions import Span, named_time
 from agent_memory_client.models import MemoryRecord
 

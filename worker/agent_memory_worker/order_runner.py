@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_memory.core.errors import UnknownWork
 from agent_memory.core.feature import import_name
 from agent_memory.features import FEATURES
-from agent_memory.jobs.job_store import JobStore
+from agent_memory.jobs.order_store import OrderStore
 from agent_memory.runtime import Runtime
 
 _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()}
@@ -13,7 +13,7 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 async def carry_out(runtime: Runtime, name: str) -> None:
     """Does what an order asks for; an order that is no more asks for nothing. Done twice, the second time finds little to do."""
-    order = await runtime[JobStore].load_order(name)
+    order = await runtime[OrderStore].load_order(name)
     if order is None:
         return
     if order.errand not in _JOBS:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent_memory.profile.entries import FollowedMemory
-from agent_memory.timeline.dates import event_time, time_of_text
+from agent_memory.timeline.event_time import event_time, time_of_text
 from agent_memory.timeline.events import events_of
 from agent_memory.timeline.periods import group_events, period_of
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum

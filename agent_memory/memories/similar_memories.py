@@ -47,7 +47,7 @@ class NearMemories(ExistingMemories):
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 
 
-class NeighbourStore:
+class SimilarMemoryStore:
     """Reads what is around memories; a handful of round trips for any number of them."""
 
     def __init__(self, client: Redis, keys: Keys, memories: MemoryStore) -> None:

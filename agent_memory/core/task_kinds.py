@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class TaskName(StrEnum):
-    """What a worker can be asked to do. Every member has an implementation in `agent_memory_worker.tasks`, checked at its start."""
+    """What a worker can be asked to do. Every member has an implementation in `agent_memory_worker.task_handlers`, checked at its start."""
 
     ERASE = "erase"
     PROCESS_SESSION = "process_session"

@@ -1,4 +1,7 @@
-"""Settling without a model what a new memory is to those that are there: a repeat, a successor in its slot, or simply new."""
+"""Settling without a model what a new memory is to those that are there: a repeat, a successor in its slot, or simply new.
+
+What becomes of messages in the words of a memory is decided where they are written: `lua/parts/same_words.lua`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from collections.abc import Sequence
 from agent_memory.core.errors import Conflict, IdTaken
 from agent_memory.core.scope import Scope
 from agent_memory.memories.commit import STATED, Add, AddEvidence, ChangeOrigin, Decision, MemoryCommits, Supersede, Update
-from agent_memory.memories.neighbours import ExistingMemories, NeighbourStore
 from agent_memory.memories.owners import owner_name
 from agent_memory.memories.records import StoredMemory, evidence_of, standing
+from agent_memory.memories.similar_memories import ExistingMemories, SimilarMemoryStore
 from agent_memory.memories.store import MemoryStore
 from agent_memory.text.normalization import begins_at, ends_at, is_plain, is_turn
 from agent_memory.text.time_expressions import names_relative_time
@@ -21,7 +24,13 @@ _MOST_FORMER = 50
 
 
 async def store_settled(
-    store: MemoryStore, neighbours: NeighbourStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool
+    store: MemoryStore,
+    neighbours: SimilarMemoryStore,
+    commits: MemoryCommits,
+    scope: Scope,
+    records: Sequence[MemoryRecord],
+    *,
+    dedupe: bool,
 ) -> None:
     """Stores records. One script for all that are new; each that repeats another or follows it in its slot is settled by itself.
 
@@ -47,7 +56,7 @@ async def store_settled(
 
 
 async def decide(
-    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
+    store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
     """What is to be done with statements, each by itself. What shares words or a slot with one of them comes in another round, after it.
 
@@ -88,7 +97,7 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existi
 
 
 async def decide_edit(
-    store: MemoryStore, neighbours: NeighbourStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
+    store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
     """What an edit that gives a memory a slot does to the fact that has it; None when nothing has."""
     (existing,) = await neighbours.load_existing(scope, [edited])

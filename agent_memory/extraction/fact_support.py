@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from agent_memory.extraction.claims import Claim, Wording, joined
+from agent_memory.extraction.fact_wording import Claim, Wording, joined
 from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.text.languages.filler import is_filler
 from agent_memory.text.languages.questions import is_bare_question

@@ -11,13 +11,13 @@ import pytest
 from docket import Docket
 
 from agent_memory.core.settings import load_settings
-from agent_memory.core.work import DueKind
+from agent_memory.core.task_kinds import DueKind
 from agent_memory.features import FEATURES
 from agent_memory.memories.store import MemoryStore
 from agent_memory.runtime import Runtime
-from agent_memory_worker import schedule
+from agent_memory_worker import periodic_runner
 from agent_memory_worker.main import run_worker
-from agent_memory_worker.schedule import periods, run_job
+from agent_memory_worker.periodic_runner import periods, run_job
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 
@@ -58,7 +58,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return run
 
     jobs = {job.run: seeing(name) for feature in FEATURES for name, job in feature.schedule.items()}
-    monkeypatch.setattr(schedule, "import_name", jobs.__getitem__)
+    monkeypatch.setattr(periodic_runner, "import_name", jobs.__getitem__)
     return seen
 
 
@@ -125,7 +125,7 @@ async def test_a_job_that_fails_has_its_next_try_soon_and_is_never_given_up(rig:
         tries += 1
         raise ValueError("a defect")
 
-    monkeypatch.setattr(schedule, "import_name", lambda _: broken)
+    monkeypatch.setattr(periodic_runner, "import_name", lambda _: broken)
     for _ in range(20):
         assert await run_job(rig.rt, "views", 3600) == 300, "soon, not in an hour"
         assert await run_job(rig.rt, "views", 60) == 60
@@ -141,7 +141,7 @@ async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(ri
         deaths += 1
         raise asyncio.CancelledError
 
-    monkeypatch.setattr(schedule, "import_name", lambda _: deadly)
+    monkeypatch.setattr(periodic_runner, "import_name", lambda _: deadly)
     for _ in range(8):
         with pytest.raises(asyncio.CancelledError):
             await run_job(rig.rt, "views", 3600)

@@ -1,4 +1,4 @@
-"""Runs the periodic jobs that features announce, as often as they say in their `feature.py`.
+"""Runs the periodic jobs that features announce, as often as `agent_memory/jobs/job_periods.py` says.
 
 docket runs each once per period, whichever worker it is, and again when one dies.
 """

@@ -8,7 +8,7 @@ from datetime import date, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 from agent_memory.text.time_expressions import Span
-from agent_memory.timeline.dates import PRECISIONS
+from agent_memory.timeline.event_time import PRECISIONS
 from agent_memory.timeline.periods import Period, day_number, day_of, period_key, period_of, period_of_key
 from agent_memory.timeline.summaries.digest import event_line, weightiest
 from agent_memory_client.models.features.timeline import Granularity

@@ -1,10 +1,9 @@
-"""The tasks: each at most 15 lines, takes ids, calls policy, and ends its marks well or badly."""
+"""What runs for each task of `agent_memory/core/task_kinds.py`: a method each, which begins its marks and ends them well or badly."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -12,18 +11,20 @@ from typing import Any, cast
 
 from docket import CurrentExecution, Docket, Execution, Timeout
 
-from agent_memory.core.errors import AgentMemoryError, ModelAnswerInvalid, ModelUnavailable, RedisUnavailable, TooMany, UnknownWork
-from agent_memory.core.work import DueKind, TaskName
+from agent_memory.core.errors import AgentMemoryError, ModelAnswerInvalid, RedisUnavailable
+from agent_memory.core.task_kinds import DueKind, TaskName
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
 from agent_memory_worker.extraction.extract import extract_facts
+from agent_memory_worker.extraction.set_aside import set_aside_failed
 from agent_memory_worker.items import embed_items
 from agent_memory_worker.memories.indexing import index_memories
-from agent_memory_worker.orders import carry_out
+from agent_memory_worker.order_runner import carry_out
+from agent_memory_worker.periodic_runner import register_jobs
 from agent_memory_worker.privacy.erase import erase
-from agent_memory_worker.schedule import register_jobs
+from agent_memory_worker.retry_policy import is_outage, seconds_until_retry
 from agent_memory_worker.sessions.promote import promote_session
-from agent_memory_worker.sessions.settle import park_batch, settle_session
+from agent_memory_worker.sessions.settle import settle_session
 from agent_memory_worker.sessions.summarize import summarize_session
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Tasks:
         """Asks a model for the facts in a session's new messages."""
         async with self._begun(DueKind.EXTRACTION, [member]) as claims:
             for claim in claims:
-                if claim.attempt <= self._runtime.settings.worker.max_attempts or not await park_batch(self._runtime, member):
+                if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
                     await extract_facts(self._runtime, member)
                 await settle_session(self._runtime, member)
 
@@ -166,26 +167,12 @@ class Tasks:
     async def _failed(self, kind: DueKind, claims: Sequence[Claim], error: Exception) -> None:
         expected = isinstance(error, AgentMemoryError)
         log.log(logging.WARNING if expected else logging.ERROR, "%s work failed: %s", kind, error, exc_info=None if expected else error)
-        # A model that is away, or a limit, is nobody's fault here: the work waits as long as it takes. Unusable answers have their tries.
-        away = isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany)
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ModelAnswerInvalid):
             reason += f" ({error.data.get('reason', '')})"
-        worker = self._runtime.settings.worker
         for claim in claims:
-            delay = backoff(claim.attempt, worker.retry_base_seconds, worker.retry_max_seconds)
-            if isinstance(error, ModelUnavailable | TooMany):
-                delay = max(min(delay, 30.0), float(min(error.retry_after, 300)))
+            delay = seconds_until_retry(error, claim.attempt, self._runtime.settings.worker)
             try:
-                await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=delay, forgive=away)
+                await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=delay, forgive=is_outage(error))
             except RedisUnavailable as second:
                 log.warning("cannot record a failure, the lease will end by itself: %s", second)
-
-
-def backoff(attempt: int, base: float, most: float) -> float:
-    """Seconds until the next try: doubling from `base`, at most `most`, with equal jitter.
-
-    "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
-    """
-    whole = min(most, base * 2 ** min(attempt - 1, 30))
-    return whole / 2 + random.uniform(0, whole / 2)

@@ -1,0 +1,40 @@
+-- How many claims of one kind a tenant has at a time: `share`. What of it is due beyond them is looked at a moment later, behind what is due
+-- of others, so that a flood holds up its own tenant only. What a tenant has is a set of members; those whose lease is over, or that ended,
+-- go out of it when it is looked at. Whose a member is stands in what it names, in the slot of `due`.
+-- NEEDS: root, kind, tries, share, lease_ms
+local clock = require("storage/clock")
+local free_claims = {}
+local function tenant_of(member)
+  if kind == 'memory' or kind == 'follow' then
+    return redis.call('HGET', root .. 'm:' .. member, 't') or redis.call('HGET', root .. 'h:' .. member, 't')
+  end
+  if kind == 'item' then return redis.call('HGET', root .. 'it:' .. member, 't') end
+  if kind == 'order' then
+    local json = redis.call('GET', root .. 'ord:' .. member)
+    return json and cjson.decode(json).tn
+  end
+  return redis.call('HGET', root .. 'j:' .. member, 'tn')
+end
+-- Whether one more claim of its tenant is within the share; it is counted then.
+local function take(member)
+  local tenant = tenant_of(member)
+  if not tenant then return true end
+  local running = root .. 'run:' .. kind .. ':' .. redis.sha1hex(tenant)
+  if not free_claims[tenant] then
+    free_claims[tenant] = share
+    for _, other in ipairs(redis.call('SMEMBERS', running)) do
+      local held = string.match(redis.call('HGET', tries, other) or '', '^%d+ (%d+)')
+      if held and tonumber(held) > clock.ms then
+        free_claims[tenant] = free_claims[tenant] - 1
+      else
+        redis.call('SREM', running, other)
+      end
+    end
+  end
+  if free_claims[tenant] <= 0 then return false end
+  free_claims[tenant] = free_claims[tenant] - 1
+  redis.call('SADD', running, member)
+  redis.call('PEXPIRE', running, 2 * lease_ms)
+  return true
+end
+return {take = take}

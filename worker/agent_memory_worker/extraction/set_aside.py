@@ -1,0 +1,35 @@
+"""Batches that extraction gives up are set aside: what failed too often, and what the model has no room for. Work goes on behind them."""
+
+from __future__ import annotations
+
+import logging
+
+from agent_memory.core.errors import ContextExceeded
+from agent_memory.runtime import Runtime
+from agent_memory.sessions.store import Journal, SessionStore
+from agent_memory_worker.extraction.batches import BATCH, within
+
+log = logging.getLogger(__name__)
+
+
+async def set_aside_failed(runtime: Runtime, member: str) -> bool:
+    """Takes the batch that extraction failed at so often out of its way; it can be replayed or dropped by itself.
+
+    False when there is none, and for a batch that is set aside already: that one ends as any other dead letter.
+    """
+    if "." in member:
+        return False
+    journal = await runtime[SessionStore].journal(member, "je", BATCH)
+    if journal is None or not journal.waiting:
+        return False
+    batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
+    log.error("extraction gave up %d messages of the session %s: see its dead operation", len(batch), journal.ref.session_id)
+    return await runtime[SessionStore].set_aside(member, journal, len(batch))
+
+
+async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
+    """Takes what the model has no room for out of the way of later messages. Raises `error` again for what is set aside already."""
+    if "." in sid:
+        raise error
+    log.error("the model has no room for %d messages of the session %s, which step aside: %s", count, journal.ref.session_id, error)
+    await runtime[SessionStore].set_aside(sid, journal, count, f"{type(error).__name__}: {error}")
