@@ -31,9 +31,10 @@ dev:
 serve: setup
 	@exec .venv/bin/agent-memory serve $(ARGS)
 
-# Two processes, each with a Redis of its own; a file's tests stay together, so that what they share is started once.
+# Three processes for two cores, each with a Redis of its own: tests of processes and faults wait a third of their time. A file's tests stay
+# together, so that what they share is started once.
 # In the order of their names: the files with few but long tests do not come last, when one process would wait for the other.
-JOBS ?= 2
+JOBS ?= 3
 COMPAT_CLIENTS := mem0-2 mem0-1 mem0-0.1 supermemory-3 supermemory-5
 test: dev
 	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)

@@ -65,6 +65,10 @@ def test_prompts_hold_what_they_must(results: Results, name: str, extractor: Ext
     assert not failures, "\n".join(failures)
 
 
+def test_scenarios_have_names_of_their_own() -> None:
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
+
+
 def test_pending_scenarios_exist() -> None:
     assert sorted(PENDING.difference(f"{extractor}: {name}" for name, extractor in RUNS)) == []
 
