@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.extraction.rules import ExtractionRulesService
 from agent_memory.extraction.transfer import RuleTransfer
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_periods import minutes_of_contradictions
 
 
 def open_extraction(foundation: Foundation, services: Services) -> None:
@@ -16,13 +16,17 @@ def open_extraction(foundation: Foundation, services: Services) -> None:
     services.add(store, ExtractionRulesService(store), RuleTransfer(store))
 
 
+def _minutes_of_contradictions(settings: Settings) -> float | None:
+    return settings.compaction.every_minutes if settings.longterm.enabled else None
+
+
 EXTRACTION = Feature(
     name="extraction",
     open=open_extraction,
     routes=("agent_memory.extraction.routes:router",),
     keys=(KeySpace("xr:<tenant>", "hash", "rules for taking facts, by namespace and user", "until deleted"),),
     schedule={
-        "contradictions": PeriodicJob("agent_memory_worker.extraction.contradictions:find_contradictions", minutes_of_contradictions)
+        "contradictions": PeriodicJob("agent_memory_worker.extraction.contradictions:find_contradictions", _minutes_of_contradictions)
     },
     exporter=RuleTransfer,
     eraser=RuleTransfer,

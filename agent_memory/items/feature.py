@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
 from agent_memory.items.search import ItemSearch
 from agent_memory.items.service import ItemService
 from agent_memory.items.store import ItemStore
 from agent_memory.items.transfer import ItemTransfer
-from agent_memory.jobs.job_periods import minutes_of_items
+
+_SWEEP_MINUTES = 10.0
 
 
 def open_items(foundation: Foundation, services: Services) -> None:
@@ -18,6 +20,10 @@ def open_items(foundation: Foundation, services: Services) -> None:
     timeout = foundation.settings.models.query_embedding_timeout_seconds
     search = ItemSearch(store, foundation.keys, foundation.spec, foundation.reader, services[TenantModels], timeout)
     services.add(store, search, ItemService(store, search), ItemTransfer(store))
+
+
+def _minutes(settings: Settings) -> float:
+    return _SWEEP_MINUTES
 
 
 _UNTIL = "until deleted, or its time to live is over"
@@ -34,7 +40,7 @@ ITEMS = Feature(
         KeySpace("itn:<owner>", "hash", "how many items each path of an owner has", _UNTIL),
         KeySpace("ito:<tenant>", "hash", "the owners of items", _UNTIL),
     ),
-    schedule={"items": PeriodicJob("agent_memory_worker.items:mark_unembedded", minutes_of_items)},
+    schedule={"items": PeriodicJob("agent_memory_worker.items:mark_unembedded", _minutes)},
     exporter=ItemTransfer,
     eraser=ItemTransfer,
 )

@@ -7,8 +7,8 @@ from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_periods import minutes_of_compaction, minutes_of_retention, minutes_of_upkeep
 from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.changes.store import ChangeStore
@@ -91,6 +91,20 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     services.add(cards, pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
 
 
+def _minutes_of_compaction(settings: Settings) -> float | None:
+    return settings.compaction.every_minutes if settings.longterm.enabled else None
+
+
+def _minutes_of_upkeep(settings: Settings) -> float | None:
+    return settings.longterm.usage_every_minutes if settings.longterm.enabled else None
+
+
+def _minutes_of_retention(settings: Settings) -> float | None:
+    rules = settings.forgetting
+    wanted = rules.enabled and (rules.max_age_days, rules.max_inactive_days, rules.budget_keep_top_n) != (None, None, None)
+    return rules.every_minutes if wanted else None
+
+
 MEMORIES = Feature(
     name="memories",
     open=open_memories,
@@ -104,8 +118,8 @@ MEMORIES = Feature(
     ),
     jobs={COMPACT: "agent_memory_worker.memories.duplicates:run_compaction"},
     schedule={
-        "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", minutes_of_compaction),
-        "forget": PeriodicJob("agent_memory_worker.memories.retention:forget_by_settings", minutes_of_retention),
-        "usage": PeriodicJob("agent_memory_worker.memories.expiry:keep_up", minutes_of_upkeep),
+        "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", _minutes_of_compaction),
+        "forget": PeriodicJob("agent_memory_worker.memories.retention:forget_by_settings", _minutes_of_retention),
+        "usage": PeriodicJob("agent_memory_worker.memories.expiry:keep_up", _minutes_of_upkeep),
     },
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from agent_memory.access.embedding_budget import EmbeddingBudget
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_periods import minutes_of_procedures
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.procedures.learning.learner import SessionLearner
 from agent_memory.procedures.learning.results import LEARN_SESSION, ResultStore
@@ -18,6 +18,8 @@ from agent_memory.procedures.tool_calls.store import ToolStore
 from agent_memory.procedures.transfer import ProcedureTransfer
 from agent_memory.sessions.store import SessionStore
 from agent_memory.storage.connection import PipelineReader
+
+_KEEP_UP_MINUTES = 60.0
 
 
 def open_procedures(foundation: Foundation, services: Services) -> None:
@@ -47,6 +49,10 @@ def open_procedures(foundation: Foundation, services: Services) -> None:
     )
 
 
+def _minutes(settings: Settings) -> float | None:
+    return _KEEP_UP_MINUTES if settings.longterm.enabled else None
+
+
 PROCEDURES = Feature(
     name="procedures",
     open=open_procedures,
@@ -63,7 +69,7 @@ PROCEDURES = Feature(
         INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure",
         LEARN_SESSION: "agent_memory_worker.procedures:learn_session",
     },
-    schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", minutes_of_procedures)},
+    schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", _minutes)},
     exporter=ProcedureTransfer,
     eraser=ProcedureTransfer,
     purger=ProcedureTransfer,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_periods import minutes_of_summaries
 from agent_memory.jobs.order_store import OrderStore
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.store import MemoryStore
@@ -20,6 +20,9 @@ from agent_memory.timeline.summaries.former import FormerTimelines
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 
+# What is over is summarized so soon.
+_SUMMARIES_MINUTES = 5.0
+
 
 def open_timelines(foundation: Foundation, services: Services) -> None:
     """Opens timelines."""
@@ -33,6 +36,10 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)
     services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
     services.add(FormerTimelines(client, keys, follower))
+
+
+def _minutes(settings: Settings) -> float | None:
+    return _SUMMARIES_MINUTES if settings.longterm.enabled else None
 
 
 _DERIVED = "it is made of memories, and an import makes it again of those"
@@ -56,7 +63,7 @@ TIMELINE = Feature(
         REBUILD: "agent_memory_worker.timeline:rebuild_timeline",
         SUMMARIZE: "agent_memory_worker.timeline:summarize_periods",
     },
-    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", minutes_of_summaries)},
+    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", _minutes)},
     eraser=TimelineFollower,
     follower=TimelineFollower,
     section=TimelineSection,

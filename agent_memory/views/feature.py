@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
-from agent_memory.jobs.job_periods import minutes_of_views
 from agent_memory.jobs.order_store import OrderStore
 from agent_memory.memories.upkeep.scan import MemoryScan
 from agent_memory.views.archived import ArchivedViews
@@ -28,6 +28,10 @@ def open_views(foundation: Foundation, services: Services) -> None:
     )
 
 
+def _minutes(settings: Settings) -> float:
+    return settings.views.refresh_every_minutes
+
+
 VIEWS = Feature(
     name="views",
     open=open_views,
@@ -40,7 +44,7 @@ VIEWS = Feature(
         KeySpace("tk:<task>", "string", "a task that a caller can follow", "7 days", personal=False),
     ),
     jobs={RUN_VIEW: "agent_memory_worker.views:run_view", REFRESH_VIEW: "agent_memory_worker.views:refresh_view"},
-    schedule={"views": PeriodicJob("agent_memory_worker.views:order_refreshes", minutes_of_views)},
+    schedule={"views": PeriodicJob("agent_memory_worker.views:order_refreshes", _minutes)},
     exporter=ViewTransfer,
     eraser=ViewTransfer,
     purger=ViewTransfer,

@@ -1,4 +1,4 @@
-"""Runs the periodic jobs that features announce, as often as `agent_memory/jobs/job_periods.py` says.
+"""Runs the periodic jobs that features announce, as often as each feature's `feature.py` says.
 
 docket runs each once per period, whichever worker it is, and again when one dies.
 """

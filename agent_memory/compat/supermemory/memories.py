@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +16,7 @@ from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.service import MemoryService
+from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.privacy.forget.service import ForgetService
 from agent_memory.profile.service import ProfileService
@@ -153,11 +153,9 @@ class MemoryOperations:
 
     async def known(self, names: Sequence[str], user: str | None) -> set[str]:
         """Those of some ids that are memories of a container."""
-        known: set[str] = set()
-        for name in dict.fromkeys(names[:MAX_PAGE]):
-            with suppress(NotFound):
-                known |= {name} if (await self.memory(name)).user_id == user else set()
-        return known
+        wanted = list(dict.fromkeys(names[:MAX_PAGE]))
+        records = await self._services[MemoryStore].get(self._scope, wanted)
+        return {name for name, record in zip(wanted, records, strict=True) if record is not None and record.user_id == user}
 
     async def versions(self, hits: Sequence[MemoryRecord]) -> dict[str, int]:
         """The number of each memory's version, 1 for the first."""

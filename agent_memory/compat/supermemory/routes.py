@@ -253,7 +253,8 @@ async def _namespace_profile(request: Request, service: SupermemoryService) -> A
 async def _namespace_list(request: Request, service: SupermemoryService) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
     query = dict(request.query_params)
-    body = await read_object(request) if int(request.headers.get("content-length", "0")) else {}
+    sent = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    body = await read_object(request) if sent else {}
     include = body.get("include")
     given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
     asked = DocumentListing.model_validate({**query, **given, "containerTag": tag})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 from uuid import uuid4
 
@@ -139,6 +139,20 @@ async def test_the_newest_line_shows_what_is_asked_for_beside(api: httpx.AsyncCl
     assert (hit["chunk"], hit["included"]["document"]["id"]) == ("I keep bees", f"{tag}-1")
     listed = await call(api, "POST", f"/ns/{tag}/list/documents", {"include": {"content": True}})
     assert [document["content"] for document in listed["documents"]] == ["I keep bees"]
+
+
+async def test_a_list_reads_a_body_whose_length_is_not_announced(api: httpx.AsyncClient, tag: str) -> None:
+    for topic in ("budget", "hiring"):
+        await taken_in(api, tag, f"Note about {topic}", metadata={"topic": topic})
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b'{"filter": {"field": "topic", "operator": "eq", '
+        yield b'"value": "budget"}}'
+
+    path, headers = f"/ns/{tag}/list/documents", {"content-type": "application/json"}
+    answer = await api.post(path, content=chunks(), headers=headers)
+    assert [document["metadata"]["topic"] for document in answer.json()["documents"]] == ["budget"]
+    assert len((await api.post(path)).json()["documents"]) == 2
 
 
 async def test_a_memory_counts_its_versions(api: httpx.AsyncClient, tag: str) -> None:
