@@ -10,12 +10,13 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 COMPILE_OURS := $(COMPILE) pyproject.toml --no-emit-package agent-memory-api-client
 
-.PHONY: help setup dev serve test test-integrations test-integrations-first test-compat test-typescript npm-package quick coverage check docs format eval lock clean faults bench load flood
+.PHONY: help setup dev serve test test-models test-integrations test-integrations-first test-compat test-typescript npm-package quick coverage check docs format eval lock clean faults bench load flood
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
 	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help"
 	@echo "make test    all tests          make quick   those of two minutes   make coverage   and which lines they run"
+	@echo "make test-models   those beside a real, weak language model, which make test leaves out"
 	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients; -first: the most used of them"
 	@echo "make test-typescript   the TypeScript client   make npm-package   as a file for npm"
 	@echo "make check   style, types, import rules, documentation                make docs       the site, into site/"
@@ -37,7 +38,11 @@ serve: setup
 JOBS ?= 3
 COMPAT_CLIENTS := mem0-2 mem0-1 mem0-0.1 supermemory-3 supermemory-5
 test: dev
-	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	.venv/bin/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not real_model" $(ARGS)
+
+# Beside a real, weak language model, which takes all cores: one process after the other.
+test-models: dev
+	.venv/bin/python -m pytest -m real_model tests/features/extraction/test_small_model.py tests/evaluation/test_weak_model_scenarios.py $(ARGS)
 
 # The adapters of our client, beside the real frameworks in environments of their own, against a server that is started for them:
 # first LangGraph, LangChain, the OpenAI Agents SDK, and the clients of Supermemory and Mem0; then frameworks whose versions clash with those.

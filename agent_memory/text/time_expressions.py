@@ -54,8 +54,9 @@ def _may_name_one(text: str) -> bool:
     return _NUMBER_ALONE.search(text) is not None or not _HINTS.isdisjoint(_WORD.findall(text.lower()))
 
 
-def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
-    """The first time that a text names, read in `zone` and relative to `now`; None when it names none.
+def named_time(text: str, now: datetime, zone: tzinfo = UTC, way: Direction | None = None) -> Span | None:
+    """The first time that a text names, read in `zone` and relative to `now`; None when it names none. Which way it looks is decided
+    by its words, unless it is given.
 
     "Before", "after", "until" and "since" open the interval, "between" and "from" with a second time stretch it. Of a longer text the first
     32,768 characters are read.
@@ -64,7 +65,7 @@ def named_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     if not _may_name_one(text):
         return None
     today = now.astimezone(zone).date()
-    way = direction_of(text)
+    way = way or direction_of(text)
     found = _place(text, today, "future" if way == "future" else "past")
     if found is None or found[0][0] >= found[0][1]:
         return None

@@ -20,7 +20,7 @@ from tests.support.small_model import small_model
 from tests.support.stack import stack
 
 # A model that is away would be asked again; a slow machine must not make it so.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real_model, pytest.mark.slow, pytest.mark.timeout(900)]
 _NAMES = ("the assistant's words are no facts", "relative dates inside quotations stay")
 _FILE = Path(__file__).parents[1] / "data" / "prompt_scenarios.yaml"
 _SCENARIOS = [scenario for scenario in load_scenarios(_FILE) if scenario.name in _NAMES]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from agent_memory.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
@@ -33,6 +33,8 @@ from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Name
 
 # Of the times that a memory names, so many are looked at.
 _MOST_TIMES = 4
+# Two readings of a day of the year are so far apart, those of a weekday are not.
+_ABOUT_A_YEAR = timedelta(days=300)
 
 
 class MemoriesSection:
@@ -191,12 +193,18 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _times_of(text: str, now: datetime) -> Iterator[Span]:
-    """The first times that a text names: "not on the 9th, but on the 12th" names two."""
+    """The first times that a text names: "not on the 9th, but on the 12th" names two.
+
+    A day of the year is also the nearest of its kind, whatever the tense: "I was wrong, I start on 12 March" means this year's.
+    """
     for _ in range(_MOST_TIMES):
         span = named_time(text, now)
         if span is None:
             return
         yield span
+        other = named_time(text, now, way="past" if span.direction == "future" else "future")
+        if other is not None and abs(other.start - span.start) >= _ABOUT_A_YEAR and abs(other.start - now) < abs(span.start - now):
+            yield other
         text = beside(text, span)
 
 

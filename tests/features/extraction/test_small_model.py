@@ -24,7 +24,7 @@ from tests.support.rig import SCOPE, MakeRig
 from tests.support.small_model import small_model
 
 # On a machine that does other things as well a call of a second or two takes its time; a model that is away would be asked again.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real_model, pytest.mark.slow, pytest.mark.timeout(900)]
 MODEL = "smollm2"
 # What a batch cannot be asked about steps aside after one try, so that any request that comes again is one too many.
 _SETTINGS: dict[str, Any] = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "WORKER_MAX_ATTEMPTS": "1"}

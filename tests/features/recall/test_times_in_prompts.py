@@ -65,6 +65,14 @@ async def test_who_asks_what_is_ahead_is_shown_what_is_planned_for_then_alone(ri
     assert set(await shown(rig, "What do I have to do tomorrow?")) == {taxes, "The user visits the mill"}
 
 
+@pytest.mark.parametrize("query", ["What will happen on 20 March?", "What happens on 20 March?", "What is on 20 March?"])
+async def test_a_day_of_the_year_that_is_named_beside_the_past_is_the_coming_one(rig: Rig, query: str) -> None:
+    told = "I was wrong about the job: I do not start on 9 March, I start on 20 March"
+    others = ["The dishwasher broke on 3 March", "We sold tickets for the raffle", "My sister Ines visits me on Friday"]
+    await rig.remember(*[record(text, user_id="u", created_at=FRIDAY, memory_type="message") for text in (told, *others)])
+    assert await shown(rig, query) == [told]
+
+
 async def test_of_a_day_for_which_nothing_is_planned_what_is_near_is_shown(rig: Rig) -> None:
     told = "I have to do something about the dishwasher"
     await rig.remember(record(told, user_id="u", created_at=FRIDAY, memory_type="message"))
