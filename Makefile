@@ -32,7 +32,7 @@ dev:
 serve: setup
 	@exec .venv/bin/agent-memory serve $(ARGS)
 
-# Three processes for two cores, each with a Redis of its own: tests of processes and faults wait a third of their time. A file's tests stay
+# Three processes for two cores, each with a Redis of its own: tests of processes and faults wait for much of their time. A file's tests stay
 # together, so that what they share is started once.
 # In the order of their names: the files with few but long tests do not come last, when one process would wait for the other.
 JOBS ?= 3
