@@ -20,6 +20,7 @@ from agent_memory.http.app import create_app
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.upkeep.reindex import Reindexer
 from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search import indexes
 from agent_memory.storage.search.indexes import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
 from agent_memory.storage.store_watch import accept_store
 from agent_memory_worker.main import run_worker
@@ -263,17 +264,24 @@ async def test_ready_names_an_index_that_is_gone(own_redis: EmbeddedRedis, make_
         await wait_until(ready(http), "the index")
 
 
-# Writes are held back for four seconds at most: a machine that is busy with other tests, too, indexes so many in a fraction of that.
-_BUILT_WITHIN_THE_PAUSE = 8_000
+_INDEXED = 8_000
 
 
-async def test_what_is_written_while_an_index_is_built_again_is_indexed_once(own_redis: EmbeddedRedis) -> None:
+async def test_what_is_written_while_an_index_is_built_again_is_indexed_once(
+    own_redis: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long a busy machine builds and the program that asks for the pause stands still: writes are let in at the end alone.
+    monkeypatch.setattr(indexes, "_PAUSED_SECONDS", 120.0)
+    monkeypatch.setattr(indexes, "_PAUSE_MS", 120_000)
     keys = Keys("t")
     schema = memory_schema(keys)
-    async with aioredis.Redis.from_url(own_redis.url, protocol=3) as client, aioredis.Redis.from_url(own_redis.url) as writer:
+    async with (
+        aioredis.Redis.from_url(own_redis.url, protocol=3) as client,
+        aioredis.Redis.from_url(own_redis.url, socket_timeout=None) as writer,
+    ):
         await note_built(client, keys)
         async with client.pipeline(transaction=False) as pipe:
-            for number in range(_BUILT_WITHIN_THE_PAUSE):
+            for number in range(_INDEXED):
                 pipe.hset(keys.memory(f"a{number}"), mapping={"k": "violin", "t": "aa"})
             await pipe.execute()
         building = asyncio.create_task(ensure_index(client, keys, schema))
@@ -284,9 +292,9 @@ async def test_what_is_written_while_an_index_is_built_again_is_indexed_once(own
         assert await building
         await writer.hset(keys.memory("c"), mapping={"k": "cello", "t": "aa"})
         found = await client.execute_command("FT.INFO", schema.index.name)
-        assert int(found[b"num_docs"]) == _BUILT_WITHIN_THE_PAUSE + count + 1
-        # Names are given once: a document that is indexed again gets another.
-        assert int(found[b"max_doc_id"]) <= _BUILT_WITHIN_THE_PAUSE + count + 1 + 2
+        assert int(found[b"num_docs"]) == _INDEXED + count + 1
+        # Numbers are given once: a document that is indexed again gets another. A few may come between the index's beginning and the pause.
+        assert int(found[b"max_doc_id"]) <= _INDEXED + count + 1 + 20
 
 
 async def test_a_store_that_was_emptied_is_lost_until_that_is_accepted(
