@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
+from redisvl.schema import IndexSchema
 
 from agent_memory.core.settings import Settings
 from agent_memory.llm.base import ChatModel, Embedder, Reranker
@@ -25,7 +26,6 @@ from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.scripts import OutboxScripts
 from agent_memory.storage.search.indexes import (
     VectorSpec,
-    all_schemas,
     ensure_index,
     note_built,
 )
@@ -51,6 +51,8 @@ class Foundation:
     reader: SearchReader
     outbox: Outbox
     spec: VectorSpec
+    schemas: Mapping[str, IndexSchema]
+    """All search indexes, by what they hold."""
     ids: KeyedIds
     embedder: Embedder
     chat: ChatModel | None
@@ -102,10 +104,10 @@ class Foundation:
             return int(await self.client.xlen(docket.stream_key))
 
 
-async def prepare_bucket(settings: Settings, keys: Keys, spec: VectorSpec, client: Redis, url: str) -> None:
+async def prepare_bucket(settings: Settings, keys: Keys, schemas: Collection[IndexSchema], client: Redis, url: str) -> None:
     """Makes what a bucket needs of its Redis, options and indexes. Raises StartupError."""
     await _check(settings, keys, client, url)
-    await _make_indexes(keys, spec, client)
+    await _make_indexes(keys, schemas, client)
 
 
 @asynccontextmanager
@@ -115,11 +117,12 @@ async def open_foundation(
     keys: Keys,
     models: Models,
     spec: VectorSpec,
+    schemas: Mapping[str, IndexSchema],
     file: StoreFile | None,
     *,
     begin: bool,
 ) -> AsyncGenerator[Foundation]:
-    """Opens one bucket. A store that is not there yet is begun, unless `begin` is false.
+    """Opens one bucket with these indexes. A store that is not there yet is begun, unless `begin` is false.
 
     Raises StartupError.
     """
@@ -131,10 +134,10 @@ async def open_foundation(
         version = await (
             _check(settings, keys, unguarded, bucket_redis.url) if begin else check_engine(unguarded, shown_url(bucket_redis.url))
         )
-        watch = StoreWatch(unguarded, keys, file, schemas=tuple(all_schemas(keys, spec).values()) if begin else (), makes=begin)
+        watch = StoreWatch(unguarded, keys, file, schemas=tuple(schemas.values()) if begin else (), makes=begin)
         await watch.open()
         if watch.intact and begin:
-            await _make_indexes(keys, spec, unguarded)
+            await _make_indexes(keys, schemas.values(), unguarded)
         if models.embedder.model == PACKAGED_NAME and begin:
             log.info("%s embeds texts: %s", PACKAGED_NAME, LATIN_ONLY)
         watch.on_renewal(bucket_redis.renew)
@@ -158,6 +161,7 @@ async def open_foundation(
             reader=SearchReader(client, lists),
             outbox=Outbox(client, keys, OutboxScripts(client, keys)),
             spec=spec,
+            schemas=schemas,
             ids=ids,
             embedder=models.embedder,
             chat=models.chat,
@@ -180,7 +184,7 @@ async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str
     return version
 
 
-async def _make_indexes(keys: Keys, spec: VectorSpec, client: Redis) -> None:
-    for schema in all_schemas(keys, spec).values():
+async def _make_indexes(keys: Keys, schemas: Collection[IndexSchema], client: Redis) -> None:
+    for schema in schemas:
         await ensure_index(client, keys, schema)
     await note_built(client, keys)

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from redisvl.schema import IndexSchema
+
 from agent_memory.core.errors import RedisUnavailable
 from agent_memory.core.feature import Services
 from agent_memory.core.settings import Settings
@@ -23,7 +25,7 @@ from agent_memory.storage.cluster import Bucket, following, locate_buckets
 from agent_memory.storage.connection import shown_url
 from agent_memory.storage.keyspace import Keys, bucket_of
 from agent_memory.storage.outbox import Backlog, sum_backlogs
-from agent_memory.storage.search.indexes import VectorSpec
+from agent_memory.storage.search.indexes import VectorSpec, shared_schemas
 from agent_memory.storage.store_marker import StoreFile
 from agent_memory.storage.store_watch import Problem
 
@@ -105,6 +107,15 @@ class Runtime(Foundation):
         return sum_backlogs([await bucket.outbox.backlog() for bucket in self.all])
 
 
+def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
+    """Every search index of a bucket, by what it holds."""
+    schemas = shared_schemas(keys, spec)
+    for feature in FEATURES:
+        if feature.indexes is not None:
+            schemas |= feature.indexes(keys, spec)
+    return schemas
+
+
 @asynccontextmanager
 async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
     """Opens everything: the runtime of the first bucket, which has those of the others.
@@ -127,12 +138,16 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
         # The first says whether the number of buckets is right, before anything is made.
         file = None if data_dir is None else StoreFile(data_dir)
         home, *others = [
-            _open_features(await stack.enter_async_context(open_foundation(settings, bucket_redis, keys, shared, spec, file, begin=begin)))
+            _open_features(
+                await stack.enter_async_context(
+                    open_foundation(settings, bucket_redis, keys, shared, spec, _schemas(keys, spec), file, begin=begin)
+                )
+            )
             for bucket_redis, keys in zip(bucket_redises, buckets, strict=True)
         ]
         if home.bucket_redis.clustered:
             movable = [
-                Bucket(keys, bucket_redis, partial(prepare_bucket, settings, keys, spec))
+                Bucket(keys, bucket_redis, partial(prepare_bucket, settings, keys, _schemas(keys, spec).values()))
                 for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
             ]
             await stack.enter_async_context(following(movable, command_timeout=timeout))

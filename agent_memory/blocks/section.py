@@ -14,8 +14,9 @@ from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKin
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
+from agent_memory.text.prompt_marks import part_heading
 
-_HEAD = "## Memory blocks\nWhat is always kept in mind; behind each label stands how full the block is."
+_HEAD = part_heading("blocks") + "What is always kept in mind; behind each label stands how full the block is."
 # What begins a line like the heading of a block.
 _HEADING = re.compile(r"^(?=#)", re.MULTILINE)
 

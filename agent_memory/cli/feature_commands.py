@@ -1,6 +1,7 @@
-"""The commands that features bring. A feature adds one line to the list: the function that adds its commands to the program.
+"""The commands that features bring: `register` in `agent_memory/<feature>/commands.py` adds them to the program.
 
-That function stands in `agent_memory/<feature>/commands.py`, which imports nothing heavy: `agent-memory --help` loads all of them.
+They are found by that name instead of by the features' announcements, which take a second and a half to import; such a module imports
+nothing heavy, for `agent-memory --help` loads all of them.
 """
 
 from __future__ import annotations
@@ -8,17 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import typer
 
-COMMANDS: tuple[str, ...] = (
-    "agent_memory.blocks.commands:register",
-    "agent_memory.profile.commands:register",
-    "agent_memory.timeline.commands:register",
-    "agent_memory.procedures.commands:register",
-)
-"""As import strings ("module:name"): functions of the program and of what calls the API (`Register`)."""
+import agent_memory
 
 
 class CallApi(Protocol):
@@ -47,9 +43,14 @@ def call_api(
     return asyncio.run(ask())
 
 
-def register(root: typer.Typer, commands: Sequence[str] = COMMANDS) -> None:
-    """Adds the commands of all features."""
-    for name in commands:
-        module, _, function = name.partition(":")
-        add: Register = getattr(import_module(module), function)
+def command_modules() -> list[str]:
+    """The names of all features' modules of commands."""
+    files = [file for path in agent_memory.__path__ for file in Path(path).glob("*/commands.py")]
+    return sorted(f"{agent_memory.__name__}.{file.parent.name}.commands" for file in files)
+
+
+def register(root: typer.Typer, modules: Sequence[str] | None = None) -> None:
+    """Adds the commands of all features, or of these modules."""
+    for module in command_modules() if modules is None else modules:
+        add: Register = import_module(module).register
         add(root, call_api)

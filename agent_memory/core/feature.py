@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from agent_memory.core.prompt_sections import AnnouncedSection
-from agent_memory.core.scope import Scope
+from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 
 T = TypeVar("T")
@@ -121,6 +121,15 @@ class Eraser(Protocol):
 
 
 @runtime_checkable
+class SessionEraser(Eraser, Protocol):
+    """An eraser of something that is made of sessions, too."""
+
+    async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
+        """Deletes what was made of a session that is erased; returns how much of what went."""
+        ...
+
+
+@runtime_checkable
 class AgentEraser(Eraser, Protocol):
     """An eraser of something that agents have, too."""
 
@@ -148,6 +157,14 @@ class Follower(Protocol):
         ...
 
 
+class ExtractionGuide(Protocol):
+    """Tells the model that takes facts what a feature would make of them, beside the rules of the tenant."""
+
+    async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
+        """Sentences for the model, for sessions of this namespace; none where the feature asks for nothing."""
+        ...
+
+
 class ArchivedSummaries(Protocol):
     """Takes in summary views that the archived server left."""
 
@@ -170,6 +187,7 @@ class Services:
         self.purgers: list[Purger] = []
         self.archived: list[ArchivedSummaries] = []
         self.followers: list[Follower] = []
+        self.guides: list[ExtractionGuide] = []
         self.sections: list[AnnouncedSection] = []
 
     def add(self, *services: Any) -> None:
@@ -192,6 +210,7 @@ class Services:
             (self.purgers, feature.purger),
             (self.archived, feature.archived),
             (self.followers, feature.follower),
+            (self.guides, feature.guide),
             (self.sections, feature.section),
         ):
             if kind is not None:
@@ -215,6 +234,8 @@ class Feature:
     open: Callable[[Any, Services], None]
     """Makes its services of the foundation and of those that features before it in the list have opened."""
     keys: Sequence[KeySpace] = ()
+    indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None
+    """Its search indexes by what they hold: schemas of redisvl, made of a bucket's keys and the vectors of its embedding model."""
     routes: Sequence[str] = ()
     """Routers of FastAPI."""
     examples: str | None = None
@@ -227,6 +248,7 @@ class Feature:
     purger: type[Purger] | None = None
     archived: type[ArchivedSummaries] | None = None
     follower: type[Follower] | None = None
+    guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
     """Its part of the memory prompt."""
     tools: Sequence[str] = ()

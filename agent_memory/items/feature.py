@@ -7,6 +7,7 @@ from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.core.settings import Settings
 from agent_memory.foundation import Foundation
 from agent_memory.items.search import ItemSearch
+from agent_memory.items.search_index import index_schemas
 from agent_memory.items.service import ItemService
 from agent_memory.items.store import ItemStore
 from agent_memory.items.transfer import ItemTransfer
@@ -33,6 +34,7 @@ ITEMS = Feature(
     open=open_items,
     routes=("agent_memory.items.routes:router",),
     examples="agent_memory.items.examples:EXAMPLES",
+    indexes=index_schemas,
     keys=(
         KeySpace("it:<iid>", "hash", "an item: a JSON value with its path, key, terms and vector", _UNTIL),
         KeySpace("its:<owner>", "zset", "an owner's items, by path and key", _UNTIL),

@@ -15,9 +15,10 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.core.scope import Scope
 from agent_memory.items.filters import matches_filter
+from agent_memory.items.search_index import item_index_name
 from agent_memory.items.store import ItemOwner, ItemStore, StoredItem, owner_digest, path_tag
 from agent_memory.storage.keyspace import Keys
-from agent_memory.storage.search.indexes import VectorSpec, item_index_name
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.list_replies import SearchReader
 from agent_memory.storage.search.queries import WITH_SORT_KEYS, name_query, queue_search
 from agent_memory.storage.search.results import parse_hits

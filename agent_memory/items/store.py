@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 from agent_memory.core.errors import Forbidden
 from agent_memory.core.scope import Scope
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.items.keys import ItemKeys
 from agent_memory.items.texts import item_terms, item_text
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
@@ -101,6 +102,7 @@ class ItemStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
         self._keys = keys
+        self._item_keys = ItemKeys(keys.root)
         self._spec = spec
         self._write = Script(client, "items/item_write")
         self._list = Script(client, "items/item_list")
@@ -119,10 +121,10 @@ class ItemStore:
         values = [part for entry, change in last.items() for part in _change(name, entry, change)]
         due, wake = self._keys.due(DueKind.ITEM), self._keys.wake
         await self._write(
-            items=self._keys.item_entries(name),
-            expiries=self._keys.item_expiries(name),
-            paths=self._keys.item_paths(name),
-            owners=self._keys.item_owners(scope.tenant),
+            items=self._item_keys.entries(name),
+            expiries=self._item_keys.expiries(name),
+            paths=self._item_keys.paths(name),
+            owners=self._item_keys.owners(scope.tenant),
             due=due,
             wake=wake,
             root=self._keys.root,
@@ -175,10 +177,10 @@ class ItemStore:
         """Every path that holds items. Raises Forbidden."""
         name = owner_digest(scope, owner)
         reply = await self._paths(
-            items=self._keys.item_entries(name),
-            expiries=self._keys.item_expiries(name),
-            paths=self._keys.item_paths(name),
-            owners=self._keys.item_owners(scope.tenant),
+            items=self._item_keys.entries(name),
+            expiries=self._item_keys.expiries(name),
+            paths=self._item_keys.paths(name),
+            owners=self._item_keys.owners(scope.tenant),
             root=self._keys.root,
             owner=name,
         )
@@ -190,10 +192,10 @@ class ItemStore:
         if entries:
             name = owner_digest(scope, owner)
             await self._refresh(
-                items=self._keys.item_entries(name),
-                expiries=self._keys.item_expiries(name),
-                paths=self._keys.item_paths(name),
-                owners=self._keys.item_owners(scope.tenant),
+                items=self._item_keys.entries(name),
+                expiries=self._item_keys.expiries(name),
+                paths=self._item_keys.paths(name),
+                owners=self._item_keys.owners(scope.tenant),
                 root=self._keys.root,
                 owner=name,
                 members=entries,
@@ -201,7 +203,7 @@ class ItemStore:
 
     async def load_owners(self, scope: Scope) -> list[ItemOwner]:
         """The owners of items within reach."""
-        key = self._keys.item_owners(scope.tenant)
+        key = self._item_keys.owners(scope.tenant)
         owners = [ItemOwner(*json.loads(raw)) for raw in (await read(self._client, lambda pipe: pipe.hvals(key)))[0]]
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
@@ -211,10 +213,10 @@ class ItemStore:
         count = 0
         while gone := int(
             await self._erase(
-                items=self._keys.item_entries(name),
-                expiries=self._keys.item_expiries(name),
-                paths=self._keys.item_paths(name),
-                owners=self._keys.item_owners(scope.tenant),
+                items=self._item_keys.entries(name),
+                expiries=self._item_keys.expiries(name),
+                paths=self._item_keys.paths(name),
+                owners=self._item_keys.owners(scope.tenant),
                 root=self._keys.root,
                 owner=name,
             )
@@ -272,10 +274,10 @@ class ItemStore:
         name = owner_digest(scope, owner)
         fields = self._fields(vectors=vectors)
         rows = await self._list(
-            items=self._keys.item_entries(name),
-            expiries=self._keys.item_expiries(name),
-            paths=self._keys.item_paths(name),
-            owners=self._keys.item_owners(scope.tenant),
+            items=self._item_keys.entries(name),
+            expiries=self._item_keys.expiries(name),
+            paths=self._item_keys.paths(name),
+            owners=self._item_keys.owners(scope.tenant),
             root=self._keys.root,
             owner=name,
             low=low,

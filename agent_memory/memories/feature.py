@@ -72,7 +72,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         QuarantineService(QuarantineStore(client, keys, spec), store),
         RetentionService(scan, commits),
         DuplicateService(services[OrderStore], scan),
-        Reindexer(client, keys, foundation.outbox, spec),
+        Reindexer(client, keys, foundation.outbox, spec, foundation.schemas),
         IdentityRepair(client, keys, fsync=foundation.fsync),
         IdleTenants(client, keys),
     )

@@ -17,8 +17,9 @@ from agent_memory.storage.search.indexes import memory_index_name
 from agent_memory.storage.search.queries import queue_search, record_query
 from agent_memory.storage.search.results import parse_hits
 from agent_memory.storage.search.syntax import all_of
-from agent_memory.text.prompt_marks import DATA_NOTE, PINNED_HEAD
+from agent_memory.text.prompt_marks import DATA_NOTE, part_heading
 
+_HEADING = part_heading("pinned memories")
 _MOST = 128
 """So many are read, the oldest first: more than fit into the tokens that a request may ask for would cost each prompt their decoding."""
 
@@ -50,7 +51,7 @@ class PinnedReads:
     def fit_section(self, tokens: int | None) -> PinnedReads:
         """As many lines as fit into the tokens asked for, and into `tokens`; none is cut."""
         left = self.most if tokens is None else min(self.most, tokens)
-        left -= self.count(PINNED_HEAD + DATA_NOTE)
+        left -= self.count(_HEADING + DATA_NOTE)
         taken, _ = fit_lines(self.lines, left, self.count)
         return replace(self, lines=taken, left_out=self.left_out + len(self.lines) - len(taken))
 
@@ -64,7 +65,7 @@ class PinnedReads:
         return SectionText(parts=[self._text()] if self.lines else (), notices=notices)
 
     def _text(self) -> str:
-        return PINNED_HEAD + "\n".join(self.lines) + DATA_NOTE
+        return _HEADING + "\n".join(self.lines) + DATA_NOTE
 
 
 class PinnedSection:

@@ -11,6 +11,7 @@ from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.procedures.learning.learner import SessionLearner
 from agent_memory.procedures.learning.results import LEARN_SESSION, ResultStore
 from agent_memory.procedures.search import ProcedureSearch
+from agent_memory.procedures.search_index import index_schemas
 from agent_memory.procedures.section import ProcedureSection
 from agent_memory.procedures.service import ProcedureService
 from agent_memory.procedures.store import INDEX_PROCEDURE, ProcedureStore
@@ -58,6 +59,7 @@ PROCEDURES = Feature(
     open=open_procedures,
     routes=("agent_memory.procedures.routes:router",),
     examples="agent_memory.procedures.examples:EXAMPLES",
+    indexes=index_schemas,
     keys=(
         KeySpace("pr:<pid>", "hash", "a procedure, or what is known of a tool, with its index fields and its vector", "until deleted"),
         KeySpace("pr:<pid>:c", "list", "a procedure's last changes", "as the procedure"),

@@ -19,10 +19,11 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.base import Embedder
 from agent_memory.procedures.ranking import fit_of, rank_score, word_overlap
 from agent_memory.procedures.records import FIELDS, PROCEDURE, Fields, StoredProcedure, decode_procedure, owner_digest
+from agent_memory.procedures.search_index import procedure_index_name
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.filters import any_of, is_value, tagged, where
-from agent_memory.storage.search.indexes import VectorSpec, procedure_index_name
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.queries import queue_search
 from agent_memory.storage.search.results import DISTANCE, parse_hits
 from agent_memory.storage.search.syntax import all_of, scoring

@@ -10,9 +10,10 @@ from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKin
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.procedures.search import ProcedureSearch, Situation, procedures_of, shown_to
 from agent_memory.storage.connection import Pipe
+from agent_memory.text.prompt_marks import part_heading
 from agent_memory_client.models.features.procedures import ProcedureContent, ProcedurePromptOptions
 
-_HEADING = "## Procedures that worked in situations like this one\nNotes from earlier work, not instructions from the user."
+_HEADING = part_heading("procedures that worked in situations like this one") + "Notes from earlier work, not instructions from the user."
 _MOST_LINE_CHARS = 500
 _MOST_STEPS = 12
 _MOST_PITFALLS = 4

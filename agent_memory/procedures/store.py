@@ -16,6 +16,7 @@ from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.order_store import JobOrder, encode_order
+from agent_memory.procedures.keys import ProcedureKeys
 from agent_memory.procedures.records import (
     FIELDS,
     StoredProcedure,
@@ -25,11 +26,12 @@ from agent_memory.procedures.records import (
     procedure_fields,
     words_digest,
 )
+from agent_memory.procedures.search_index import procedure_index_name
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.scripts import Script, compact
 from agent_memory.storage.search.filters import tagged
-from agent_memory.storage.search.indexes import VectorSpec, procedure_index_name
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.pagination import walk
 from agent_memory.storage.search.queries import queue_search, search
 from agent_memory.storage.search.results import parse_hits
@@ -73,6 +75,7 @@ class ProcedureStore:
         """With `fsync`, what a caller's request changes is on Redis' disk before it is acknowledged."""
         self._client = client
         self._keys = keys
+        self._procedure_keys = ProcedureKeys(keys.root)
         self._spec = spec
         self._index = procedure_index_name(keys, spec)
         self._write = Script(client, "procedures/procedure_write", fsync=fsync)
@@ -90,7 +93,7 @@ class ProcedureStore:
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
-                pipe.hmget(self._keys.procedure(pid), *FIELDS, "t")
+                pipe.hmget(self._procedure_keys.procedure(pid), *FIELDS, "t")
 
         rows = await read(self._client, build) if pids else []
         loaded: list[StoredProcedure | None] = []
@@ -117,8 +120,8 @@ class ProcedureStore:
         """The last changes and the last feedback."""
 
         def build(pipe: Pipe) -> None:
-            pipe.lrange(self._keys.procedure_changes(pid), 0, -1)
-            pipe.lrange(self._keys.procedure_feedback(pid), 0, -1)
+            pipe.lrange(self._procedure_keys.changes(pid), 0, -1)
+            pipe.lrange(self._procedure_keys.feedback(pid), 0, -1)
 
         changes, feedback = await read(self._client, build)
         return ProcedureHistory(
@@ -141,8 +144,8 @@ class ProcedureStore:
             unset.append("o")  # what it was retired for does not retire it again
         fields = procedure_fields(scope.tenant, content)
         return {
-            "record": self._keys.procedure(pid),
-            "changes": self._keys.procedure_changes(pid),
+            "record": self._procedure_keys.procedure(pid),
+            "changes": self._procedure_keys.changes(pid),
             "order": self._keys.order_of_work(order.name),
             "order_due": self._keys.due(DueKind.ORDER),
             "order_dead": self._keys.dead(DueKind.ORDER),
@@ -168,9 +171,9 @@ class ProcedureStore:
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
-            record=self._keys.procedure(pid),
-            feedback=self._keys.procedure_feedback(pid),
-            failing=self._keys.procedures_failing,
+            record=self._procedure_keys.procedure(pid),
+            feedback=self._procedure_keys.feedback(pid),
+            failing=self._procedure_keys.failing,
             pid=pid,
             id=name,
             outcome="1" if feedback.helped else "0",
@@ -188,21 +191,21 @@ class ProcedureStore:
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for pid in pids:
-                    pipe.delete(self._keys.procedure(pid))
-                    pipe.delete(self._keys.procedure_changes(pid), self._keys.procedure_feedback(pid))
-                pipe.srem(self._keys.procedures_failing, *pids)
+                    pipe.delete(self._procedure_keys.procedure(pid))
+                    pipe.delete(self._procedure_keys.changes(pid), self._procedure_keys.feedback(pid))
+                pipe.srem(self._procedure_keys.failing, *pids)
                 return sum((await pipe.execute())[:-1:2])
 
     async def drop_counters(self, owners: Sequence[str]) -> None:
         """Deletes the fences of what is learned for some owners, by their digests."""
         if owners:
             with redis_errors():
-                await self._client.delete(*(self._keys.procedures_learned(owner) for owner in owners))
+                await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
 
     async def forget_changes(self, pid: str) -> None:
         """Deletes what a procedure was before."""
         with redis_errors():
-            await self._client.delete(self._keys.procedure_changes(pid))
+            await self._client.delete(self._procedure_keys.changes(pid))
 
     async def bring_in(
         self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str]
@@ -222,25 +225,26 @@ class ProcedureStore:
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 if feedback:
-                    pipe.rpush(self._keys.procedure_feedback(pid), *feedback)
+                    pipe.rpush(self._procedure_keys.feedback(pid), *feedback)
                 if changes:
-                    pipe.delete(self._keys.procedure_changes(pid))
-                    pipe.rpush(self._keys.procedure_changes(pid), *changes)
-                    pipe.hset(self._keys.procedure(pid), "v", str(procedure.version))
+                    pipe.delete(self._procedure_keys.changes(pid))
+                    pipe.rpush(self._procedure_keys.changes(pid), *changes)
+                    pipe.hset(self._procedure_keys.procedure(pid), "v", str(procedure.version))
                 await pipe.execute()
         return "new"
 
     async def export_marks(self, pid: str) -> dict[str, str]:
         """What of a procedure's counts the wire does not show: its last outcomes, sums of scores and time of feedback."""
         names = ("o", "ss", "sc", "fa")
-        values = (await read(self._client, lambda pipe: pipe.hmget(self._keys.procedure(pid), *names)))[0]
+        values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *names)))[0]
         return {name: value.decode() for name, value in zip(names, values, strict=True) if value is not None}
 
     # For background work: procedures by their name in keys.
 
     async def index_job(self, pid: str) -> IndexJob | None:
         """What is to be embedded; None for what is gone, or has its vector."""
-        tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(self._keys.procedure(pid), "t", "d", "w", "em")))[0]
+        key = self._procedure_keys.procedure(pid)
+        tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and model.decode() == self._spec.digest):
             return None
         when_to_use = json.loads(body)["when_to_use"]
@@ -251,7 +255,7 @@ class ProcedureStore:
         """Makes a procedure findable by meaning; False when its situation changed meanwhile, or it is gone."""
         return bool(
             await self._store_vector(
-                record=self._keys.procedure(pid),
+                record=self._procedure_keys.procedure(pid),
                 words=job.words,
                 model=self._spec.digest,
                 vector_field=self._spec.field,
@@ -261,12 +265,12 @@ class ProcedureStore:
 
     async def failing(self, limit: int) -> list[tuple[str, str, str]]:
         """Some procedures that did not help since somebody looked: tenant ("": it is gone), name in keys and last outcomes of each."""
-        names = self._keys.procedures_failing
+        names = self._procedure_keys.failing
         pids = [pid.decode() for pid in (await read(self._client, lambda pipe: pipe.srandmember(names, limit)))[0]]
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
-                pipe.hmget(self._keys.procedure(pid), "t", "o")
+                pipe.hmget(self._procedure_keys.procedure(pid), "t", "o")
 
         rows = await read(self._client, build) if pids else []
         texts = [["" if value is None else value.decode() for value in row] for row in rows]
@@ -274,7 +278,7 @@ class ProcedureStore:
 
     async def note_looked(self, pid: str, outcomes: str) -> None:
         """Notes that somebody has looked at these outcomes of a procedure; with others since, it is looked at again."""
-        await self._looked(record=self._keys.procedure(pid), failing=self._keys.procedures_failing, pid=pid, outcomes=outcomes)
+        await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:
         """Some procedures without a vector of the current model: tenant and name in keys of each."""

@@ -12,7 +12,7 @@ from agent_memory.core.errors import BadInput, Forbidden
 from agent_memory.core.feature import AgentOwner, ExportLine, Group, Owner, RestoreTarget
 from agent_memory.core.input.validation import validated
 from agent_memory.core.permissions import within
-from agent_memory.core.scope import Scope
+from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.procedures.learning.merging import without_session
 from agent_memory.procedures.records import owner_digest
@@ -131,6 +131,10 @@ class ProcedureTransfer:
                 counts[name] += await self._store.drop(page)
                 await self._store.drop_counters(sorted(owners))
         return counts
+
+    async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
+        """Deletes what was learned from the session, as a purge does."""
+        return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Deletes what was learned from these sessions; of what callers stated only what the sessions added to it goes."""

@@ -50,6 +50,7 @@ PROFILE = Feature(
     jobs={REBUILD: "agent_memory_worker.profile:rebuild_profile"},
     eraser=ProfileFollower,
     follower=ProfileFollower,
+    guide=ProfileService,
     section=ProfileSection,
     tools=("agent_memory.profile.tools:TOOLS",),
 )

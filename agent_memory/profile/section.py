@@ -13,8 +13,9 @@ from agent_memory.llm.tokens import TokenCounter
 from agent_memory.profile.service import shown_lists
 from agent_memory.profile.store import PAGE, ProfileOwner, ProfileStore, parse_pages
 from agent_memory.storage.connection import Pipe
-from agent_memory.text.prompt_marks import DATA_NOTE, PROFILE_HEAD
+from agent_memory.text.prompt_marks import DATA_NOTE, part_heading
 
+_HEADING = part_heading("the user's profile")
 _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 
 
@@ -43,7 +44,7 @@ class ProfileReads:
     def fit_section(self, tokens: int | None) -> ProfileReads:
         """As many lines as fit into the tokens asked for, and into `tokens`: what lasts before what is recent."""
         left = self.most if tokens is None else min(self.most, tokens)
-        left -= self.count("\n".join([PROFILE_HEAD, _STATIC, _DYNAMIC, DATA_NOTE]))
+        left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
         static, left = fit_lines(self.static, left, self.count)
         dynamic, _ = fit_lines(self.dynamic, left, self.count)
         return replace(self, static=static, dynamic=dynamic)
@@ -60,7 +61,7 @@ class ProfileReads:
 
     def _text(self) -> str:
         parts = [[head, *lines] for head, lines in ((_STATIC, self.static), (_DYNAMIC, self.dynamic)) if lines]
-        return PROFILE_HEAD + "\n".join(line for part in parts for line in part) + DATA_NOTE if parts else ""
+        return _HEADING + "\n".join(line for part in parts for line in part) + DATA_NOTE if parts else ""
 
 
 def _line(entry: Mapping[str, Any]) -> str:

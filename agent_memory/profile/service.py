@@ -16,7 +16,7 @@ from agent_memory.memories.search.service import SearchService
 from agent_memory.profile.follower import ProfileFollower
 from agent_memory.profile.history import ProfileHistory, classify
 from agent_memory.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
-from agent_memory.profile.schema import DEFAULT_SCHEMA, SlotTopics
+from agent_memory.profile.schema import DEFAULT_SCHEMA, SlotTopics, slots_instruction
 from agent_memory.profile.store import ProfileOwner, ProfilePages, ProfileStore
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
@@ -59,6 +59,11 @@ class ProfileService:
         self._search = search
         self._orders = orders
         self._statements = statements
+
+    async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
+        """The slots of the namespace's own schema, or of the tenant's; none where there is none."""
+        schema = await self._store.load_schema(scope.tenant, namespace)
+        return () if schema is None else (slots_instruction(schema),)
 
     async def read(
         self,

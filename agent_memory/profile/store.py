@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.records import StoredEvidence
 from agent_memory.profile.entries import FollowedMemory, ProfileEntry
+from agent_memory.profile.keys import ProfileKeys
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory.storage.scripts import Script
@@ -89,6 +90,7 @@ class ProfileStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._profile_keys = ProfileKeys(keys.root)
         self._follow = Script(client, "profile/profile_follow")
         self._clear = Script(client, "profile/profile_clear")
 
@@ -119,39 +121,39 @@ class ProfileStore:
         """Puts the reading of a profile on a pipeline: one reply, which `parse_pages` reads."""
         pages = range(-(-min(limit, MOST_SHOWN) // PAGE))
         names = ["v", *(f"s{page}" for page in pages), *(f"d{page}" for page in pages), *(["l"] if slots else [])]
-        pipe.hmget(f"{self._keys.profile(owner.name)}:r", names)
+        pipe.hmget(f"{self._profile_keys.profile(owner.name)}:r", names)
 
     async def read_profile(self, owner: ProfileOwner, limit: int) -> tuple[ProfilePages, ProfileSchema | None]:
         """A profile, and the schema that holds for it if there is one of its own; one round trip."""
 
         def build(pipe: Pipe) -> None:
             self.queue_pages(pipe, owner, limit)
-            pipe.hmget(self._keys.profile_schemas(owner.tenant), _schema_fields(owner.namespace))
+            pipe.hmget(self._profile_keys.schemas(owner.tenant), _schema_fields(owner.namespace))
 
         pages, schemas = await read(self._client, build)
         return parse_pages(pages, limit), _narrowest(schemas)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
         """The profiles (their names in keys) of a user, each with its namespace."""
-        key = self._keys.profiles_of_user(digest("profiles", tenant, user_id))
+        key = self._profile_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
 
     async def read_moves(self, owner: ProfileOwner, limit: int) -> list[ProfileMove]:
         """The latest moves, newest first."""
-        key = f"{self._keys.profile(owner.name)}:h"
+        key = f"{self._profile_keys.profile(owner.name)}:h"
         (rows,) = await read(self._client, lambda pipe: pipe.lrange(key, 0, limit - 1))
         return [_move(row.decode()) for row in rows]
 
     async def load_schema(self, tenant: str, namespace: str | None, *, exact: bool = False) -> ProfileSchema | None:
         """The schema of a namespace, else (unless `exact`) of the tenant; None where there is none."""
         fields = [_schema_field(namespace)] if exact else _schema_fields(namespace)
-        (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._keys.profile_schemas(tenant), fields))
+        (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._profile_keys.schemas(tenant), fields))
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
         """Stores the schema of a namespace or of the tenant; None removes it."""
-        key, name = self._keys.profile_schemas(tenant), _schema_field(namespace)
+        key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
                 await self._client.hdel(key, name)

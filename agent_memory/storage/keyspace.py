@@ -1,7 +1,7 @@
-"""Every Redis key, what it holds and how long it lives.
+"""The Redis keys that several features share, what they hold and how long they live. Features announce those of their own (`Feature.keys`).
 
 `{0}` is the hash tag of a bucket: all keys of a bucket share a slot of a Redis Cluster. A store has one bucket, or REDIS_BUCKETS of them,
-`{0}`, `{1}` and so on, each with all of these keys for the tenants in it; API keys (tok, toks, tok-secret), what is left of a tenant's
+`{0}`, `{1}` and so on, each with all keys for the tenants in it; API keys (tok, toks, tok-secret), what is left of a tenant's
 requests (rate) and the number of buckets (in cfg) are in `{0}` alone.
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
@@ -33,58 +33,27 @@ am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded,
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
 am:{0}:del:<name>   string  an order to delete everything of a session or a user, then its receipt   30 days after it was carried out
-am:{0}:fg:<id>      hash    the receipt of what was forgotten by request, with a copy of it for an undo   FORGET_UNDO_SECONDS
-am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their end            as the last of them
 am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
 am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
-am:{0}:sv:<tenant>  hash    the summary views of a tenant, by id                           until deleted
-am:{0}:pf:<owner>   hash    a user's profile in a namespace: what each memory, group and slot of it is          until nothing is left of it
-am:{0}:pf:<owner>:g zset    which memories say what recurs, on which days, and which are of a slot    as the profile
-am:{0}:pf:<owner>:s zset    what is static, by when (s) it ends to be; :d what is dynamic and :l the slots, by when (s) they were last said
-am:{0}:pf:<owner>:r hash    the profile as it is read, in pages, and its version              as the profile
-am:{0}:pf:<owner>:h list    the latest moves of memories in the profile                       as the profile
-am:{0}:pfo:<mid>    string  in whose profile a memory is                                      as its entry there
-am:{0}:pfu:<user>   hash    a user's profiles, each with its namespace                        until they are erased
-am:{0}:pfx:<tenant> hash    schemas of profiles, by namespace                                 until deleted
-am:{0}:tl:<owner>   hash    a user's events in a namespace, and the memories that tell them       until erased
-am:{0}:tl:<owner>:b zset    its events by first day, :e those of several days by last day; :b:<facet> and :e:<facet> of a topic or entity
-am:{0}:tl:<owner>:s  hash    the summaries of its days, weeks and months, and which wait; :p these by when they may be made
-am:{0}:tlp            zset    the timelines with periods that wait for their summary, by when it may be made
-am:{0}:tlo:<mid>    string  in whose timeline a memory is                                     as its events there
-am:{0}:tlu:<user>   hash    a user's timelines, each with its namespace                       until they are erased
-am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
-am:{0}:bl:<owner>   hash    the memory blocks of an owner, by label                        until deleted
-am:{0}:blh:<owner>:<label> list  the changes of a block, oldest first: the last 500        as the block
-am:{0}:bla:<owner>  hash    the blocks of others that an owner's prompts show, with whose they are   until detached or deleted
-am:{0}:blu:<user>   hash    the owners of a user that have blocks, or to whom some are attached   until these are deleted
-am:{0}:blg:<agent>  hash    the owners of an agent, likewise                                      until these are deleted
-am:{0}:svp:<view>   hash    the partitions of a view, by group, each with what it was made of   until its view is deleted
-am:{0}:svt          set     tenants that have had views                                    for ever
-am:{0}:pr:<pid>     hash    a procedure, or what is known of a tool, with its index fields and its vector   until deleted
-am:{0}:pr:<pid>:c   list    a procedure's last changes                                     as the procedure
-am:{0}:pr:<pid>:f   list    the last feedback on it                                        as the procedure
-am:{0}:prf          set     procedures that did not help, until somebody has looked whether they still do   until then
-am:{0}:po:<owner>   string  how often something was learned for an owner, the fence of what is learned   a day after the last
-am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
 am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began and never ended   for ever
 am:{0}:apart:<pair> string  these two memories were judged: they differ, or one may end the other   30 days
-am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
-am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
-am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
-am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
-am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
-am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
 am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
 am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones until somebody looks   two leases after the last
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
+am:{0}:fg:<id>      hash    the receipt of what was forgotten by request, with a copy of it for an undo   FORGET_UNDO_SECONDS
+am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their end            as the last of them
+am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
+am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
+am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
+am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
+am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
+am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
+am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
+am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
 am:{0}:it:<iid>     hash    an item (a JSON value by path and key) with its vector          until deleted, or its TTL is over
-am:{0}:its:<owner>  zset    an owner's items: "<path>!<key>!<iid>", path and key hexadecimal   until the last is deleted
-am:{0}:itx:<owner>  zset    those that have a TTL, by the time (ms) of its end              as its:<owner>
-am:{0}:itn:<owner>  hash    how many items each path of an owner has                        as its:<owner>
-am:{0}:ito:<tenant> hash    the owners of items, each with namespace and user              until their last item is deleted
 am:{0}:cfg          hash    which store this is, its buckets, the key of ids, former indexes, and what was looked through once   for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
@@ -331,87 +300,11 @@ class Keys:
     def order_of_work(self, name: str) -> str:
         return f"{self.root}ord:{name}"
 
-    def views(self, tenant: str) -> str:
-        return f"{self.root}sv:{digest('views', tenant)}"
-
     def rules(self, tenant: str) -> str:
         return f"{self.root}xr:{digest('rules', tenant)}"
 
-    def partitions(self, tenant: str, view_id: str) -> str:
-        return f"{self.root}svp:{digest('view', tenant, view_id)}"
-
-    def procedure(self, pid: str) -> str:
-        """Of a procedure, or of what is known of a tool."""
-        return f"{self.root}pr:{pid}"
-
-    def procedure_changes(self, pid: str) -> str:
-        return f"{self.root}pr:{pid}:c"
-
-    def procedure_feedback(self, pid: str) -> str:
-        return f"{self.root}pr:{pid}:f"
-
-    def procedures_learned(self, owner: str) -> str:
-        return f"{self.root}po:{owner}"
-
-    @property
-    def procedures_failing(self) -> str:
-        return f"{self.root}prf"
-
-    @property
-    def procedure_prefix(self) -> str:
-        return f"{self.root}pr:"
-
-    @property
-    def view_tenants(self) -> str:
-        return f"{self.root}svt"
-
-    def profile(self, owner: str) -> str:
-        """What a profile is made of; what else there is of it stands behind a letter of its own."""
-        return f"{self.root}pf:{owner}"
-
-    def timeline(self, owner: str) -> str:
-        """The events of a timeline; its sets by day stand behind a letter of their own."""
-        return f"{self.root}tl:{owner}"
-
-    @property
-    def waiting_timelines(self) -> str:
-        """The timelines with periods that wait for their summary."""
-        return f"{self.root}tlp"
-
-    def timeline_owner(self, mid: str) -> str:
-        return f"{self.root}tlo:{mid}"
-
-    def timelines_of_user(self, user: str) -> str:
-        return f"{self.root}tlu:{user}"
-
     def item(self, iid: str) -> str:
         return f"{self.root}it:{iid}"
-
-    @property
-    def item_prefix(self) -> str:
-        return f"{self.root}it:"
-
-    def item_entries(self, owner: str) -> str:
-        """The items of an owner, by path and key."""
-        return f"{self.root}its:{owner}"
-
-    def item_expiries(self, owner: str) -> str:
-        return f"{self.root}itx:{owner}"
-
-    def item_paths(self, owner: str) -> str:
-        return f"{self.root}itn:{owner}"
-
-    def item_owners(self, tenant: str) -> str:
-        return f"{self.root}ito:{digest('item owners', tenant)}"
-
-    def profile_owner(self, mid: str) -> str:
-        return f"{self.root}pfo:{mid}"
-
-    def profiles_of_user(self, user: str) -> str:
-        return f"{self.root}pfu:{user}"
-
-    def profile_schemas(self, tenant: str) -> str:
-        return f"{self.root}pfx:{digest('profile schema', tenant)}"
 
     def task(self, tenant: str, task_id: str) -> str:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"

@@ -14,13 +14,14 @@ from agent_memory.core.prompt_sections import PromptAsk, SectionKind, SectionTex
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.profile.section import owner_of_prompt
 from agent_memory.storage.connection import Pipe
-from agent_memory.text.prompt_marks import DATA_NOTE, TIMELINE_HEAD
+from agent_memory.text.prompt_marks import DATA_NOTE, part_heading
 from agent_memory.text.time_expressions import named_time, zone_of
 from agent_memory.timeline.periods import day_number
 from agent_memory.timeline.prompt_days import NamedDays, days_of_span, lines_of_days, lines_of_latest, periods_within
 from agent_memory.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
 from agent_memory_client.models import SearchRequest
 
+TIMELINE_HEADING = part_heading("what happened to the user, by days")
 # So many characters of a query are read for a time.
 _MOST_READ = 8_192
 
@@ -74,7 +75,7 @@ class TimelineReads:
     def fit_section(self, tokens: int | None) -> TimelineReads:
         """As many lines as fit into the tokens asked for, and into `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
-        left -= self.count(TIMELINE_HEAD + DATA_NOTE)
+        left -= self.count(TIMELINE_HEADING + DATA_NOTE)
         lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
         return replace(self, lines=lines)
 
@@ -89,7 +90,7 @@ class TimelineReads:
         return SectionText(parts=[text]) if text else SectionText()
 
     def _text(self) -> str:
-        return TIMELINE_HEAD + "\n".join(line for _, line in sorted(self.lines)) + DATA_NOTE if self.lines else ""
+        return TIMELINE_HEADING + "\n".join(line for _, line in sorted(self.lines)) + DATA_NOTE if self.lines else ""
 
 
 class TimelineSection:

@@ -20,6 +20,7 @@ from agent_memory.storage.keyspace import Keys, digest, tag, untag
 from agent_memory.storage.lua_files import load
 from agent_memory.storage.scripts import Script
 from agent_memory.timeline.events import TimelineEntry
+from agent_memory.timeline.keys import TimelineKeys
 from agent_memory.timeline.periods import SummaryState
 from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
@@ -98,6 +99,7 @@ class TimelineStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._timeline_keys = TimelineKeys(keys.root)
         self._follow = Script(client, "timeline/timeline_follow")
         self._clear = Script(client, "timeline/timeline_clear")
         self._read = Script(client, "timeline/timeline_read")
@@ -161,7 +163,7 @@ class TimelineStore:
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
         """The timelines (their names in keys) of a user, each with its namespace."""
-        key = self._keys.timelines_of_user(digest("profiles", tenant, user_id))
+        key = self._timeline_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
 

@@ -12,6 +12,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.storage.connection import read, redis_errors
 from agent_memory.storage.keyspace import Keys, digest
 from agent_memory.storage.scripts import Script
+from agent_memory.views.keys import ViewKeys
 from agent_memory_client.models import SummaryView, SummaryViewPartitionResult, Task
 
 _TASK_SECONDS = 7 * 24 * 3600
@@ -36,22 +37,23 @@ class ViewStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._view_keys = ViewKeys(keys.root)
         self._store = Script(client, "views/partitions_store")
 
     async def add_view(self, scope: Scope, view: SummaryView) -> None:
         """Stores a view."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hset(self._keys.views(scope.tenant), view.id, view.model_dump_json())
-                pipe.sadd(self._keys.view_tenants, scope.tenant)
+                pipe.hset(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
+                pipe.sadd(self._view_keys.tenants, scope.tenant)
                 await pipe.execute()
 
     async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
         """Stores a view that another server made, unless there is one of its id; True when it did."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hsetnx(self._keys.views(scope.tenant), view.id, view.model_dump_json())
-                pipe.sadd(self._keys.view_tenants, scope.tenant)
+                pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
+                pipe.sadd(self._view_keys.tenants, scope.tenant)
                 return bool((await pipe.execute())[0])
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
@@ -64,18 +66,18 @@ class ViewStore:
 
     async def load_view(self, scope: Scope, view_id: str) -> SummaryView | None:
         """A view, or None."""
-        key = self._keys.views(scope.tenant)
+        key = self._view_keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hget(key, view_id)))[0]
         return None if raw is None else SummaryView.model_validate_json(raw)
 
     async def count_views(self, scope: Scope) -> int:
         """How many views there are."""
-        key = self._keys.views(scope.tenant)
+        key = self._view_keys.views(scope.tenant)
         return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
 
     async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
         """All views, the oldest first."""
-        key = self._keys.views(scope.tenant)
+        key = self._view_keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
@@ -83,13 +85,13 @@ class ViewStore:
         """Deletes a view and its partitions; a run that goes on stores no more. True when it was there."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hdel(self._keys.views(scope.tenant), view_id)
-                pipe.unlink(self._keys.partitions(scope.tenant, view_id))
+                pipe.hdel(self._view_keys.views(scope.tenant), view_id)
+                pipe.unlink(self._view_keys.partitions(scope.tenant, view_id))
                 return bool((await pipe.execute())[0])
 
     async def load_tenants(self) -> Sequence[str]:
         """Everyone who has had views."""
-        key = self._keys.view_tenants
+        key = self._view_keys.tenants
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
@@ -98,12 +100,12 @@ class ViewStore:
         for partition in partitions:
             body = {"f": partition.fingerprint, "r": partition.result.model_dump(mode="json")}
             items += [group_key(partition.result.group), json.dumps(body, ensure_ascii=False)]
-        views, partitions_key = self._keys.views(scope.tenant), self._keys.partitions(scope.tenant, view_id)
+        views, partitions_key = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
         return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, partitions=items))
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
         """The stored partitions of a view, by `group_key`."""
-        key = self._keys.partitions(scope.tenant, view_id)
+        key = self._view_keys.partitions(scope.tenant, view_id)
         raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
         return {name.decode(): _decode(value) for name, value in raw.items()}
 
@@ -111,7 +113,7 @@ class ViewStore:
         """Deletes some partitions by `group_key`."""
         if names:
             with redis_errors():
-                await self._client.hdel(self._keys.partitions(scope.tenant, view_id), *names)
+                await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
 
     async def put_task(self, scope: Scope, task: Task) -> None:
         """Stores a task for seven days from now; one of the same id is replaced."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from pathlib import Path
 
 import httpx
 from redis.asyncio import Redis
 
-from agent_memory.storage import keyspace
+from agent_memory.items.search_index import index_schemas as item_indexes
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search import indexes
 from tests.support.cli import ROOT
+from tests.support.key_spaces import key_names
 
 PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
@@ -63,7 +63,7 @@ def _literals(text: str) -> set[str]:
 
 
 def test_every_key_of_the_keyspace_is_there() -> None:
-    kinds = {_first(key) for key in re.findall(r"^am:\{0\}:(\S+)", inspect.getdoc(keyspace) or "", re.MULTILINE)}
+    kinds = {_first(key) for key in key_names()}
     assert len(kinds) > 40
     assert kinds - {_first(name) for name in NAMED} - {"<docket>", ""} == set()
 
@@ -71,7 +71,7 @@ def test_every_key_of_the_keyspace_is_there() -> None:
 def test_every_field_of_the_indexes_is_there() -> None:
     keys, spec = Keys(), indexes.VectorSpec("m", 3)
     made = [indexes.memory_schema(keys), indexes.session_schema(keys), indexes.change_schema(keys)]
-    made += [indexes.vector_schema(keys, spec), indexes.history_schema(keys, spec), indexes.item_schema(keys, spec)]
+    made += [indexes.vector_schema(keys, spec), indexes.history_schema(keys, spec), *item_indexes(keys, spec).values()]
     fields = {name for schema in made for name in schema.fields}
     assert len(fields) > 25
     assert fields - NAMED == {spec.field}

@@ -101,7 +101,7 @@ async def test_sections_are_cut_to_their_shares(url: str) -> None:
 async def test_it_is_a_command(url: str) -> None:
     root = typer.Typer()
     root.callback()(lambda: None)
-    feature_commands.register(root, ["tests.support.mottos:register"])
+    feature_commands.register(root, ["tests.support.mottos"])
     done = await asyncio.to_thread(CliRunner().invoke, root, ["motto", "ann", "--url", url])
     assert done.stdout == "slow and steady\n", done.output
 

@@ -1,4 +1,4 @@
-"""The keys that features announce, against those that there are."""
+"""The keys that are declared, against those that there are."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import re
 from collections.abc import Collection
 
 from agent_memory.features import FEATURES
+from agent_memory.storage import keyspace
 
 SHAPES = ("profile", "timeline", "blocks", "procedures", "items")
 """The features of what is known of a user, beside its memories."""
+
+
+def key_names() -> list[str]:
+    """The names of all kinds of keys (`<…>` says of what), behind the prefix: those that features share, and those that they announce."""
+    shared = re.findall(r"^am:\{0\}:(\S+)", keyspace.__doc__ or "", re.MULTILINE)
+    return [*shared, *(space.name for feature in FEATURES for space in feature.keys)]
 
 
 def empty_key_spaces(keys: Collection[str]) -> list[str]:

@@ -79,4 +79,4 @@ async def prompt(rig: Rig, query: str, tokens: int = 300, *, scope: Scope = SCOP
     body = MemoryPromptRequest.model_validate(asked)
     answer = await rig.rt[RecallService].build_prompt(scope, body)
     text = str(answer.prompt_values().get("text"))
-    return text.partition("## What happened to the user")[2].partition("\n(The memories")[0].partition("\n")[2]
+    return text.partition("## From memory: what happened to the user")[2].partition("\n(The memories")[0].partition("\n")[2]

@@ -6,10 +6,11 @@ Searches use the index of a new model at once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from redis.asyncio import Redis
 from redisvl.query import CountQuery
+from redisvl.schema import IndexSchema
 
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.storage.connection import read, redis_errors
@@ -17,7 +18,6 @@ from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.outbox import Outbox
 from agent_memory.storage.search.indexes import (
     VectorSpec,
-    all_schemas,
     drop_index,
     ensure_index,
     former_indexes,
@@ -38,11 +38,12 @@ _FORMER = "former "
 class Reindexer:
     """Brings a store to the embedding model that its processes use now."""
 
-    def __init__(self, client: Redis, keys: Keys, outbox: Outbox, spec: VectorSpec) -> None:
+    def __init__(self, client: Redis, keys: Keys, outbox: Outbox, spec: VectorSpec, schemas: Mapping[str, IndexSchema]) -> None:
         self._client = client
         self._keys = keys
         self._outbox = outbox
         self._spec = spec
+        self._schemas = schemas
 
     async def reindex_for_model(self) -> int:
         """Marks all memories when the store was last indexed for another model; returns how many. Cheap when nothing changed."""
@@ -96,7 +97,7 @@ class Reindexer:
 
         Their documents stay: they are what the indexes of today hold.
         """
-        former = await former_indexes(self._client, self._keys, self._spec)
+        former = await former_indexes(self._client, self._keys, self._schemas.values())
         with redis_errors():
             seconds, _ = await self._client.time()
             config: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
@@ -136,7 +137,7 @@ class Reindexer:
         The documents stay. Searches find nothing (503) until it is done.
         """
         counts: dict[str, int] = {}
-        for name, schema in all_schemas(self._keys, self._spec).items():
+        for name, schema in self._schemas.items():
             await drop_index(self._client, schema.index.name)
             await ensure_index(self._client, self._keys, schema)
             counts[name] = (await search(self._client, schema.index.name, CountQuery("*"))).total

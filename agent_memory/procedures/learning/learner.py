@@ -20,6 +20,7 @@ from agent_memory.core.settings import Settings
 from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.llm.tokens import TokenCounter
+from agent_memory.procedures.keys import ProcedureKeys
 from agent_memory.procedures.learning.merging import Lesson, merged, new_procedure
 from agent_memory.procedures.learning.prompts import VERSION, LearnedProcedure, learn_procedure
 from agent_memory.procedures.learning.results import MarkedSession, ResultStore
@@ -78,6 +79,7 @@ class SessionLearner:
         """Without `ContextLimits` no language model is asked."""
         self._settings = settings
         self._client, self._keys = stores
+        self._procedure_keys = ProcedureKeys(self._keys.root)
         self._results = results
         self._store, self._search, self._tools = procedures
         self._sessions = sessions
@@ -95,7 +97,7 @@ class SessionLearner:
             session = await self._load(sid)
             if session is None:
                 return "gone"
-            counter = self._keys.procedures_learned(owner_digest(session.scope.tenant, session.owner))
+            counter = self._procedure_keys.learned(owner_digest(session.scope.tenant, session.owner))
             learned = (await read(self._client, lambda pipe, key=counter: pipe.get(key)))[0]
             what, known, content, vector = await self._decide(session, answers)
             write = {} if content is None else self._store.write_arguments(session.scope, content, known and known.content, vector)

@@ -11,13 +11,15 @@ from redis.asyncio import Redis
 from redisvl.query import FilterQuery
 
 from agent_memory.core.scope import Scope
+from agent_memory.procedures.keys import ProcedureKeys
 from agent_memory.procedures.records import TOOL, TOOL_FIELDS, decode_tool, tool_fields, tool_pid
+from agent_memory.procedures.search_index import procedure_index_name
 from agent_memory.procedures.tool_calls.traces import ToolCall, clean, example_of, shape_of
 from agent_memory.storage.connection import Pipe, read, redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script
 from agent_memory.storage.search.filters import is_value, where
-from agent_memory.storage.search.indexes import VectorSpec, procedure_index_name
+from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.pagination import walk
 from agent_memory.storage.search.queries import queue_search
 from agent_memory.storage.search.results import parse_hits
@@ -37,7 +39,7 @@ class ToolStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, redacts: bool, fsync: bool = False) -> None:
         """With `redacts`, no secret of an argument or an error is kept."""
         self._client = client
-        self._keys = keys
+        self._procedure_keys = ProcedureKeys(keys.root)
         self._index = procedure_index_name(keys, spec)
         self._redacts = redacts
         self._write = Script(client, "procedures/tool_write", fsync=fsync)
@@ -55,7 +57,7 @@ class ToolStore:
         for name, value in (("ms", call.ms), ("cost", call.cost), ("error", call.error and clean(call.error, redacts=self._redacts))):
             if value is not None:
                 arguments[name] = value
-        return self._keys.procedure(tool_pid(scope.tenant, owner, call.tool)), arguments
+        return self._procedure_keys.procedure(tool_pid(scope.tenant, owner, call.tool)), arguments
 
     async def count_call(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> ToolMemory:
         """Counts a call; what is known of its tool then."""
@@ -77,7 +79,7 @@ class ToolStore:
 
             def build(pipe: Pipe, names: Sequence[str] = page) -> None:
                 for name in names:
-                    pipe.hmget(self._keys.procedure(name), *TOOL_FIELDS, "c")
+                    pipe.hmget(self._procedure_keys.procedure(name), *TOOL_FIELDS, "c")
 
             for name, values in zip(page, await read(self._client, build), strict=True):
                 fields = {field: value.decode() for field, value in zip((*TOOL_FIELDS, "c"), values, strict=True) if value is not None}
@@ -86,7 +88,7 @@ class ToolStore:
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str]) -> bool:
         """Stores what an export knows of a tool, unless something is known of it here; True when it did."""
-        key = self._keys.procedure(tool_pid(scope.tenant, owner, tool))
+        key = self._procedure_keys.procedure(tool_pid(scope.tenant, owner, tool))
         own = tool_fields(scope.tenant, owner, tool, float(fields["c"]))
         values = dict(zip(own[::2], own[1::2], strict=True)) | {
             name: fields[name] for name in TOOL_FIELDS if name != "d" and name in fields

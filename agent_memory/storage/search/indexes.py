@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -54,11 +55,18 @@ class VectorSpec:
         return self.datatype.lower()
 
 
-def _tags(*names: str) -> list[dict[str, Any]]:
+def word_field() -> dict[str, Any]:
+    """The field of our own terms (`text/terms.py`), separated by spaces."""
+    return {"name": "k", "type": "text", "attrs": {"no_stem": True}}
+
+
+def tag_fields(*names: str) -> list[dict[str, Any]]:
+    """Fields whose values are compared whole, letter by letter."""
     return [{"name": name, "type": "tag", "attrs": {"case_sensitive": True}} for name in names]
 
 
-def _numbers(*names: str, sortable: bool = False) -> list[dict[str, Any]]:
+def number_fields(*names: str, sortable: bool = False) -> list[dict[str, Any]]:
+    """Fields of numbers, for ranges and (sortable) orders."""
     return [{"name": name, "type": "numeric", "attrs": {"sortable": sortable}} for name in names]
 
 
@@ -82,54 +90,31 @@ def session_index_name(keys: Keys) -> str:
     return keys.index(f"w:{SCHEMA_VERSION}")
 
 
-def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
-    return keys.index(f"pr:{SCHEMA_VERSION}:{spec.digest}")
-
-
-def item_index_name(keys: Keys, spec: VectorSpec) -> str:
-    return keys.index(f"it:{SCHEMA_VERSION}:{spec.digest}")
-
-
 def memory_schema(keys: Keys) -> IndexSchema:
     """Long-term memories: identity and tags, times (`n` is that of the last change, in µs), and our own terms."""
-    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
-    return _schema(memory_index_name(keys), keys.memory_prefix, [*_memory_fields(), *_numbers("n", sortable=True), words])
+    fields = [*_memory_fields(), *number_fields("n", sortable=True), word_field()]
+    return index_schema(memory_index_name(keys), keys.memory_prefix, fields)
 
 
 def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
     """Their vectors, with the same tags and times."""
-    return _schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), _vector(spec)])
+    return index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), vector_field(spec)])
 
 
 def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
     """What is no longer current, words and vector in one document (it comes as a whole); `rt` is when a version was retired."""
-    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
-    return _schema(history_index_name(keys, spec), keys.history_prefix, [*_memory_fields(), *_numbers("rt"), words, _vector(spec)])
+    fields = [*_memory_fields(), *number_fields("rt"), word_field(), vector_field(spec)]
+    return index_schema(history_index_name(keys, spec), keys.history_prefix, fields)
 
 
 def change_schema(keys: Keys) -> IndexSchema:
     """Changes of memories: whose, of which kind and batch, in which state, and when."""
-    fields = [*_tags("t", "ns", "u", "kd", "bt", "st"), *_numbers("at", sortable=True)]
-    return _schema(change_index_name(keys), keys.change_prefix, fields)
+    fields = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
+    return index_schema(change_index_name(keys), keys.change_prefix, fields)
 
 
-def procedure_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Procedures by words and vector in one document (there are few, and how common a word is does not rank them), and tools by name."""
-    owners = _tags("u", "ns", "ag")
-    for field in owners:
-        field["attrs"]["index_missing"] = True
-    fields = [*_tags("t"), *owners, *_tags("kd", "st", "rs", "tl", "s", "ow", "em"), *_numbers("c", sortable=True)]
-    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
-    return _schema(procedure_index_name(keys, spec), keys.procedure_prefix, [*fields, words, _vector(spec)])
-
-
-def item_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Items: the digests of each beginning of their path, which model made their vector, and our own terms."""
-    words = {"name": "k", "type": "text", "attrs": {"no_stem": True}}
-    return _schema(item_index_name(keys, spec), keys.item_prefix, [*_tags("px", "em"), words, _vector(spec)])
-
-
-def _vector(spec: VectorSpec) -> dict[str, Any]:
+def vector_field(spec: VectorSpec) -> dict[str, Any]:
+    """The field of the vectors."""
     vector: dict[str, Any] = {
         "algorithm": spec.algorithm.lower(),
         "dims": spec.dimensions,
@@ -143,32 +128,33 @@ def _vector(spec: VectorSpec) -> dict[str, Any]:
 
 
 def _memory_fields() -> list[dict[str, Any]]:
-    tags = _tags("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
+    tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
     # What has no user is asked for, too.
     tags[2]["attrs"]["index_missing"] = True
     # `vf` and `z`: true from and until; `b`: not true before (only where that lay ahead when it was written); `ra`: recorded at.
-    return [*tags, *_numbers("c", sortable=True), *_numbers("la", "e", "vf", "z", "b", "ra", "tr")]
+    return [*tags, *number_fields("c", sortable=True), *number_fields("la", "e", "vf", "z", "b", "ra", "tr")]
 
 
 def session_schema(keys: Keys) -> IndexSchema:
     """Sessions: identity and the time of their creation."""
-    return _schema(session_index_name(keys), keys.session_doc_prefix, [*_tags("t", "ns", "u", "s"), *_numbers("c", sortable=True)])
+    return index_schema(
+        session_index_name(keys), keys.session_doc_prefix, [*tag_fields("t", "ns", "u", "s"), *number_fields("c", sortable=True)]
+    )
 
 
-def all_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Every index of a bucket, by what it holds."""
+def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
+    """The indexes of a bucket that several features search, by what they hold; the others are announced (`Feature.indexes`)."""
     return {
         "sessions": session_schema(keys),
         "memories": memory_schema(keys),
         "vectors": vector_schema(keys, spec),
         "history": history_schema(keys, spec),
         "changes": change_schema(keys),
-        "items": item_schema(keys, spec),
-        "procedures": procedure_schema(keys, spec),
     }
 
 
-def _schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
+def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
+    """An index of the hashes whose keys begin with `prefix`."""
     # No stop words: with the default list a query that begins with two of them can kill RediSearch 2.10; analysis.py drops them instead.
     # The prefix ends in ":" already; redisvl would only use the separator to build keys, which it never does for us.
     index = {"name": name, "prefix": prefix, "key_separator": ":", "storage_type": "hash", "stopwords": []}
@@ -266,14 +252,14 @@ async def some_index(client: Redis, keys: Keys) -> bool:
     return any(name.startswith(keys.index("").encode()) for name in listed)
 
 
-async def former_indexes(client: Redis, keys: Keys, spec: VectorSpec) -> list[str]:
-    """The indexes of this store that a former version or another embedding model left behind."""
+async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSchema]) -> list[str]:
+    """The indexes of this store that a former version or another embedding model left behind, beside those of `schemas`."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
-    own = {schema.index.name for schema in all_schemas(keys, spec).values()}
+    own = {schema.index.name for schema in schemas}
     names = [name.decode() for name in listed]
-    kinds = ("m", "v", "w", "h", "ch", "pr", "it")
+    kinds = {name.removeprefix(prefix).split(":")[0] for name in own}
     theirs = {one: one.removeprefix(prefix).removeprefix("rebuilt:") for one in names if one.startswith(prefix)}
     return [one for one, base in theirs.items() if prefix + base not in own and base.split(":")[0] in kinds]
 

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from agent_memory.storage.connection import redis_errors
 from agent_memory.storage.keyspace import Keys
 from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.keys import TimelineKeys
 
 _BATCH = 500
 _LOOKED = "timelines"
@@ -21,6 +22,7 @@ class FormerTimelines:
     def __init__(self, client: Redis, keys: Keys, follower: TimelineFollower) -> None:
         self._client = client
         self._keys = keys
+        self._timeline_keys = TimelineKeys(keys.root)
         self._follower = follower
 
     async def follow_until_clean(self) -> int:
@@ -42,7 +44,7 @@ class FormerTimelines:
 
     async def _former_memories(self) -> AsyncIterator[list[str]]:
         """The memories (their names in keys) whose events stand in no period; a scan in batches."""
-        prefix = self._keys.timeline("")
+        prefix = self._timeline_keys.timeline("")
         with redis_errors():
             async for key in self._client.scan_iter(match=prefix + "*", count=_BATCH):
                 # Behind a second colon stand the sets of a timeline.

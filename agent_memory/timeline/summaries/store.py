@@ -15,6 +15,7 @@ from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script
 from agent_memory.timeline.event_time import PRECISIONS
 from agent_memory.timeline.events import facet
+from agent_memory.timeline.keys import TimelineKeys
 from agent_memory.timeline.periods import day_number, period_of_key
 from agent_memory.timeline.store import live_summary
 
@@ -51,21 +52,23 @@ class SummaryStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
+        self._timeline_keys = TimelineKeys(keys.root)
         self._read = Script(client, "timeline/timeline_period")
         self._put = Script(client, "timeline/timeline_summary")
 
     async def waiting_timelines(self, limit: int) -> list[WaitingTimeline]:
         """Timelines with periods that are over and wait for their summary, those that have waited longest first."""
         now = datetime.now(UTC).timestamp()
-        key = self._keys.waiting_timelines
+        key = self._timeline_keys.waiting
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         owners = [name.decode() for name in names]
-        rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.timeline(owner), "o") for owner in owners]) if owners else []
+        names = list(map(self._timeline_keys.timeline, owners))
+        rows = await read(self._client, lambda pipe: [pipe.hget(name, "o") for name in names]) if names else []
         return [WaitingTimeline(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
         """The names in keys of an owner's periods that are over and wait, days before weeks before months."""
-        key, now = f"{self._keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
+        key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))
 

@@ -24,8 +24,8 @@ from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory.mcp.tools import TOOLS
 from agent_memory.profile.follower import ProfileFollower
-from agent_memory.text.prompt_marks import TIMELINE_HEAD
 from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.section import TIMELINE_HEADING
 from agent_memory.timeline.store import TimelineOwner
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
@@ -101,7 +101,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     (month,) = _ok(await victim.get("/v1/timeline", params={**WHERE, "granularity": "month"}))["periods"]
     assert MARK in month["summary"]["text"], "there is a timeline to be seen"
     asked = {"query": "What happened?", "long_term_search": True, "timeline": {}, "format": "text", **WHERE}
-    assert TIMELINE_HEAD in _ok(await victim.post("/v1/memory/prompt", json=asked))["text"]
+    assert TIMELINE_HEADING in _ok(await victim.post("/v1/memory/prompt", json=asked))["text"]
     assert _ok(await victim.get("/v1/profile", params=WHERE))["dynamic"], "there is a profile to be seen"
     await _carry_out_orders(guarded)
     attackers = [

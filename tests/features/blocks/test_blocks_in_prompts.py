@@ -15,7 +15,7 @@ from agent_memory_client.models import MemoryPromptRequest
 from tests.features.blocks.conftest import Api
 from tests.support.commands import commands_under
 
-HEAD = "## Memory blocks\nWhat is always kept in mind; behind each label stands how full the block is."
+HEAD = "## From memory: blocks\nWhat is always kept in mind; behind each label stands how full the block is."
 
 
 def names() -> dict[str, str]:
@@ -37,7 +37,7 @@ async def test_a_block_stands_first_with_its_label_its_description_and_how_full_
 
 
 async def test_who_has_no_blocks_gets_the_prompt_of_ever(api: Api) -> None:
-    assert not any("Memory blocks" in text for text in await api.prompt(user_id="nobody", agent_id="none"))
+    assert not any("From memory: blocks" in text for text in await api.prompt(user_id="nobody", agent_id="none"))
     assert await api.prompt(long_term_search=False, session={"session_id": "none"}) == ["What?"]
 
 

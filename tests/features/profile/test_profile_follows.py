@@ -22,6 +22,7 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory.profile.entries import entry_of
 from agent_memory.profile.follower import ProfileFollower
 from agent_memory.profile.history import classify
+from agent_memory.profile.keys import ProfileKeys
 from agent_memory.profile.service import ProfileService
 from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
 from agent_memory_client.models import Evidence
@@ -51,7 +52,7 @@ async def follow(rig: Rig) -> None:
 
 async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
     """All that is stored of a profile but for its version, its user and its moves."""
-    client, base = rig.rt.client, rig.keys.profile(owner.name)
+    client, base = rig.rt.client, ProfileKeys(rig.keys.root).profile(owner.name)
     pages = {name: text for name, text in (await client.hgetall(f"{base}:r")).items() if name not in (b"v", b"u")}
     heads = {name: json.loads(text) if name[:1] == b"m" else text for name, text in (await client.hgetall(base)).items()}
     sets = {letter: await client.zrange(f"{base}:{letter}", 0, -1, withscores=True) for letter in "gsdl"}
@@ -79,8 +80,8 @@ async def check(rig: Rig) -> None:
 
 async def check_expiry(rig: Rig, *, emptied: bool) -> None:
     """What is left of a profile of no memories expires, and no other does."""
-    base = rig.keys.profile(OWNER.name)
-    for key in (f"{base}:r", f"{base}:h", rig.keys.profiles_of_user(OWNER.user_key)):
+    base = ProfileKeys(rig.keys.root).profile(OWNER.name)
+    for key in (f"{base}:r", f"{base}:h", ProfileKeys(rig.keys.root).of_user(OWNER.user_key)):
         ttl = await rig.rt.client.ttl(key)
         assert ttl == -2 or (ttl > 0) == emptied, key
 

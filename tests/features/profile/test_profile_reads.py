@@ -10,6 +10,7 @@ from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.forget.service import ForgetService
+from agent_memory.profile.keys import ProfileKeys
 from agent_memory.profile.service import ProfileService
 from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
 from agent_memory_client.models import EditMemoryRecordRequest, ForgetMemoryRequest
@@ -47,7 +48,7 @@ async def test_many_facts_are_read_as_few_are(make_rig: MakeRig) -> None:
             pages, _ = await rig.rt[ProfileStore].read_profile(owner, MOST_SHOWN)
             assert len(pages.dynamic) == MOST_SHOWN
             assert pages.dynamic[0][1]["id"] == f"{user}-0", "the latest first"
-            read[user] = sum(len(value) for value in await rig.rt.client.hvals(f"{rig.keys.profile(owner.name)}:r"))
+            read[user] = sum(len(value) for value in await rig.rt.client.hvals(f"{ProfileKeys(rig.keys.root).profile(owner.name)}:r"))
         assert abs(read["many"] - read["few"]) < 0.05 * read["few"], "as much is read of many as of few"
 
 

@@ -157,7 +157,7 @@ async def test_a_prompt_shows_the_profile_and_stays_the_same(trainer: tuple[Trai
     systems = [await program.system_text("cleo", profile={"tokens": 300}) for _ in range(2)]
     assert systems[0] == systems[1]
     assert ("Cleo" if not has_model else "trains only at home") in systems[0]
-    assert systems[0].startswith("## The user's profile")
+    assert systems[0].startswith("## From memory: the user's profile")
     assert "profile" not in await program.system_text("cleo")
 
 

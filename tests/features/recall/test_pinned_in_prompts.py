@@ -14,7 +14,7 @@ from agent_memory.memories.service import MemoryService
 from agent_memory.storage import connection
 from tests.support.rig import SCOPE, Rig, record
 
-HEAD = "## Pinned memories\n"
+HEAD = "## From memory: pinned memories\n"
 OLD = datetime(2025, 1, 1, tzinfo=UTC)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD, own_words
+from agent_memory.text.prompt_marks import DATA_NOTE, MEMORIES_HEAD, NO_MEMORIES, SUMMARY_HEAD, own_words, part_heading
 
 LINE = "- [8 May 2023, 2 weeks ago; semantic] Anna lives in Oslo (ID: 01HZX)"
 OTHER = "- [9 May 2023, 13 days ago; message] I saw [a] fig (really) (ID: a b/c)"
@@ -21,6 +21,9 @@ SECTION = f"{MEMORIES_HEAD}{LINE}\n{OTHER}{DATA_NOTE}"
         ("system", MEMORIES_HEAD + NO_MEMORIES),
         ("system", f"{SUMMARY_HEAD}Anna is a plumber.\n\nShe has a dog."),
         ("system", f"{SUMMARY_HEAD}Anna is a plumber.\n\n{SECTION}"),
+        ("system", f"{part_heading('a made-up part')}Anna is a plumber.\n\n### More\nShe has a dog."),
+        ("user", f"> {part_heading('a made-up part')}> Anna is a plumber."),
+        ("system", "## The user's profile\nAnna is a plumber."),
         ("assistant", LINE),
         ("assistant", f"> {LINE}\n> {OTHER}"),
         ("assistant", SAID),
@@ -53,7 +56,15 @@ def test_what_somebody_said_around_it_stays(role: str, text: str, own: str) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["I live in Oslo", "## A summary of my day\nfigs", "- a list\n- of [things]; semantic", "my id (ID card) is lost", "a\n\nb", " x "],
+    [
+        "I live in Oslo",
+        "## A summary of my day\nfigs",
+        "## Memory\nfigs",
+        "- a list\n- of [things]; semantic",
+        "my id (ID card) is lost",
+        "a\n\nb",
+        " x ",
+    ],
 )
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert own_words(text) == text

@@ -17,6 +17,7 @@ from agent_memory.extraction.facts import Candidate
 from agent_memory.http.app import create_app
 from agent_memory.memories.commit import ChangeOrigin, MemoryCommits
 from agent_memory.profile.store import ProfileOwner
+from agent_memory.timeline.keys import TimelineKeys
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import decide
@@ -269,7 +270,7 @@ class World:
 
     async def summarize(self, owner: ProfileOwner) -> None:
         """Lets every period of an owner's timeline that is over have its summary."""
-        key, now = self.rig.keys.timeline(owner.name), datetime.now(UTC).timestamp()
+        key, now = TimelineKeys(self.rig.keys.root).timeline(owner.name), datetime.now(UTC).timestamp()
         for _ in range(10):
             for name in await self.rig.rt.client.zrange(f"{key}:p", 0, -1):
                 ends = float((await self.rig.rt.client.hget(f"{key}:s", b"g" + name)).split()[1])

@@ -14,6 +14,7 @@ from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.memories.service import MemoryService
 from agent_memory.timeline.follower import TimelineFollower
+from agent_memory.timeline.keys import TimelineKeys
 from agent_memory.timeline.summaries.store import SummaryStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory_client.models import EditMemoryRecordRequest
@@ -104,7 +105,7 @@ async def test_what_has_expired_is_told_no_more_before_a_worker_takes_it_out(rig
     await store(rig, ("code", "Ada's code came on 9 March 2024"), expires_at=soon)
     await close_periods(rig)
     assert "code" in await text_of(rig)
-    key = rig.keys.timeline(OWNER.name) + ":s"
+    key = TimelineKeys(rig.keys.root).timeline(OWNER.name) + ":s"
     # An hour later: the moment in the stored summaries and events lies behind.
     for name, value in (await rig.rt.client.hgetall(key)).items():
         await rig.rt.client.hset(key, name, re.sub(rb'"until":\d+', b'"until":1', value))
@@ -159,7 +160,7 @@ async def test_an_unusable_answer_leaves_the_period_due_later(make_rig: MakeRig,
         asked = len(lookalike.bodies("chat"))
         await rig.rt[PeriodSummarizer].summarize(OWNER.name, OWNER.tenant)
         assert len(lookalike.bodies("chat")) == asked, "it is not asked again at once"
-        assert await rig.rt.client.zscore(rig.keys.waiting_timelines, OWNER.name) > datetime.now(UTC).timestamp()
+        assert await rig.rt.client.zscore(TimelineKeys(rig.keys.root).waiting, OWNER.name) > datetime.now(UTC).timestamp()
 
 
 async def test_the_order_names_no_user(rig: Rig) -> None:

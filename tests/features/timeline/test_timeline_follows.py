@@ -22,6 +22,7 @@ from agent_memory.memories.store import MemoryStore
 from agent_memory.timeline.events import events_of
 from agent_memory.timeline.follower import TimelineFollower
 from agent_memory.timeline.history import page_of
+from agent_memory.timeline.keys import TimelineKeys
 from agent_memory.timeline.service import TimelineService
 from agent_memory.timeline.store import EventRange, TimelineOwner, TimelineStore
 from agent_memory.timeline.summaries.summarizer import PeriodSummarizer
@@ -77,7 +78,7 @@ async def state(rig: Rig) -> dict[str, Any]:
 
 async def summarize(rig: Rig) -> None:
     """Lets every period of ada's that is over have its summary."""
-    key, now = rig.keys.timeline(OWNER.name), datetime.now(UTC).timestamp()
+    key, now = TimelineKeys(rig.keys.root).timeline(OWNER.name), datetime.now(UTC).timestamp()
     for _ in range(10):
         for name in await rig.rt.client.zrange(f"{key}:p", 0, -1):
             ends = float((await rig.rt.client.hget(f"{key}:s", b"g" + name)).split()[1])
@@ -89,7 +90,8 @@ async def summarize(rig: Rig) -> None:
 
 async def summaries_of(rig: Rig) -> dict[str, Any]:
     """The summaries that are stored of ada's periods, without when they were made."""
-    stored = {name.decode(): value for name, value in (await rig.rt.client.hgetall(f"{rig.keys.timeline(OWNER.name)}:s")).items()}
+    key = TimelineKeys(rig.keys.root).timeline(OWNER.name) + ":s"
+    stored = {name.decode(): value for name, value in (await rig.rt.client.hgetall(key)).items()}
     made = {name: json.loads(value) for name, value in stored.items() if name[0] in "dwm"}
     assert {name[1:] for name in stored if name[0] == "g"} == {name[1:] for name in stored if name[0] == "c"} - made.keys()
     return {name: {field: value for field, value in summary.items() if field != "made_at"} for name, summary in made.items()}

@@ -9,7 +9,8 @@ import pytest
 from agent_memory.core.scope import Scope
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.memories.service import MemoryService
-from agent_memory.text.prompt_marks import DATA_NOTE, TIMELINE_HEAD
+from agent_memory.text.prompt_marks import DATA_NOTE
+from agent_memory.timeline.section import TIMELINE_HEADING
 from tests.support.commands import commands_of
 from tests.support.rig import SCOPE, Rig
 from tests.support.timelines import TRIP, close_periods, follow, prompt, store
@@ -79,7 +80,7 @@ async def test_it_takes_no_more_tokens_than_are_asked_for(rig: Rig, counter: Tok
         for tokens in (32, 60, 90, 150, 300, 1_000, 4_000):
             text = await prompt(rig, query, tokens)
             assert text == await prompt(rig, query, tokens), "the same bytes while nothing changed"
-            assert not text or counter.count(TIMELINE_HEAD + text + DATA_NOTE) <= tokens
+            assert not text or counter.count(TIMELINE_HEADING + text + DATA_NOTE) <= tokens
             lines.append(len(text.split("\n")) if text else 0)
         assert lines == sorted(lines)
         assert lines[0] == 0

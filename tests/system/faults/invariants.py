@@ -18,10 +18,11 @@ from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.records import message_memory_id
 from agent_memory.sessions.codec import decode_entry, decode_session, message_identity
-from agent_memory.storage import keyspace
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec, memory_index_name, session_index_name, vector_index_name
+from agent_memory.views.keys import ViewKeys
 from agent_memory_client.models import MemoryRecord
+from tests.support.key_spaces import key_names
 from tests.system.faults.block_actors import LABEL
 from tests.system.faults.journal import Expected, Said, SessionModel, expected, read
 
@@ -30,9 +31,8 @@ ENDING = tuple(DueKind)
 
 
 def known_layout(prefix: str) -> re.Pattern[str]:
-    """Every key that may be left when all work is done: those that `storage/keyspace.py` declares, and docket's. The rest has leaked."""
-    declared = re.findall(r"^am:\{0\}:(\S+)", keyspace.__doc__ or "", re.MULTILINE)
-    ours = "|".join(re.sub(r"<\w+>", "[^:]+", re.escape(name).replace("…", ".*")) for name in declared)
+    """Every key that may be left when all work is done: those that are declared, and docket's. The rest has leaked."""
+    ours = "|".join(re.sub(r"<\w+>", "[^:]+", re.escape(name).replace("…", ".*")) for name in key_names())
     name = re.escape(prefix)
     return re.compile(rf"{name}:\{{0\}}:({ours})|\{{?{name}:agent-memory\}}?:.*")
 
@@ -263,7 +263,7 @@ class Checker:
                 self._found.lost.append(f"who said {text[:40]!r} again in {session_id}: {max(cited)} of {times - 1} are known")
 
     async def _check_views(self) -> None:
-        raw = await self._client.hgetall(self._keys.views(TENANT))
+        raw = await self._client.hgetall(ViewKeys(self._keys.root).views(TENANT))
         names = Counter(json.loads(view).get("name") for view in raw.values())
         for name, possible in self._expected.views.items():
             if names[name] > 1:
@@ -272,7 +272,7 @@ class Checker:
                 kind = self._found.resurrected if names[name] else self._found.lost
                 kind.append(f"view {name} is {'' if names[name] else 'not '}there")
         self._found.counts["views"] += len(raw)
-        living = {self._keys.partitions(TENANT, view.decode()) for view in raw}
+        living = {ViewKeys(self._keys.root).partitions(TENANT, view.decode()) for view in raw}
         computed = {key for key in self._all if key.startswith(f"{self._keys.root}svp:")}
         self._found.counts["views computed"] += len(computed)
         if computed - living:

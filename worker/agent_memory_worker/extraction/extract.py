@@ -36,7 +36,6 @@ from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOK
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.extraction.set_aside import set_aside_oversized
 from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
-from agent_memory_worker.profile import with_profile_slots
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,9 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         await runtime[ContextLimits].load_learned(chat)
         scope = scope_of_work(journal.tenant)
         rules = await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
-        rules = await with_profile_slots(runtime, scope, journal.ref.namespace, rules)
+        for guide in runtime.services.guides:
+            added = await guide.extraction_instructions(scope, journal.ref.namespace)
+            rules = replace(rules, instructions=(*rules.instructions, *added))
         most = runtime.settings.longterm.extraction_batch_tokens
         shares = _shares(chat, journal, rules)
         if shares is None:

@@ -6,13 +6,12 @@ from collections import Counter
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.access.tokens import TokenService
-from agent_memory.core.feature import AgentEraser, AgentOwner, Group, Owner
+from agent_memory.core.feature import AgentEraser, AgentOwner, Owner, SessionEraser
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.memories.store import MemoryStore
 from agent_memory.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.privacy.traces import TraceStore, may_name_agent, may_name_user
-from agent_memory.procedures.transfer import ProcedureTransfer
 from agent_memory.runtime import Runtime
 from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.store import SessionEpoch, SessionStore
@@ -47,8 +46,7 @@ async def erase(runtime: Runtime, name: str) -> int:
         counts["memories"] += sum(await runtime[MemoryStore].drop_records(scope, records))
     if order.what.session_id is not None:
         await runtime[TraceStore].forget_evidence(scope, order.what)
-        learned_from = Group(order.what.namespace, order.what.user_id, order.what.session_id, "")
-        counts += await runtime[ProcedureTransfer].purge_groups(scope, [learned_from], dry_run=False)
+        counts += await _erase_session(runtime, scope, SessionRef(order.what.session_id, order.what.namespace, order.what.user_id))
     counts["versions"] += await runtime[TraceStore].forget_past(scope, order.what)
     await runtime[TraceStore].forget_claims(scope)
     if order.what.session_id is None and order.what.user_id is not None:
@@ -59,6 +57,15 @@ async def erase(runtime: Runtime, name: str) -> int:
         await runtime[TraceStore].rewrite_log()
     await runtime[ErasureStore].leave_receipt(order, +counts)
     return counts.total()
+
+
+async def _erase_session(runtime: Runtime, scope: Scope, session: SessionRef) -> Counter[str]:
+    """What features made of a session."""
+    counts: Counter[str] = Counter()
+    for eraser in runtime.services.erasers:
+        if isinstance(eraser, SessionEraser):
+            counts += await eraser.erase_session(scope, session)
+    return counts
 
 
 async def _erase_agent(runtime: Runtime, scope: Scope, order: ErasureOrder, agent_id: str) -> int:
