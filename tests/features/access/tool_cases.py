@@ -34,7 +34,7 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool(
             "memory_prompt",
             query="What happened?",
-            sections=dict.fromkeys(PromptOptions.model_fields, {}),
+            sections={name: {} for name in PromptOptions.model_fields},
             user_id={"eq": "ana"},
             namespace={"eq": "work"},
         ),
