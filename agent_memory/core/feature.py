@@ -250,7 +250,7 @@ class Feature:
     follower: type[Follower] | None = None
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
-    """Its part of the memory prompt."""
+    """Its part of the memory prompt. What a request says of it is an option in `agent_memory_client.models.features.prompt_options`."""
     tools: Sequence[str] = ()
     """Tools for models over MCP: each names a `ToolSet`."""
 

@@ -33,6 +33,7 @@ from agent_memory_client.models import (
     WindowTokens,
     new_id,
 )
+from agent_memory_client.models.features.prompt_options import PromptOptions
 
 
 def _as_filter(value: Any) -> Any:
@@ -124,9 +125,10 @@ class PromptArguments(_Search):
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
     format: PromptFormat | None = Field(None, description="For which API the prompt is written: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")
-    timeline_tokens: int | None = Field(
-        None, ge=32, le=4000, description="Also tell what happened in the time that `query` names, else lately, in so many tokens."
+    sections: Annotated[PromptOptions | None, _JSON] = Field(
+        None, description='What the prompt shows beside the session and the memories, e.g. {"timeline": {"tokens": 300}}.'
     )
+    timeline_tokens: int | None = Field(None, ge=32, le=4000, description="Deprecated: use `sections`.")
 
 
 class _Place(BaseModel):

@@ -13,7 +13,7 @@ _NULL = {"type": "null"}
 
 
 def schema_of(model: type[BaseModel], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
-    """The JSON schema of a model without titles and class descriptions, and with the filters' main operators only."""
+    """The JSON schema of a model without titles, class descriptions and defaults of null, and with the filters' main operators only."""
     return _object(model.model_json_schema(mode=mode))
 
 
@@ -25,6 +25,8 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
     for key, value in schema.items():
         if key == "title" or (fields is not None and key == "description") or (is_filter and key == "additionalProperties"):
             continue
+        if key == "default" and value is None:
+            continue  # what may be left out and may be null is null when it is left out
         if key == "$defs":
             short[key] = {name: _object(part) for name, part in value.items()}
         elif key == "properties":

@@ -125,18 +125,20 @@ async def memory_prompt(services: Services, caller: Caller, arguments: takes.Pro
     values: dict[str, Any] = {"query": arguments.query, "format": arguments.format, "include_ids": arguments.include_ids}
     if arguments.agent_id is not None:
         values["agent_id"] = arguments.agent_id
-    if arguments.timeline_tokens is not None:
-        whose = {"namespace": _equal(arguments.namespace, caller.namespace), "user_id": _equal(arguments.user_id, caller.user_id)}
-        values |= {"timeline": {"tokens": arguments.timeline_tokens}, **(whose if arguments.session_id is None else {})}
-    if arguments.session_id is not None:
-        values["session"] = {
+    if arguments.sections is not None:
+        values |= dict(arguments.sections)
+    if arguments.timeline_tokens is not None and values.get("timeline") is None:
+        values["timeline"] = {"tokens": arguments.timeline_tokens}
+    whose = {"namespace": _equal(arguments.namespace, caller.namespace), "user_id": _equal(arguments.user_id, caller.user_id)}
+    if arguments.session_id is None:
+        values |= whose
+    else:
+        session = {
             "session_id": _only(arguments.session_id.eq, arguments.session_id, "session_id"),
-            "namespace": _equal(arguments.namespace, caller.namespace),
-            "user_id": _equal(arguments.user_id, caller.user_id),
             "model_name": arguments.model_name,
             "context_window_max": arguments.context_window_max,
         }
-        values["session"] = read_values(WorkingMemoryRequest, values["session"])
+        values["session"] = read_values(WorkingMemoryRequest, session | whose)
     if arguments.include_long_term_search:
         values["long_term_search"] = _search(caller, arguments, arguments.query, but=frozenset({"session_id"}))
     prompt = await services[RecallService].prompt(

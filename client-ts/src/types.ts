@@ -1249,6 +1249,8 @@ export interface MemoryPromptRequest {
    * not given.
    */
   format?: "openai" | "anthropic" | "text" | null;
+  /** Whether each line of a memory ends with its id; one costs some twenty tokens. */
+  include_ids?: boolean;
   /** Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given. */
   profile?: ProfileInPrompt | null;
   /**
@@ -1258,8 +1260,6 @@ export interface MemoryPromptRequest {
   timeline?: TimelineInPrompt | null;
   /** Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given. */
   pinned?: PinnedInPrompt | null;
-  /** Whether each line of a memory ends with its id; one costs some twenty tokens. */
-  include_ids?: boolean;
   /** How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not given. */
   procedures?: ProcedurePromptOptions | null;
 }

@@ -79,6 +79,14 @@ async def test_what_always_holds_stands_first_and_what_is_recalled_behind_the_me
     assert (said, query) == ("I am late", "What?")
 
 
+async def test_a_prompt_over_mcp_shows_it_with_a_session_and_without(url: str) -> None:
+    expected = ["always: slow and steady", "recalled: slow and steady"]
+    async with over_http(f"{url}/mcp") as session:
+        for asked in ({}, {"session_id": "s1"}):
+            answer = await session.call("memory_prompt", query="What?", user_id="ann", **asked)
+            assert [text for text in texts(answer) if text.endswith("slow and steady")] == expected
+
+
 async def test_who_has_none_gets_the_prompt_of_ever(url: str) -> None:
     assert texts(await prompt(url, "ben")) == ["What?"]
 

@@ -10,7 +10,12 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
 from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
 from agent_memory_client.models.chat import NoContent, as_sent
-from agent_memory_client.models.features.procedures import ProcedurePromptOptions
+
+# As before they stood beside their features, programs import these three from here.
+from agent_memory_client.models.features.pinned import PinnedInPrompt as PinnedInPrompt
+from agent_memory_client.models.features.profile import ProfileInPrompt as ProfileInPrompt
+from agent_memory_client.models.features.prompt_options import PromptOptions
+from agent_memory_client.models.features.timeline import TimelineInPrompt as TimelineInPrompt
 from agent_memory_client.models.memories import MemoryRecordResult
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
@@ -18,33 +23,8 @@ from agent_memory_client.models.working import WorkingMemoryRequest
 PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
 
 
-class ProfileInPrompt(BaseModel):
-    """How much of the user's profile a prompt shows."""
-
-    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
-    """At most so many tokens."""
-
-
-class TimelineInPrompt(BaseModel):
-    """How much of the user's timeline a prompt shows."""
-
-    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
-    """At most so many tokens."""
-
-
-class PinnedInPrompt(BaseModel):
-    """How many of the user's pinned memories a prompt shows."""
-
-    tokens: Annotated[int, Field(ge=32, le=300)] = 300
-    """At most so many tokens."""
-
-
-class MemoryPromptRequest(BaseModel):
-    """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
-
-    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and `agent_id`
-    are those of the session, where it does not name its own; the first two are those of the search without a session.
-    """
+class PromptQuestion(BaseModel):
+    """What every prompt is made of: a question, a session and a search."""
 
     query: FreeText
     """The user's new message: memory is searched for it, and it becomes the prompt's last message."""
@@ -64,17 +44,16 @@ class MemoryPromptRequest(BaseModel):
     format: PromptFormat | None = None
     """For which API the answer is written: `openai` (messages with string contents, at most one system message, at the front), `anthropic`
     (`system` apart, messages of user and assistant in turns) or `text` (one string); as the archived server has it when not given."""
-    profile: ProfileInPrompt | None = None
-    """Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given."""
-    timeline: TimelineInPrompt | None = None
-    """Shows what happened to the user in the time that `query` names, else in the latest days, weeks and months that are over; not when not
-    given."""
-    pinned: PinnedInPrompt | None = None
-    """Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given."""
     include_ids: bool = True
     """Whether each line of a memory ends with its id; one costs some twenty tokens."""
-    procedures: ProcedurePromptOptions | None = None
-    """How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not given."""
+
+
+class MemoryPromptRequest(PromptOptions, PromptQuestion):
+    """A question, the session it belongs to, and whether (or how) to search long-term memory for it.
+
+    With `max_tokens` summary, messages and memories share that many tokens, the question included. `user_id`, `namespace` and `agent_id`
+    are those of the session, where it does not name its own; the first two are those of the search without a session.
+    """
 
 
 class _Block(BaseModel):

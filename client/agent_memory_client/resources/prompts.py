@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Unpack, cast
+
+from pydantic import BaseModel
 
 from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
 from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
 from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
-from agent_memory_client.models.features.procedures import ProcedurePromptOptions
-from agent_memory_client.models.prompt import PinnedInPrompt, ProfileInPrompt, TimelineInPrompt
+from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
 from agent_memory_client.resources.base import Resource
 
 
@@ -30,10 +32,7 @@ class Prompts(Resource):
         format: PromptFormat | None = None,
         include_ids: bool = True,
         agent_id: str | None = None,
-        profile: dict[str, Any] | ProfileInPrompt | None = None,
-        pinned: dict[str, Any] | PinnedInPrompt | None = None,
-        procedures: dict[str, Any] | ProcedurePromptOptions | None = None,
-        timeline: dict[str, Any] | TimelineInPrompt | None = None,
+        **options: Unpack[PromptOptionArguments],
     ) -> PromptAnswer:
         """Messages ready for a chat model: a session (its summary and newest messages) and the memories that fit `query`.
 
@@ -41,9 +40,8 @@ class Prompts(Resource):
         `answer.to_openai()` is what a chat completion takes. With `format` the server writes it for an API: "openai" (`messages`),
         "anthropic" (`system` and `messages`) or "text" (`text`), and `relevant` says whether memory had anything to add. `agent_id` is
         whose memory blocks are shown, beside those of the user and the namespace; a session that was stored with it need not be asked so.
-        `profile` (`{"tokens": 300}`) also shows what is known of the user in general, `pinned` (`{"tokens": 300}`) the pinned memories
-        whatever is asked, `timeline` (`{"tokens": 300}`) what happened in the time that `query` names, else lately, and `procedures`
-        (`{"limit": 3, "tokens": 300}`) what worked in situations like `query`.
+        `options` are what features show beside these, each as its model or a mapping, such as `profile={"tokens": 300}`;
+        `models.features.prompt_options` lists them and says what each shows.
         """
         body: dict[str, Any] = {"query": query}
         if max_tokens is not None:
@@ -54,14 +52,7 @@ class Prompts(Resource):
             body["include_ids"] = False
         if agent_id is not None:
             body["agent_id"] = agent_id
-        if profile is not None:
-            body["profile"] = as_body(profile)
-        if pinned is not None:
-            body["pinned"] = as_body(pinned)
-        if procedures is not None:
-            body["procedures"] = as_body(procedures)
-        if timeline is not None:
-            body["timeline"] = as_body(timeline)
+        body |= _bodies_of(options)
         scope = self._scope(namespace, user_id)
         if session_id is not None:
             session = {"session_id": session_id, **scope, **self._window(model_name, context_window_max)}
@@ -138,3 +129,12 @@ class Prompts(Resource):
     async def _render(self, body: dict[str, Any], optimize_query: bool) -> PromptAnswer:
         call = Call("POST", "/v1/memory/prompt", query(optimize_query=optimize_query), body)
         return parse_prompt(await self._send(call))
+
+
+def _bodies_of(options: PromptOptionArguments) -> dict[str, Any]:
+    """The options that are given, as fields of a request. Raises TypeError for what is none, as Python does for an unknown argument."""
+    given = cast("Mapping[str, BaseModel | Mapping[str, Any] | None]", options)
+    for name in given:
+        if name not in PromptOptions.model_fields:
+            raise TypeError(f"Prompts.render() got an unexpected keyword argument {name!r}")
+    return {name: as_body(option) for name, option in given.items() if option is not None}

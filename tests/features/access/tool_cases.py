@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from agent_memory_client.models.features.prompt_options import PromptOptions
 from tests.features.access.hostile import ANA, COACH, OWNED, Case, Ids, bodies, filters_of, owners_of, said_by
 
 
@@ -30,6 +31,13 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("memory_prompt", query="secret tea", session_id={"eq": "shared"}, user_id={"eq": "ana"}),
         _tool("memory_prompt", query="secret tea"),
         _tool("memory_prompt", query="What happened?", timeline_tokens=300, user_id={"eq": "ana"}, namespace={"eq": "work"}),
+        _tool(
+            "memory_prompt",
+            query="What happened?",
+            sections={name: {} for name in PromptOptions.model_fields},
+            user_id={"eq": "ana"},
+            namespace={"eq": "work"},
+        ),
     ],
     "set_working_memory": lambda i: [
         _tool("set_working_memory", session_id=i.session, **said_by(i)),

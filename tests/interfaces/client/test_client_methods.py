@@ -120,7 +120,7 @@ def test_signatures_are_those_of_the_contract(name: str, kind: type[Any]) -> Non
         return
     parameters = [value for key, value in inspect.signature(method).parameters.items() if key != "self"]
     added = [parameter for parameter in parameters if parameter.name not in wanted["params"]]
-    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in added)
+    assert all(parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD) for parameter in added)
     known = [parameter for parameter in parameters if parameter.name in wanted["params"]]
     assert [parameter.name for parameter in known] == list(wanted["params"])
     for parameter in known:

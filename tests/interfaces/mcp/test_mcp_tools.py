@@ -101,6 +101,9 @@ async def core_memory(session: Session, server: Server, namespace: str) -> None:
     done = await session.call("core_memory_replace", label="human", old_content="dawn", new_content="dusk", **scope)
     assert done["block"]["value"] == "Name: Ada\nRuns at dusk"
     assert (await server.rest.get("/v1/blocks/human", params={"namespace": namespace})).json()["value"] == "Name: Ada"
+    for asked in ({}, {"session_id": "new"}):
+        prompt = await session.call("memory_prompt", query="When does Ada run?", **scope, **asked)
+        assert "Runs at dusk" in prompt["messages"][0]["content"]["text"], asked
     refused = await session.error("core_memory_replace", label="human", old_content="Name Ada", new_content="x", **scope)
     assert "Nearest to it is line 1: Name: Ada" in refused
     assert "there are: human" in await session.error("core_memory_append", label="persona", content="x", **scope)
@@ -135,7 +138,7 @@ async def timelines(session: Session, server: Server, namespace: str) -> None:
     assert [(event["text"], event["start"]) for event in timeline["events"]] == [("Ada flew to Rome.", "2024-03-05")]
     assert timeline["events"] == (await server.rest.get("/v1/timeline", params=march)).json()["events"]
     assert not (await session.call("get_timeline", **{**march, "to": "2024-03-04"}))["events"]
-    asked = {"query": "What happened in March 2024?", "include_long_term_search": True, "timeline_tokens": 300}
+    asked = {"query": "What happened in March 2024?", "include_long_term_search": True, "sections": {"timeline": {"tokens": 300}}}
     told = await session.call("memory_prompt", **asked, user_id={"eq": "dated"}, namespace={"eq": namespace})
     assert any("- 2024-03-05: Ada flew to Rome. (said by dated)" in message["content"]["text"] for message in told["messages"])
 

@@ -125,3 +125,10 @@ class RebuildProfileRequest(BaseModel):
     """The user."""
     namespace: OptionalIdentifier = None
     """The namespace; what is in none when not given."""
+
+
+class ProfileInPrompt(BaseModel):
+    """How much of the user's profile a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
+    """At most so many tokens."""

@@ -132,3 +132,10 @@ class TimelineQuery(TimelineDays):
     """The timeline as it was at this time; now when not given."""
     known_at: datetime | None = None
     """By what was known at this time."""
+
+
+class TimelineInPrompt(BaseModel):
+    """How much of the user's timeline a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=4000)] = 300
+    """At most so many tokens."""

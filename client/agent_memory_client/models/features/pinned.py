@@ -1,0 +1,14 @@
+"""Pinned memories: what a prompt shows whatever is asked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+
+class PinnedInPrompt(BaseModel):
+    """How many of the user's pinned memories a prompt shows."""
+
+    tokens: Annotated[int, Field(ge=32, le=300)] = 300
+    """At most so many tokens."""

@@ -1,0 +1,48 @@
+"""What features show in a memory prompt on request: each has a field in `PromptOptions`, and its name in `PromptOptionArguments`.
+
+The request over HTTP, `prompts.render` of the clients and `memory_prompt` over MCP take these options from here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from pydantic import BaseModel, Field
+
+from agent_memory_client.models.features.pinned import PinnedInPrompt
+from agent_memory_client.models.features.procedures import ProcedurePromptOptions
+from agent_memory_client.models.features.profile import ProfileInPrompt
+from agent_memory_client.models.features.timeline import TimelineInPrompt
+
+
+class PromptOptions(BaseModel):
+    """What a prompt shows beside the session and the memories."""
+
+    # Descriptions and not docstrings, since models read them over MCP, too.
+    profile: ProfileInPrompt | None = Field(
+        None,
+        description="Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given.",
+    )
+    timeline: TimelineInPrompt | None = Field(
+        None,
+        description="Shows what happened to the user in the time that `query` names, else in the latest days, weeks and months that are "
+        "over; not when not given.",
+    )
+    pinned: PinnedInPrompt | None = Field(
+        None,
+        description="Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given.",
+    )
+    procedures: ProcedurePromptOptions | None = Field(
+        None,
+        description="How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not "
+        "given.",
+    )
+
+
+class PromptOptionArguments(TypedDict, total=False):
+    """The options as keyword arguments, each as its model or as a mapping. What each does is said in `PromptOptions`."""
+
+    profile: dict[str, Any] | ProfileInPrompt | None
+    timeline: dict[str, Any] | TimelineInPrompt | None
+    pinned: dict[str, Any] | PinnedInPrompt | None
+    procedures: dict[str, Any] | ProcedurePromptOptions | None

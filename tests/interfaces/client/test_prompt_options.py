@@ -1,0 +1,88 @@
+"""What features show in a prompt on request: one list of options, which requests, the clients' `prompts.render` and type checkers go by."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, Unpack, get_type_hints
+
+import httpx
+import pytest
+
+from agent_memory_client import MemoryAPIClient, MemoryClient, MemoryClientConfig, SyncMemoryAPIClient, SyncMemoryClient
+from agent_memory_client.models import MemoryPromptRequest, prompt
+from agent_memory_client.models.features.pinned import PinnedInPrompt
+from agent_memory_client.models.features.procedures import ProcedurePromptOptions
+from agent_memory_client.models.features.profile import ProfileInPrompt
+from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
+from agent_memory_client.models.features.timeline import TimelineInPrompt
+from agent_memory_client.resources.prompts import Prompts
+
+CONFIG = MemoryClientConfig(base_url="http://memory")
+RENDERS: list[Callable[[httpx.MockTransport], Any]] = [
+    lambda transport: MemoryClient(CONFIG, transport=transport).prompts.render,
+    lambda transport: MemoryAPIClient(CONFIG, transport=transport).memory_prompt,
+    lambda transport: SyncMemoryClient(CONFIG, transport=transport).prompts.render,
+    lambda transport: SyncMemoryAPIClient(CONFIG, transport=transport).memory_prompt,
+]
+
+
+async def rendered(client: Callable[[httpx.MockTransport], Any], **options: Any) -> list[dict[str, Any]]:
+    """The bodies that a call sends."""
+    bodies: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        return httpx.Response(200, json={"messages": [], "long_term_memories": None})
+
+    asked = client(httpx.MockTransport(answer))("q", long_term_search=True, **options)
+    if inspect.isawaitable(asked):
+        await asked
+    return bodies
+
+
+def test_each_option_is_a_field_and_a_keyword() -> None:
+    assert list(PromptOptions.model_fields) == list(PromptOptionArguments.__annotations__)
+    assert not PromptOptionArguments.__required_keys__
+    for name, hint in get_type_hints(PromptOptionArguments).items():
+        assert hint == dict[str, Any] | PromptOptions.model_fields[name].annotation, name
+
+
+def test_no_option_takes_the_name_of_something_else() -> None:
+    own = {*prompt.PromptQuestion.model_fields, *inspect.signature(Prompts.render).parameters}
+    assert not own & PromptOptions.model_fields.keys()
+    assert MemoryPromptRequest.model_fields.keys() == prompt.PromptQuestion.model_fields.keys() | PromptOptions.model_fields.keys()
+
+
+def test_each_option_may_be_left_out_and_says_what_it_shows() -> None:
+    for name, field in PromptOptions.model_fields.items():
+        assert field.default is None, name
+        assert field.description, name
+
+
+def test_type_checkers_know_the_keywords() -> None:
+    assert get_type_hints(Prompts.render)["options"] == Unpack[PromptOptionArguments]
+
+
+@pytest.mark.parametrize("client", RENDERS)
+async def test_options_are_sent_as_given(client: Callable[[httpx.MockTransport], Any]) -> None:
+    mapping: Any = {"tokens": 100}
+    (sent,) = await rendered(client, profile=mapping, pinned=PinnedInPrompt(tokens=50), procedures=ProcedurePromptOptions(), timeline=None)
+    assert sent == {
+        "query": "q",
+        "long_term_search": True,
+        "profile": {"tokens": 100},
+        "pinned": {"tokens": 50},
+        "procedures": {"limit": 3, "tokens": 300},
+    }
+
+
+@pytest.mark.parametrize("client", RENDERS)
+async def test_an_option_that_nobody_knows_is_refused_as_any_unknown_argument(client: Callable[[httpx.MockTransport], Any]) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'profil'"):
+        await rendered(client, profil={"tokens": 100})
+
+
+def test_the_former_places_of_the_models_are_still_known() -> None:
+    assert (prompt.ProfileInPrompt, prompt.TimelineInPrompt, prompt.PinnedInPrompt) == (ProfileInPrompt, TimelineInPrompt, PinnedInPrompt)

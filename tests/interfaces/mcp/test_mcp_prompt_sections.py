@@ -1,0 +1,108 @@
+"""What features show in a prompt is there over MCP as over REST."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ulid import ULID
+
+from agent_memory.mcp.server import LISTED
+from agent_memory.text.prompt_marks import PINNED_HEAD, PROFILE_HEAD, TIMELINE_HEAD
+from agent_memory_client.models.features.prompt_options import PromptOptions
+from tests.interfaces.mcp.conftest import Server
+from tests.support.mcp import Session, over_http
+from tests.support.waiting import wait_until
+
+QUERY = "What happened in March 2024?"
+EVENT = "Ada flew to Rome."
+RULE = "Ada is allergic to nuts."
+SECTIONS: dict[str, Any] = {
+    "profile": {"tokens": 300},
+    "timeline": {"tokens": 300},
+    "pinned": {"tokens": 300},
+    "procedures": {"limit": 1, "tokens": 300},
+}
+SHOWN = {
+    "profile": (PROFILE_HEAD, RULE),
+    "timeline": (TIMELINE_HEAD, EVENT),
+    "pinned": (PINNED_HEAD, RULE),
+    "procedures": ("- When:", QUERY),
+}
+"""How each section's text begins, and what stands in it."""
+
+
+async def known(session: Session) -> dict[str, Any]:
+    """A user of whom there is something for each section; who asks for that user's prompt."""
+    scope = {"user_id": "ada", "namespace": f"sections-{ULID()}"}
+    event = {"text": EVENT, "memory_type": "episodic", "event_date": "2024-03-05T00:00:00Z"}
+    memories = [{**memory, **scope} for memory in (event, {"text": RULE, "pinned": True})]
+    await session.call("create_long_term_memories", memories=memories)
+    await session.call("save_procedure", when_to_use=QUERY, steps=["Look into the diary."], **scope)
+    whose = {"user_id": {"eq": "ada"}, "namespace": {"eq": scope["namespace"]}}
+
+    async def all_there() -> bool:
+        texts = await parts(session, **whose, sections=SECTIONS)
+        return all(any(head in text and line in text for text in texts) for head, line in SHOWN.values())
+
+    await wait_until(all_there, "what the sections show")
+    return whose
+
+
+async def parts(session: Session, **arguments: Any) -> list[str]:
+    """The texts of a prompt before its question."""
+    *messages, _ = (await session.call("memory_prompt", query=QUERY, **arguments))["messages"]
+    return [message["content"]["text"] for message in messages]
+
+
+def shown(texts: list[str]) -> set[str]:
+    return {name for name, (head, _) in SHOWN.items() if any(head in text for text in texts)}
+
+
+async def test_each_section_is_shown_where_it_is_asked_for(server: Server) -> None:
+    assert SHOWN.keys() == PromptOptions.model_fields.keys()
+    async with over_http(f"{server.url}/mcp") as session:
+        whose = await known(session)
+        assert shown(await parts(session, **whose)) == set()
+        for name, option in SECTIONS.items():
+            assert shown(await parts(session, **whose, sections={name: option})) == {name}
+            assert shown(await parts(session, **whose, session_id={"eq": "new"}, sections={name: option})) == {name}
+
+
+async def test_they_are_those_of_rest(server: Server) -> None:
+    async with over_http(f"{server.url}/mcp") as session:
+        whose = await known(session)
+        told = await parts(session, **whose, sections=SECTIONS)
+    body = {"query": QUERY, "long_term_search": whose, **{name: value["eq"] for name, value in whose.items()}, **SECTIONS}
+    answer = await server.rest.post("/v1/memory/prompt", json=body)
+    texts = [message["content"]["text"] for message in answer.json()["messages"]]
+    for head, _ in SHOWN.values():
+        assert [text for text in told if head in text] == [text for text in texts if head in text] != []
+
+
+async def test_they_may_be_sent_as_json_in_a_string_and_are_checked(server: Server) -> None:
+    async with over_http(f"{server.url}/mcp") as session:
+        whose = await known(session)
+        assert shown(await parts(session, **whose, sections=json.dumps({"pinned": {"tokens": 100}}))) == {"pinned"}
+        refused = await session.error("memory_prompt", query=QUERY, **whose, sections={"pinned": {"tokens": 9000}})
+        assert refused.startswith("422: sections.pinned.tokens: "), refused
+        ignored = await session.result("memory_prompt", query=QUERY, **whose, sections={"horoscope": {}})
+        assert (ignored.meta or {})["agent-memory/ignored-fields"] == "sections.horoscope"
+
+
+async def test_the_former_argument_of_the_timeline_still_counts(server: Server) -> None:
+    async with over_http(f"{server.url}/mcp") as session:
+        whose = await known(session)
+        former = await parts(session, **whose, timeline_tokens=100)
+        assert shown(former) == {"timeline"}
+        assert await parts(session, **whose, timeline_tokens=4000, sections={"timeline": {"tokens": 100}}) == former
+        assert shown(await parts(session, **whose, timeline_tokens=100, sections={"pinned": {}})) == {"timeline", "pinned"}
+
+
+def test_models_are_told_what_each_section_shows() -> None:
+    (schema,) = [tool.input_schema for tool in LISTED if tool.name == "memory_prompt"]
+    sections = schema["$defs"]["PromptOptions"]["properties"]
+    assert {name: shape["description"] for name, shape in sections.items()} == {
+        name: field.description for name, field in PromptOptions.model_fields.items()
+    }
+    assert schema["properties"]["timeline_tokens"]["description"].startswith("Deprecated")
