@@ -128,7 +128,6 @@ class PromptArguments(_Search):
     sections: Annotated[PromptOptions | None, _JSON] = Field(
         None, description='What the prompt shows beside the session and the memories, e.g. {"timeline": {"tokens": 300}}.'
     )
-    timeline_tokens: int | None = Field(None, ge=32, le=4000, description="Deprecated: use `sections`.")
 
 
 class _Place(BaseModel):

@@ -127,8 +127,6 @@ async def memory_prompt(services: Services, caller: Caller, arguments: takes.Pro
         values["agent_id"] = arguments.agent_id
     if arguments.sections is not None:
         values |= dict(arguments.sections)
-    if arguments.timeline_tokens is not None and values.get("timeline") is None:
-        values["timeline"] = {"tokens": arguments.timeline_tokens}
     whose = {"namespace": _equal(arguments.namespace, caller.namespace), "user_id": _equal(arguments.user_id, caller.user_id)}
     if arguments.session_id is None:
         values |= whose

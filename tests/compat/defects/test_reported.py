@@ -100,7 +100,7 @@ def test_35_a_tool_has_the_parameters_and_defaults_of_its_request() -> None:
             if name in fields and isinstance(schema.get("default"), (bool, int, float, str)):
                 assert schema["default"] == fields[name].default, (tool, name)
     assert (
-        tools["set_working_memory"]["properties"]["ttl_seconds"]["default"]
+        tools["set_working_memory"]["properties"]["ttl_seconds"].get("default")
         is UpdateWorkingMemory.model_fields["ttl_seconds"].default
         is None
     )

@@ -30,7 +30,6 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("memory_prompt", query="secret tea", session_id={"eq": i.session}, namespace={"eq": i.namespace}),
         _tool("memory_prompt", query="secret tea", session_id={"eq": "shared"}, user_id={"eq": "ana"}),
         _tool("memory_prompt", query="secret tea"),
-        _tool("memory_prompt", query="What happened?", timeline_tokens=300, user_id={"eq": "ana"}, namespace={"eq": "work"}),
         _tool(
             "memory_prompt",
             query="What happened?",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 from ulid import ULID
 
 from agent_memory.mcp.server import LISTED
-from agent_memory.text.prompt_marks import PINNED_HEAD, PROFILE_HEAD, TIMELINE_HEAD
+from agent_memory.text.prompt_marks import part_heading
 from agent_memory_client.models.features.prompt_options import PromptOptions
 from tests.interfaces.mcp.conftest import Server
 from tests.support.mcp import Session, over_http
@@ -24,9 +26,9 @@ SECTIONS: dict[str, Any] = {
     "procedures": {"limit": 1, "tokens": 300},
 }
 SHOWN = {
-    "profile": (PROFILE_HEAD, RULE),
-    "timeline": (TIMELINE_HEAD, EVENT),
-    "pinned": (PINNED_HEAD, RULE),
+    "profile": (part_heading("the user's profile"), RULE),
+    "timeline": (part_heading("what happened to the user, by days"), EVENT),
+    "pinned": (part_heading("pinned memories"), RULE),
     "procedures": ("- When:", QUERY),
 }
 """How each section's text begins, and what stands in it."""
@@ -90,13 +92,10 @@ async def test_they_may_be_sent_as_json_in_a_string_and_are_checked(server: Serv
         assert (ignored.meta or {})["agent-memory/ignored-fields"] == "sections.horoscope"
 
 
-async def test_the_former_argument_of_the_timeline_still_counts(server: Server) -> None:
-    async with over_http(f"{server.url}/mcp") as session:
-        whose = await known(session)
-        former = await parts(session, **whose, timeline_tokens=100)
-        assert shown(former) == {"timeline"}
-        assert await parts(session, **whose, timeline_tokens=4000, sections={"timeline": {"tokens": 100}}) == former
-        assert shown(await parts(session, **whose, timeline_tokens=100, sections={"pinned": {}})) == {"timeline", "pinned"}
+def test_the_page_names_every_tool() -> None:
+    page = (Path(__file__).parents[3] / "docs/clients/mcp.md").read_text("utf-8")
+    named = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert named == {tool.name for tool in LISTED}
 
 
 def test_models_are_told_what_each_section_shows() -> None:
@@ -105,4 +104,3 @@ def test_models_are_told_what_each_section_shows() -> None:
     assert {name: shape["description"] for name, shape in sections.items()} == {
         name: field.description for name, field in PromptOptions.model_fields.items()
     }
-    assert schema["properties"]["timeline_tokens"]["description"].startswith("Deprecated")
