@@ -19,6 +19,7 @@ from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, filters_co
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
+from agent_memory.recall.later_mentions import named_things, with_mentions
 from agent_memory.recall.memory_list import cited_messages
 from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
@@ -34,9 +35,9 @@ from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Name
 # Of the times that a memory names, so many are looked at.
 _MOST_TIMES = 4
 # Two texts of a word or two are near each other because both are short: of 1,960 pairs of a word ("quasar") and a phrase that has nothing
-# to do with it ("A squeaky one.", "A rusty saw.") 34 to 57 % had a similarity of 0.2 or more, and 4 to 8 % one of 0.3; of pairs with LoCoMo's
-# messages 0.2 to 1.7 % and at most 0.1 %. Of 108 phrases that answer ("pets": "Two grey cats.") 94 to 100 % had 0.2, and 79 to 93 % 0.3.
-# (MiniLM; the query being the word alone, "What is a …?" or "What is my …?".)
+# to do with it ("A squeaky one.", "A rusty saw.") 34 to 57 % had a similarity of 0.2 or more, and 4 to 8 % one of 0.3; of pairs with the
+# messages of LoCoMo 0.2 to 1.7 % and at most 0.1 %. Of 108 phrases that answer ("pets": "Two grey cats.") 94 to 100 % had 0.2, and 79 to
+# 93 % had 0.3. (MiniLM; the query being the word alone, "What is a …?" or "What is my …?".)
 _SHORT_PHRASE = 2
 _PHRASE_FACTOR = 1.5
 # Two readings of a day of the year are so far apart, those of a weekday are not.
@@ -103,10 +104,24 @@ class MemoriesSection:
         page, facts = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
         page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
+        page = await self._with_later_mentions(ask.scope, query, page, newest)
         page = [*page, *resting_on(page, facts)] if facts else page
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
         return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)
+
+    async def _with_later_mentions(
+        self, scope: Scope, query: SearchQuery, page: Sequence[ShownMemory], newest: set[str]
+    ) -> Sequence[ShownMemory]:
+        """The page with what was said later of the things that it names by name and number, which few pages do: for these it costs a round
+        trip of its own. Who asks for a time gets what is of that time."""
+        things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
+        if not things:
+            return page
+        wanted = [(thing.referent.wording, thing.since) for thing in things]
+        said = await self._pages.read_said_since(scope, query, wanted)
+        others = [[memory for memory in memories if memory.mid not in newest] for memories in said]
+        return with_mentions(page, zip(things, others, strict=True))
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
         """Those of the first of the ranking that are passed over for the session's messages, which show them; only when it is asked for."""
