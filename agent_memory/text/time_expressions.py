@@ -66,8 +66,11 @@ def named_time(text: str, now: datetime, zone: tzinfo = UTC, way: Direction | No
         return None
     today = now.astimezone(zone).date()
     found = _place(text, today, "future" if way == "future" else "past")
-    if found is not None and way is None and (way := direction_at(text, found[1], found[2])) == "future":
-        found = _place(text, today, way)
+    if found is None:
+        return None
+    if way is None:
+        way = direction_at(text, found[1], found[2])
+        found = _place(text, today, way) if way == "future" else found
     if found is None or found[0][0] >= found[0][1]:
         return None
     days, start, end = found

@@ -29,7 +29,7 @@ from agent_memory.text.languages.filler import has_content
 from agent_memory.text.languages.questions import is_about_everything
 from agent_memory.text.stemming.foreign import language_of
 from agent_memory.text.terms import content_of, terms
-from agent_memory.text.time_expressions import Span, beside, named_time
+from agent_memory.text.time_expressions import Span, named_time
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
 
 # Of the times that a memory names, so many are looked at.
@@ -244,7 +244,8 @@ def _times_of(text: str, now: datetime) -> Iterator[Span]:
         other = named_time(text, now, way="past" if span.direction == "future" else "future")
         if other is not None and abs(other.start - span.start) >= _ABOUT_A_YEAR and abs(other.start - now) < abs(span.start - now):
             yield other
-        text = beside(text, span)
+        # Lines stay apart: each may look another way.
+        text = text.replace(span.words, " ", 1)
 
 
 def searches(body: MemoryPromptRequest) -> bool:
