@@ -1,7 +1,8 @@
 """What was said later of a thing that a prompt's memory names: the newer address is told in words that no question has (pure).
 
 "Where do I live?" finds "I live on Candle Street 8.", and neither the words nor the meaning of "Candle Street was damp, I am back on
-Ropewalk 3." That one names the thing of the other, and says what has become of it.
+Ropewalk 3." (to MiniLM 82 to 215 of the 419 to 689 messages of LoCoMo's talks are nearer.) That one names the thing of the other, and says
+what has become of it. Few statements name such a thing: 9 of LoCoMo's 2,960.
 """
 
 from __future__ import annotations
