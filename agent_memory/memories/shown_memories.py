@@ -20,7 +20,7 @@ from agent_memory.memories.codec import decode_memory
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys, tag
 from agent_memory.storage.lua_files import load
-from agent_memory.storage.search.results import PAST
+from agent_memory.storage.search.results import PAST, Hits
 from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
 
 # What an answer says of every memory, in the order of the model, whether or not it was given; the rest is left out when it has no value.
@@ -35,13 +35,13 @@ _INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event
 _TAGS = ("topics", "entities", "extracted_from")
 # When it was made, whose it is, the record, when the server knew it, when and how often it was said, since when it is no longer true, and
 # when its words were edited.
-_FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls", "ts", "nt", "ed")
+ROW_FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls", "ts", "nt", "ed")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
 _ROWS = load("memories/memory_rows")
 
 
 class MemoryRow(NamedTuple):
-    """A memory as Redis sent it: its name in keys, the values of `_FIELDS`, and its usage."""
+    """A memory as Redis sent it: its name in keys, the values of `ROW_FIELDS`, and its usage."""
 
     name: str
     fields: Sequence[bytes | None]
@@ -79,7 +79,7 @@ class ShownMemoryReader:
             self._keys.history(name.removeprefix(PAST)) if name.startswith(PAST) else self._keys.memory(mid)
             for name, mid in zip(names, mids, strict=True)
         ]
-        asked = _ROWS.read_only(usage=self._keys.usage, memories=memories, fields=len(_FIELDS), values=[*_FIELDS, *mids])
+        asked = _ROWS.read_only(usage=self._keys.usage, memories=memories, fields=len(ROW_FIELDS), values=[*ROW_FIELDS, *mids])
         replies = (await read(self._client, lambda pipe: pipe.execute_command(*asked)))[0]
         return list(map(MemoryRow, names, replies, replies[-1]))
 
@@ -89,6 +89,12 @@ class ShownMemoryReader:
         tenant = tag(scope.tenant).encode()
         memories = [_read_card(tenant, row) for row in rows]
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
+
+    def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
+        """The memories of a search that asked for `ROW_FIELDS`: those that the caller may see, without how often they were read."""
+        names = [field.encode() for field in ROW_FIELDS]
+        rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
+        return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
 
 
 def _mid(name: str) -> str:

@@ -14,7 +14,7 @@ from re import Match
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.text.languages.english_times import COUNT, DAYS, MONTHS, SEASONS, YEAR, counted, english_time
-from agent_memory.text.languages.time_words import CHARACTERS, HINTS, MOST_CHARS, Days, Direction, Place, direction_of, foreign_time
+from agent_memory.text.languages.time_words import CHARACTERS, HINTS, MOST_CHARS, Days, Direction, Place, direction_at, foreign_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _may_name_one(text: str) -> bool:
 
 def named_time(text: str, now: datetime, zone: tzinfo = UTC, way: Direction | None = None) -> Span | None:
     """The first time that a text names, read in `zone` and relative to `now`; None when it names none. Which way it looks is decided
-    by its words, unless it is given.
+    by the words of its clause, unless it is given.
 
     "Before", "after", "until" and "since" open the interval, "between" and "from" with a second time stretch it. Of a longer text the first
     32,768 characters are read.
@@ -65,8 +65,12 @@ def named_time(text: str, now: datetime, zone: tzinfo = UTC, way: Direction | No
     if not _may_name_one(text):
         return None
     today = now.astimezone(zone).date()
-    way = way or direction_of(text)
     found = _place(text, today, "future" if way == "future" else "past")
+    if found is None:
+        return None
+    if way is None:
+        way = direction_at(text, found[1], found[2])
+        found = _place(text, today, way) if way == "future" else found
     if found is None or found[0][0] >= found[0][1]:
         return None
     days, start, end = found

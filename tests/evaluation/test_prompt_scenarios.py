@@ -23,14 +23,7 @@ SCENARIOS = [scenario for name in ("prompt_scenarios.yaml", "prompt_scenarios") 
 RUNS = [(scenario.name, extractor) for extractor in EXTRACTORS for scenario in SCENARIOS if scenario.concerns(extractor)]
 
 # What prompts do not satisfy yet, by extractor. A pending scenario that holds fails its test: take it out.
-PENDING = frozenset(
-    {
-        # The embedding model finds no likeness between "Where do I live?" and "I am back on Ropewalk 3."
-        "none: back to the first flat",
-        # It finds one between "quasar" and "squeaky", words that it does not know.
-        "none: three formats of a long talk",
-    }
-)
+PENDING: frozenset[str] = frozenset()
 
 Results = dict[tuple[str, Extractor], ScenarioResult]
 

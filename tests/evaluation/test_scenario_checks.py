@@ -169,3 +169,9 @@ def test_a_list_of_texts_is_so_many_checks_and_messages_follow_by_the_minute(tmp
     ]
     assert day.questions[0].session == day.session == "day-1"
     assert scenario.checks("perfect") == [], "without facts there is nothing to extract"
+
+
+def test_that_a_memory_was_read_meanwhile_makes_no_other_answer() -> None:
+    answers = [f'{{"long_term_memories": [{{"text": "x", "access_count": {count}, "last_accessed": "{count}"}}]}}' for count in (0, 1)]
+    evidence = Evidence(read_prompt({"messages": []}, "Which fruit?"), answer=answers[0], again=answers[1])
+    assert failure(Check("stable", True, frozenset(EXTRACTORS), "1"), evidence) is None

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from agent_memory.core.scope import Scope
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import RankedMemory, Ranking, Scored
 from agent_memory.memories.search.recency import Age, may_be_among, newer_first, now_of
-from agent_memory.memories.shown_memories import MemoryRow, ShownMemory, ShownMemoryReader
-from agent_memory.memories.store import MemoryStore
-from agent_memory.storage.connection import PipelineReader
+from agent_memory.memories.shown_memories import ROW_FIELDS, MemoryRow, ShownMemory, ShownMemoryReader
+from agent_memory.memories.store import MemoryStore, parse_hits
+from agent_memory.storage.connection import Pipe, PipelineReader
+from agent_memory.storage.search import filters, syntax
+from agent_memory.text.terms import phrases, query_terms
 from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplanation, MemoryRecordResultsResponse
 
 # For so many more than a page holds, reading their records to know their age is the shortest way.
 _FEW_MORE = 10
 # So many facts that are not near enough themselves are read beside a prompt's page: in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
+
+
+# Messages around one that has some words have these, too, once for its twice.
+_SAID_SINCE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,22 @@ class PageReader:
         """Some of the ranked memories, as many as are still there."""
         rows = await self._cards.load_rows([name for _, name in scored])
         return self._with_places(scope, query, ranking, scored, rows)
+
+    async def read_said_since(self, scope: Scope, query: SearchQuery, wanted: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
+        """What users said since a moment with a text's words in a row, in themselves or around them, for each of some texts and moments:
+        within the query's own filter, in one round trip."""
+
+        def build(pipe: Pipe) -> None:
+            for text, since in wanted:
+                clause = filters.made_since(filters.statements(query.clause), since)
+                phrase = syntax.quoting(phrases(f'"{text}"'), (), every=True)
+                self._store.queue_words(pipe, clause, query_terms(text), _SAID_SINCE, fields=ROW_FIELDS, phrase=phrase)
+
+        said = [self._cards.memories_of_hits(scope, parse_hits(reply)) for reply in await self._read(build)]
+        for memories in said:
+            for memory in memories:
+                memory.set_score(1.0, None, query.score_type)
+        return said
 
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]

@@ -155,8 +155,9 @@ class RankedMemory(NamedTuple):
 class Ranking:
     """All that was ranked, best first, and how many memories match; those of `below_threshold` were ranked, but are not near enough.
 
-    `facts` are those that came from the lists of facts. `similarities` are None for what was found by words alone; the other maps hold
-    what else is known of a memory, by its name.
+    `facts` are those that came from the lists of facts, `sharing_words` those that have a word in common with the query, or stand among
+    words that have. `similarities` are None for what was found by words alone; the other maps hold what else is known of a memory, by its
+    name.
     """
 
     total: int
@@ -165,6 +166,7 @@ class Ranking:
     similarities: Mapping[str, float] | None = None
     parts: ScoreExplainer | None = None
     facts: Collection[str] = ()
+    sharing_words: Collection[str] = ()
     recencies: Mapping[str, float] = field(default_factory=dict[str, float])
     reranked: Mapping[str, float] = field(default_factory=dict[str, float])
     notices: Sequence[str] = ()
@@ -249,7 +251,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
             fused, far = far, []
     # When the lists hold all that there is, what is not near enough does not count as a match either.
     total = len(fused) if matched < query.depth else total
-    return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None, facts)
+    return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None, facts, words)
 
 
 def names_days(query: SearchQuery) -> bool:

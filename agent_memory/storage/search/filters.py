@@ -293,6 +293,11 @@ def during(clause: str, start: datetime, end: datetime) -> str:
     return all_of(clause, between("c", low, high, "left") | between("e", low, high, "left"))
 
 
+def made_since(clause: str, moment: datetime) -> str:
+    """A clause narrowed to memories that were made at a moment or later."""
+    return all_of(clause, Num("c") >= moment.timestamp())
+
+
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
     """A search's filter (`clause`, which `where` made of it) of what is current, or of the time that it asks for, and the one of history
     where that is asked, too."""

@@ -1,7 +1,8 @@
 """What is known of each language's phrases: files in `agent_memory/text/data`, one a language, that anyone can extend.
 
 A file has sections, `[filler]` and the like, each of phrases that stand apart by commas or lines; `#` begins a comment. In a phrase
-`a|b` is either word (`_` is a blank within one), `(a)` may be missing, and `*` is the rest. In a language that writes no blanks
+`a|b` is either word (`_` is a blank within one), `(a)` may be missing, `~` is any word, `<verbs>` any word of the section `[verbs]` (`_` is
+a blank in its name, too), and `*` is the rest. In a language that writes no blanks
 (`[blankless]` in the file) blanks in a phrase only part alternatives. Case, accents, apostrophes and punctuation make no difference.
 """
 
@@ -19,6 +20,7 @@ from agent_memory.text.terms import fold
 
 CODES = ("en", "zh", "es", "de", "fr", "pt", "ru", "ja", "ko", "it", "nl", "pl", "tr", "ar", "hi")
 REST = "*"
+ANY_WORD = "~"
 
 # Vowel signs and the like are parts of words, which `\w` does not know.
 _MARKS = (
@@ -143,6 +145,14 @@ class Language:
         sources = [self._source(line + REST) for line in self.sections.get(section, ())]
         return re.compile(before + "(?:" + "|".join(sources) + ")") if sources else None
 
+    def _choices(self, part: str) -> Iterator[str]:
+        """The alternatives of a part, those of sections written out."""
+        for choice in _alternatives(part):
+            if choice.startswith("<"):
+                yield from self.sections[choice[1:-1].replace("_", " ")]
+            else:
+                yield choice
+
     @property
     def _between(self) -> str:
         return "" if self.blankless else " "
@@ -151,7 +161,10 @@ class Language:
         rest = line.rstrip().endswith(REST)
         parts: list[str] = []
         for part in line.rstrip(" *").split():
-            choices = dict.fromkeys(self._between.join(token.word for token in tokens(choice)) for choice in _alternatives(part) if choice)
+            if part.strip("()") == ANY_WORD:
+                parts.append(r"(?:\S+ )" + ("?" if part.startswith("(") else ""))
+                continue
+            choices = dict.fromkeys(self._between.join(token.word for token in tokens(choice)) for choice in self._choices(part) if choice)
             either = "|".join(re.escape(choice + self._between) for choice in sorted(choices, key=len, reverse=True))
             parts.append(f"(?:{either})" + ("?" if part.startswith("(") else ""))
         return "(?:" + "".join(parts) + ("" if rest else "$") + ")"

@@ -26,6 +26,8 @@ _QUOTES = "\"'“”«»„「『‘"
 # A question without a mark is short.
 _UNMARKED_TOKENS = 14
 _UNMARKED_CHARACTERS = 24
+# So short a question is understood without its accents.
+_UNACCENTED_TOKENS = 3
 _LEADS = 4
 _EVERYTHING = ("everything", "lead", "trail", "about me", "keeps")
 """Sections of what asks for all that is remembered."""
@@ -41,6 +43,8 @@ class _Forms:
     endings: tuple[str, ...]
     subjects: frozenset[str]
     plain: re.Pattern[str] | None
+    stated: re.Pattern[str] | None
+    with_accent: frozenset[str]
     no_question: frozenset[str]
 
     def opens(self, said: Sequence[Token]) -> bool:
@@ -65,6 +69,11 @@ class _Forms:
         whole = self.language.join(said).text.strip()
         return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
 
+    def lacks_accent(self, said: Sequence[Token], sentence: str) -> bool:
+        """Whether a longer clause begins with a word that asks only with an accent: "Cuando llueve me quedo en casa"."""
+        first = said[0]
+        return len(said) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
+
     def is_plain(self, said: Sequence[Token]) -> bool:
         """Whether a sentence without a mark is a question all the same."""
         whole = self.language.join(said).text
@@ -88,6 +97,8 @@ def _forms() -> Sequence[_Forms]:
             tuple(language.words("endings")),
             language.words("subjects"),
             language.pattern("plain questions"),
+            language.pattern("plain statements"),
+            language.words("asked with accent"),
             language.words("no question"),
         )
         for language in languages().values()
@@ -118,10 +129,15 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
         if sentence[-1] in _STOPS:
             return False
         most = _UNMARKED_CHARACTERS if form.language.blankless else _UNMARKED_TOKENS
-        return not rest and len(first) <= most and form.is_plain(first)
+        return not rest and len(first) <= most and form.is_plain(first) and not form.lacks_accent(first, sentence) and not _is_stated(first)
     if rest:
         return (form.opens(first) or (form.language.blankless and form.asks(first))) and not any(map(form.states, rest))
     return form.opens(first) or form.asks(first)
+
+
+def _is_stated(said: Sequence[Token]) -> bool:
+    """Whether a sentence without a mark is a statement of some language that begins as a question does: "What I like most is tea"."""
+    return any(form.stated is not None and form.stated.match(form.language.join(said).text) is not None for form in _forms())
 
 
 def without_interrogatives(text: str) -> str:

@@ -108,6 +108,8 @@ _CUES: dict[Direction, re.Pattern[str]] = {
     ),
 }
 
+# A sentence of fewer words beside a time has no verb.
+_LEAST_WORDS = 2
 # The present tense of a question, told by its main verb: "Who visits me …", "When does she fly …". It decides where no other cue speaks.
 _PRESENT = re.compile(
     r"^\W*(?:(?:who|what) (?!is\b|was\b|has\b|does\b|this\b|its\b)[a-z]{2,20}s\b|(?:when|where|what time) do(?:es)? (?!you\b|i\b))",
@@ -115,12 +117,47 @@ _PRESENT = re.compile(
 )
 
 
+# The same of a statement: of what happens at a time, and is no state, the present tense tells ahead ("Anna visits me on Friday").
+_HAPPENS = re.compile(
+    r"\b(?:visits|comes|arrives|lands|leaves|starts|begins|opens|closes|flies|moves|meets|returns|departs|travels|marries"
+    r"|(?:i|we|they|you) (?:visit|come|arrive|land|leave|start|begin|fly|move|meet|return|depart|travel|marry))\b",
+    re.IGNORECASE,
+)
+
+_SENTENCE_END = re.compile(r"[.!?…](?=\s)|[;\n。！？；]")
+_CLAUSE_END = re.compile(
+    r"[,:，：、–—]|\b(?:and|but|so|because|while|und|aber|denn|weil|y|pero|porque|et|mais|car|e|mas|ma|en|maar|want)\b", re.IGNORECASE
+)
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W\d_]+")
+
+
 def direction_of(text: str) -> Direction:
     """Which way a text looks, by its tense, verbs and words of time; "either" when nothing decides or both speak."""
     ahead, back = (_CUES[way].search(text, 0, MOST_CHARS) is not None for way in ("future", "past"))
-    if not ahead and not back and _PRESENT.match(text, 0, MOST_CHARS):
+    if not ahead and not back and (_PRESENT.match(text, 0, MOST_CHARS) or _HAPPENS.search(text, 0, MOST_CHARS)):
         return "future"
     return "either" if ahead == back else "future" if ahead else "past"
+
+
+def direction_at(text: str, start: int, end: int) -> Direction:
+    """Which way a text looks where it names a time: as the clause around that says, else its sentence, else, when that is little more than
+    the time, the text. "I was ill. Anna visits me on Friday." looks ahead."""
+    begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
+    sentence = text[begin:stop]
+    clause = slice(*_around(_CLAUSE_END, text, start, end, begin, stop))
+    way = direction_of(text[clause])
+    if way == "either" and sentence != text[clause]:
+        way = direction_of(sentence)
+    beside = _WORD.findall(text[begin:start] + " " + text[end:stop])
+    return direction_of(text) if way == "either" and len(beside) < _LEAST_WORDS else way
+
+
+def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: int, stop: int) -> tuple[int, int]:
+    """From the last boundary before a place in a part of a text to the first behind it."""
+    for match in boundary.finditer(text, begin, start):
+        begin = match.end()
+    behind = boundary.search(text, end, stop)
+    return begin, stop if behind is None else behind.start()
 
 
 Reader = Callable[[Match[str], date, Direction], Days | None]

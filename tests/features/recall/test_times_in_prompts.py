@@ -77,3 +77,15 @@ async def test_of_a_day_for_which_nothing_is_planned_what_is_near_is_shown(rig: 
     told = "I have to do something about the dishwasher"
     await rig.remember(record(told, user_id="u", created_at=FRIDAY, memory_type="message"))
     assert await shown(rig, "What do I have to do tomorrow?") == [told]
+
+
+@pytest.mark.parametrize("between", [". ", "; ", ", but "])
+async def test_what_was_told_of_the_past_beside_a_plan_does_not_hide_the_plan(rig: Rig, between: str) -> None:
+    said, then = datetime(2025, 3, 11, 9, tzinfo=UTC), datetime(2025, 3, 14, tzinfo=UTC)
+    plan = f"I was ill last week{between}my aunt comes on Friday"
+    await rig.remember(
+        record(plan, user_id="u", created_at=said, memory_type="message"),
+        record("The user visits the mill", user_id="u", created_at=said, event_date=then),
+        record("On Friday I met Ben", user_id="u", created_at=said, memory_type="message"),
+    )
+    assert set(await shown(rig, "What will happen on Friday?")) == {plan, "The user visits the mill"}

@@ -21,6 +21,7 @@ TEXTS = [
     ("I flew to Rome on 3 March", "2026-03-03", "2026-03-03", "day"),
     ("I went to the beach yesterday", "2026-11-22", "2026-11-22", "day"),
     ("I will fly on Friday", "2026-11-27", "2026-11-27", "day"),
+    ("I was ill, so Anna visits me on Friday", "2026-11-27", "2026-11-27", "day"),
     ("Last week I had the flu", "2026-11-16", "2026-11-22", "week"),
     ("I met Ann in March 2024", "2024-03-01", "2024-03-31", "month"),
     ("In 2019 I moved to Oslo", "2019-01-01", "2019-12-31", "year"),

@@ -56,6 +56,39 @@ def test_what_decides_which_day_is_meant(question: str, start: str, end: str) ->
     assert [(begin.date().isoformat(), stop.date().isoformat()) for begin, stop in span.intervals] == [(start, end)]
 
 
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("I was ill. Anna visits me on Friday.", "2026-03-13"),
+        ("I was ill, so Anna visits me on Friday.", "2026-03-13"),
+        ("Anna was here, and on Friday she comes again.", "2026-03-13"),
+        ("I told you about my sister. Who visits me on Friday?", "2026-03-13"),
+        ("I met Tom and in June we will fly to Rome.", "2026-06-01"),
+        ("I will fly to Rome. On Friday I met Tom.", "2026-03-06"),
+        ("I will fly to Rome, but on Friday I met Tom.", "2026-03-06"),
+        ("I met Anna and Tom on Friday.", "2026-03-06"),
+        ("On Friday, with my sister and her dog, I went to Rome.", "2026-03-06"),
+        ("What did we buy? On Friday?", "2026-03-06"),
+        ("Dr. Osei visited me on Friday.", "2026-03-06"),
+        ("Ich war krank. Am Freitag kommt Anna.", "2026-03-13"),
+        ("Ich werde umziehen. Am Freitag war Anna da.", "2026-03-06"),
+        ("Fui al médico. El viernes viene mi hermana.", "2026-03-13"),
+        ("J'étais malade. Vendredi, ma sœur vient.", "2026-03-13"),
+        ("我病了。我周五要去医院。", "2026-03-13"),
+    ],
+)
+def test_the_clause_that_names_the_time_decides(text: str, start: str) -> None:
+    span = named_time(text, NOW)
+    assert span is not None
+    assert [begin.date().isoformat() for begin, _ in span.intervals] == [start]
+
+
+def test_what_else_a_text_tells_decides_nothing() -> None:
+    span = named_time("I was ill. My sister is the guest on Friday.", NOW)
+    assert span is not None
+    assert [begin.date().isoformat() for begin, _ in span.intervals] == ["2026-03-06", "2026-03-13"]
+
+
 @pytest.mark.parametrize("question", ["Who is my guest on Friday?", "Friday", "am Freitag", "el viernes", "vendredi", "周五"])
 def test_both_days_are_meant_when_nothing_decides(question: str) -> None:
     span = named_time(question, NOW)

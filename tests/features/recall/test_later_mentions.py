@@ -1,0 +1,61 @@
+"""What was said later of a thing that a prompt's memory names is shown behind it, whatever words it is told in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_memory.recall.service import RecallService
+from agent_memory_client.models import MemoryPromptRequest
+from tests.support.commands import commands_of
+from tests.support.rig import SCOPE, Rig
+
+LATER = "Candle Street was damp, I am back on Ropewalk 3."
+
+
+async def shown(rig: Rig, query: str, user: str = "u", **search: Any) -> list[str]:
+    body = {"query": query, "long_term_search": {"user_id": {"eq": user}, **search}}
+    memories = (await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))).long_term_memories or []
+    return [memory.text for memory in memories]
+
+
+@pytest.fixture
+async def flats(rig: Rig) -> Rig:
+    await rig.append("a", "I live on Candle Street 8 now.", user_id="u")
+    # Many say more of living than the newest flat does.
+    await rig.append("b", *[f"My neighbour number {i} lives with {i} cats on a boat." for i in range(80)], user_id="u")
+    await rig.append("c", "It rained.", LATER, user_id="u")
+    await rig.append("d", "Candle Street 20 has a baker.", "I never saw a candle on a street.", user_id="u")
+    await rig.append("e", "Candle Street is where I sing.", user_id="other")
+    await rig.append("f", "Candle Street is nice!", role="assistant", user_id="u")
+    await rig.work()
+    return rig
+
+
+async def test_what_became_of_a_thing_is_shown_among_any_number_of_others(flats: Rig) -> None:
+    texts = await shown(flats, "Where do I live?", limit=10)
+    assert LATER in texts
+    assert not {"Candle Street is where I sing.", "Candle Street is nice!", "Candle Street 20 has a baker."} & set(texts)
+
+
+async def test_the_search_itself_says_what_may_be_shown(flats: Rig) -> None:
+    assert LATER not in await shown(flats, "Where do I live?", limit=10, session_id={"eq": "a"})
+
+
+async def test_what_was_said_before_is_not_later(flats: Rig) -> None:
+    await flats.append("g", "I rent a garage beside Candle Street 8.", user_id="u")
+    await flats.work()
+    assert await shown(flats, "Where is the garage that I rent?", limit=1) == ["I rent a garage beside Candle Street 8."]
+
+
+async def test_only_a_page_that_names_things_costs_a_round_trip_more(flats: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = ("Did it rain?", "Where do I live now?")
+    for query in queries:
+        await shown(flats, query, limit=1)
+    sent = commands_of(flats, monkeypatch)
+    await shown(flats, queries[0], limit=1)
+    assert len(sent) == 3, "how common the words are, the lists, the memories"
+    sent.clear()
+    await shown(flats, queries[1], limit=1)
+    assert len(sent) == 4, "and what was said of Candle Street 8"
