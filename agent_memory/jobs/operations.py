@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Generator, Sequence
+from itertools import islice
 from typing import Protocol
 
 from agent_memory.access.principals import writing
@@ -157,9 +158,10 @@ class OperationService:
         sid = self._store.sid(scope, ref)
         return [Mark(DueKind.SESSION, sid), Mark(DueKind.EXTRACTION, sid)]
 
-    async def load_states(self, scope: Scope, marks: Sequence[Mark]) -> set[OperationState]:
-        """The states in which these operations are; of those that are no more, none."""
-        return {record.state for record in await self._store.load_operations(scope, marks) if record is not None}
+    async def load_states(self, scope: Scope, groups: Sequence[Sequence[Mark]]) -> list[set[OperationState]]:
+        """The states in which the operations of each group are; of those that are no more, none. One round trip."""
+        records = iter(await self._store.load_operations(scope, [mark for marks in groups for mark in marks]))
+        return [{record.state for record in islice(records, len(marks)) if record is not None} for marks in groups]
 
     def memory_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
         """The background work on memories."""

@@ -246,6 +246,15 @@ class SessionService:
         total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
         return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
+    async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
+        """A page of sessions as `list` has it, each with its whole identity."""
+        return (await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit))[1]
+
+    async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
+        """Those of the sessions with exactly these identities that there are, whole; one round trip."""
+        states = await self._store.get_many(scope, refs)
+        return [self._view(state, state.messages, None, None) for state in states if state is not None]
+
     async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None) -> SessionState | None:
         state = await self._store.get(scope, ref, last, window)
         if state is None:

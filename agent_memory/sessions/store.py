@@ -222,6 +222,16 @@ class SessionStore:
                 break
         return state
 
+    async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionState | None]:
+        """The sessions with exactly these identities and all their messages, each None where there is none; one round trip."""
+        parsers: list[Callable[[list[Any]], SessionState | None]] = []
+
+        def build(pipe: Pipeline) -> None:
+            parsers[:] = [self.queue_read(pipe, scope, ref, None) for ref in refs]
+
+        replies = await read(self._client, build) if refs else []
+        return [parse(replies[3 * index : 3 * index + 3]) for index, parse in enumerate(parsers)]
+
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
         """Puts the read of what a prompt shows of a session on a pipeline; `parse_turns` takes the 2 replies."""
         k = self._keys.session(self._sid(scope, ref))

@@ -64,7 +64,7 @@ class SupermemoryService(MemoryOperations):
             given = metadata_of(stored) if document.metadata is None else given
             added = added_text(content_of(existing), text) if tags[1:] == (stored.get(TAGS) or []) else None
             if added == "" and given == metadata_of(stored):
-                return {"id": name, "status": await self._status(existing)}
+                return {"id": name, "status": (await self._statuses([existing]))[0]}
             if added:
                 text = added
             else:
@@ -101,14 +101,12 @@ class SupermemoryService(MemoryOperations):
 
     async def get(self, name: str, user: str | None = None) -> dict[str, Any]:
         """A document. Raises NotFound."""
-        session = await self._session(name, user)
-        return await self._answer(session)
+        return (await self._answers([await self._session(name, user)]))[0]
 
     async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[str, dict[str, Any]]:
         """The documents that memories come from, by their ids."""
-        places = {hit.session_id: hit.user_id for hit in hits if hit.session_id}
-        found = [await self._find(name, user) for name, user in places.items()]
-        return {session.session_id: await self._answer(session) for session in found if session is not None}
+        documents = await self._documents([SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id])
+        return {document["id"]: document for document in documents}
 
     async def parts(self, name: str, user: str | None = None) -> list[dict[str, Any]]:
         """A document as the parts that it came in. Raises NotFound."""
@@ -160,38 +158,40 @@ class SupermemoryService(MemoryOperations):
         tags, size = request.tags(), min(request.limit, MAX_PAGE)
         condition = self._selection(tags, request.filters or request.filter)
         if len(condition) > (1 if tags else 0):
-            return await self._list_fitting(request, condition, tags[0] if tags else None, size)
+            return await self._list_fitting(request, condition, size)
         sessions, user = self._services[SessionService], tags[0] if tags else None
         total = (await sessions.list(self._scope, namespace=self._namespace, user_id=user, limit=1)).total
         first = (request.page - 1) * size
         last = min(first + size, total)
         if request.order == "desc":
             first, last = total - last, total - first
-        names: Sequence[str] = ()
+        refs: Sequence[SessionRef] = ()
         if first < last:
-            page = await sessions.list(self._scope, namespace=self._namespace, user_id=user, limit=last - first, offset=max(first, 0))
-            names = page.sessions if request.order == "asc" else page.sessions[::-1]
-        return await self._shown(request, names, user), page_of(request.page, size, total)
+            listed = await sessions.list_refs(self._scope, self._namespace, user, last - first, max(first, 0))
+            refs = listed if request.order == "asc" else listed[::-1]
+        return await self._documents(refs, content=request.include_content), page_of(request.page, size, total)
 
     async def _list_fitting(
-        self, request: DocumentListing, condition: Sequence[dict[str, Any]], user: str | None, size: int
+        self, request: DocumentListing, condition: Sequence[dict[str, Any]], size: int
     ) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
         """As `list`, of the documents whose memories fit a condition: of what was said word for word, the newest 5,000."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
-        names: dict[str, None] = {}
+        refs: dict[SessionRef, None] = {}
         for offset in range(0, _MOST_LOOKED_THROUGH, MAX_PAGE):
             values = {"namespace": {"eq": self._namespace}, "filter": messages, "limit": MAX_PAGE, "offset": offset}
             found = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
-            names |= {hit.session_id: None for hit in found.memories if hit.session_id}
+            refs |= {SessionRef(hit.session_id, self._namespace, hit.user_id): None for hit in found.memories if hit.session_id}
             if found.next_offset is None:
                 break
-        ordered = list(names)[:: -1 if request.order == "asc" else 1]
+        ordered = list(refs)[:: -1 if request.order == "asc" else 1]
         first = (request.page - 1) * size
-        return await self._shown(request, ordered[first : first + size], user), page_of(request.page, size, len(ordered))
+        shown = await self._documents(ordered[first : first + size], content=request.include_content)
+        return shown, page_of(request.page, size, len(ordered))
 
-    async def _shown(self, request: DocumentListing, names: Sequence[str], user: str | None) -> Sequence[dict[str, Any]]:
-        found = [await self._find(name, user) for name in names]
-        return [await self._answer(session, content=request.include_content) for session in found if session is not None]
+    async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
+        """Those of the documents that there are, in the order of `refs`, in a number of round trips that does not depend on how many."""
+        sessions = await self._services[SessionService].get_many(self._scope, list(dict.fromkeys(refs)))
+        return await self._answers([session for session in sessions if session.messages], content=content)
 
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
         try:
@@ -207,25 +207,42 @@ class SupermemoryService(MemoryOperations):
             raise NotFound("Document not found")
         return session
 
-    async def _status(self, session: WorkingMemoryResponse) -> str:
-        """`done` when what the document says is remembered, and known to the profile."""
-        ref = SessionRef(session.session_id, self._namespace, session.user_id)
+    async def _statuses(self, sessions: Sequence[WorkingMemoryResponse]) -> list[str]:
+        """Of each document `done` when what it says is remembered, and known to the profile, else `queued` or `failed`."""
         operations = self._services[OperationService]
-        states = await operations.load_states(self._scope, operations.session_marks(self._scope, ref))
-        if OperationState.DEAD in states:
-            return "failed"
-        if states - {OperationState.DONE}:
-            return "queued"
-        made = [message_memory_id(ref, message.id) for message in session.messages]
-        if self._extracts:
-            facts, _ = await self.memories(DocumentListing(container_tag=session.user_id, doc_id=session.session_id, limit=MAX_PAGE))
-            made += [fact.id for fact in facts]
-        followed = await operations.load_states(self._scope, operations.follow_marks(self._scope, made))
-        return "queued" if followed - {OperationState.DONE, OperationState.DEAD} else "done"
+        refs = [SessionRef(session.session_id, self._namespace, session.user_id) for session in sessions]
+        states = await operations.load_states(self._scope, [operations.session_marks(self._scope, ref) for ref in refs])
+        made = {
+            ref: [message_memory_id(ref, message.id) for message in session.messages]
+            for ref, session, state in zip(refs, sessions, states, strict=True)
+            if state <= {OperationState.DONE}
+        }
+        for fact in await self._facts_of(list(made)) if self._extracts else ():
+            made.get(SessionRef(fact.session_id or "", self._namespace, fact.user_id), []).append(fact.id)
+        marks = [operations.follow_marks(self._scope, ids) for ids in made.values()]
+        followed = dict(zip(made, await operations.load_states(self._scope, marks), strict=True))
+        over = {OperationState.DONE, OperationState.DEAD}
+        return [
+            "failed" if OperationState.DEAD in state else "done" if ref in followed and followed[ref] <= over else "queued"
+            for ref, state in zip(refs, states, strict=True)
+        ]
 
-    async def _answer(self, session: WorkingMemoryResponse, *, content: bool = True) -> dict[str, Any]:
-        status = await self._status(session)
-        return document_answer(session, status, content=content)
+    async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
+        """The facts that were taken from documents, page by page; those of documents of the same name under other tags among them."""
+        facts: list[MemoryRecord] = []
+        names = sorted({ref.session_id for ref in refs})
+        condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
+        while names:
+            values = {"namespace": {"eq": self._namespace}, "filter": {"and": condition}, "limit": MAX_PAGE, "offset": len(facts)}
+            page = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
+            facts += page.memories
+            if page.next_offset is None:
+                break
+        return facts
+
+    async def _answers(self, sessions: Sequence[WorkingMemoryResponse], *, content: bool = True) -> list[dict[str, Any]]:
+        statuses = await self._statuses(sessions)
+        return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, scope: Scope, session: WorkingMemoryResponse) -> None:
         await self._services[SessionService].delete(scope, session.session_id, namespace=self._namespace, user_id=session.user_id)

@@ -1,0 +1,86 @@
+"""A page of documents is read in a number of round trips that does not depend on how many documents it holds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from agent_memory.compat.supermemory.requests import Document, DocumentListing, Search
+from agent_memory.compat.supermemory.service import SupermemoryService
+from agent_memory.core.task_kinds import DueKind
+from agent_memory.llm.openai.chat import OpenAIChat
+from agent_memory.memories.usage.log import UsageLog
+from tests.support.commands import commands_of
+from tests.support.rig import SCOPE, MakeRig, Rig
+from tests.support.rig_fixtures import *  # noqa: F403
+
+PAGE = 40
+
+
+@pytest.fixture
+async def documents_rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
+    async with make_rig(COMPAT_APIS="supermemory") as rig:
+        yield rig
+
+
+async def finish(rig: Rig) -> None:
+    """Does all work, also what is due a moment later."""
+    await rig.work()
+    await rig.make_due(DueKind.FOLLOW)
+    await rig.work()
+
+
+async def take_in(rig: Rig, tag: str, count: int) -> None:
+    service = SupermemoryService(rig.rt, SCOPE)
+    for number in range(count):
+        content = f"Ferry number {number} to Bergen goes at nine"
+        await service.add(Document(content=content, container_tags=[tag], metadata={"kind": "ferry"}))
+    await finish(rig)
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_more_documents_are_no_more_round_trips(
+    make_rig: MakeRig, chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, with_model: bool
+) -> None:
+    async with make_rig(chat if with_model else None, COMPAT_APIS="supermemory") as rig:
+        await take_in(rig, "few", 2)
+        await take_in(rig, "many", PAGE)
+        service, sent = SupermemoryService(rig.rt, SCOPE), commands_of(rig, monkeypatch)
+        trips: dict[str, list[int]] = {"few": [], "many": []}
+        for tag, count in (("few", 2), ("many", PAGE), ("few", 2)):
+            trips[tag].clear()  # what the first request of a process asks for once is not counted
+            for filters in (None, {"AND": [{"key": "kind", "value": "ferry"}]}):
+                await rig.rt[UsageLog].flush()  # readings are counted after the answer
+                sent.clear()
+                listed, page = await service.list(DocumentListing(container_tag=tag, limit=PAGE, filters=filters))
+                trips[tag].append(len(sent))
+                assert (len(listed), page["totalItems"]) == (count, count)
+                assert {document["status"] for document in listed} == {"done"}
+            asked = Search(q="ferry to Bergen", container_tag=tag, limit=PAGE, search_mode="documents")
+            found = [hit for hit, _ in await service.search(asked)]
+            await rig.rt[UsageLog].flush()
+            sent.clear()
+            documents = await service.documents_of(found)
+            trips[tag].append(len(sent))
+            assert len(documents) == count
+        assert trips["few"] == trips["many"]
+        assert max(trips["many"]) <= 7, trips
+
+
+async def test_a_document_waits_as_long_as_one_thing_that_it_says_waits(documents_rig: Rig) -> None:
+    rig, service = documents_rig, SupermemoryService(documents_rig.rt, SCOPE)
+    await take_in(rig, "ann", 2)
+    late = await service.add(Document(content="The last ferry goes at ten", container_tags=["ann"]))
+
+    async def states() -> dict[str, str]:
+        listed, _ = await service.list(DocumentListing(container_tag="ann"))
+        return {document["id"]: document["status"] for document in listed}
+
+    first: Any = await states()
+    assert (first.pop(late["id"]), set(first.values())) == ("queued", {"done"})
+    await rig.work(DueKind.SESSION)
+    assert (await states())[late["id"]] == "queued", "it is remembered, and the profile does not know of it yet"
+    await finish(rig)
+    assert set((await states()).values()) == {"done"}
