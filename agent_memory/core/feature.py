@@ -112,6 +112,23 @@ class AgentExporter(Exporter, Protocol):
         ...
 
 
+class SessionPart(Protocol):
+    """What a feature keeps in a session itself, as a part of the session's line in an export."""
+
+    @property
+    def part(self) -> str:
+        """Its name in the line."""
+        ...
+
+    def export_part(self, fields: Mapping[bytes, bytes]) -> Any:
+        """The part, from the fields of the session's hash; None where there is none."""
+        ...
+
+    def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
+        """The fields that a part becomes, in a session of so many messages. Raises BadInput, Forbidden."""
+        ...
+
+
 class Eraser(Protocol):
     """Deletes what a feature keeps of a user, beside sessions and memories."""
 
@@ -183,6 +200,7 @@ class Services:
     def __init__(self) -> None:
         self._by_type: dict[type[Any], Any] = {}
         self.exporters: list[Exporter] = []
+        self.session_parts: list[SessionPart] = []
         self.erasers: list[Eraser] = []
         self.purgers: list[Purger] = []
         self.archived: list[ArchivedSummaries] = []
@@ -206,6 +224,7 @@ class Services:
         feature.open(foundation, self)
         for parts, kind in (
             (self.exporters, feature.exporter),
+            (self.session_parts, feature.session_part),
             (self.erasers, feature.eraser),
             (self.purgers, feature.purger),
             (self.archived, feature.archived),
@@ -244,6 +263,7 @@ class Feature:
     """Work that somebody can ask for, by its name in a stored job: async functions of the runtime and the job."""
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     exporter: type[Exporter] | None = None
+    session_part: type[SessionPart] | None = None
     eraser: type[Eraser] | None = None
     purger: type[Purger] | None = None
     archived: type[ArchivedSummaries] | None = None

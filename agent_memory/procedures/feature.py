@@ -73,6 +73,7 @@ PROCEDURES = Feature(
     },
     schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", _minutes)},
     exporter=ProcedureTransfer,
+    session_part=ResultStore,
     eraser=ProcedureTransfer,
     purger=ProcedureTransfer,
     section=ProcedureSection,

@@ -205,8 +205,7 @@ def session_line(session: SessionExport) -> Line:
         line |= {"tokens": state.client_tokens, "window": state.window}
         if state.agent_id is not None:
             line["agent_id"] = state.agent_id
-        if session.result is not None:
-            line["result"] = session.result
+        line |= session.parts
     return line
 
 

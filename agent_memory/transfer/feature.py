@@ -30,7 +30,8 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     reader = MemoryExportReader(client, keys, spec)
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
     changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)
-    sources = ExportSources(reader, changes, SessionExportReader(client, keys, sessions, services[AgentSessions]), services.exporters, spec)
+    whole_sessions = SessionExportReader(client, keys, sessions, services[AgentSessions], services.session_parts)
+    sources = ExportSources(reader, changes, whole_sessions, services.exporters, spec)
     targets = ImportTargets(
         restorer,
         services[MemoryCommits],
@@ -39,6 +40,7 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
         changes,
         sessions,
         services.exporters,
+        services.session_parts,
         foundation.counter,
         foundation.ids,
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import from_json
 
 from agent_memory.core.errors import BadInput
@@ -21,7 +21,6 @@ from agent_memory.memories.records import StoredEvidence
 from agent_memory.memories.service import content_hash
 from agent_memory.sessions.codec import beside_of, with_beside
 from agent_memory.storage.keyed_ids import KeyedIds
-from agent_memory.storage.scripts import compact
 from agent_memory.storage.search.indexes import SCHEMA_VERSION
 from agent_memory.transfer.change_export import ChangeExport, checked_line, with_names
 from agent_memory.transfer.memory_export import MemoryExport, State, Version
@@ -40,7 +39,6 @@ from agent_memory_client.models import (
     SessionIdentifier,
 )
 from agent_memory_client.models._types import AnyObject, FreeText, Role, new_id, now
-from agent_memory_client.models.features.procedures import SessionResultRequest
 
 Model = TypeVar("Model", bound=BaseModel)
 Piece = TypeVar("Piece", bound=Evidence)
@@ -139,21 +137,10 @@ class MessageLine(BaseModel):
         return message if self.chat is None else with_beside(message, beside_of(self.chat))
 
 
-class ResultLine(BaseModel):
-    """How a session was said to have ended. What was learned of it is a line of its own, which nothing here names."""
-
-    said: SessionResultRequest
-    at: Instant
-    learned: Literal["waiting", "created", "merged", "nothing"] = "waiting"
-
-    def stored(self, messages: int) -> dict[str, str]:
-        """The fields of a session of so many messages, whose calls of tools are counted."""
-        fields = {"rs": compact(self.said.model_dump(exclude_none=True)), "rt": str(round(self.at.timestamp() * 1_000_000)), "rm": "1"}
-        return fields if self.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": self.learned, "seq": messages})}
-
-
 class SessionLine(BaseModel):
-    """A session, or what waits of one that is gone."""
+    """A session, or what waits of one that is gone. Parts of other features are further fields."""
+
+    model_config = ConfigDict(extra="allow")
 
     kind: Literal["session", "waiting"]
     session_id: SessionIdentifier
@@ -172,7 +159,6 @@ class SessionLine(BaseModel):
     seconds_left: Annotated[int, Field(ge=0, le=10**10)] | None = None
     tokens: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
     window: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
-    result: ResultLine | None = None
 
 
 class EndLine(BaseModel):

@@ -10,7 +10,7 @@ from typing import Any
 from agent_memory.access.limits import MemoryLimit
 from agent_memory.access.principals import list_place_of, permit_agent, whole_agent, writing
 from agent_memory.core.errors import AgentMemoryError, BadInput, Forbidden, RedisUnavailable, TooMany, VersionMismatch
-from agent_memory.core.feature import AgentExporter, Exporter
+from agent_memory.core.feature import AgentExporter, Exporter, SessionPart
 from agent_memory.core.input.validation import validated
 from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope, SessionRef
@@ -62,6 +62,8 @@ class ImportTargets:
     sessions: SessionStore
     others: Sequence[Exporter]
     """What other features export."""
+    parts: Sequence[SessionPart]
+    """What other features keep in sessions."""
     counter: TokenCounter
     ids: KeyedIds
 
@@ -262,7 +264,7 @@ class ImportService:
             extract_after_ms=int(debounce * 1000) if self._extracts and any(waits) else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent",
-            moved=MovedSession(created, updated, 1 if gone else line.seconds_left, self._result(run, line)),
+            moved=MovedSession(created, updated, 1 if gone else line.seconds_left, self._fields(run, line)),
         )
         try:
             await self._to.sessions.write(run.scope, ref, change)
@@ -278,14 +280,13 @@ class ImportService:
             return "same" if same else "other"
         return "new"
 
-    def _result(self, run: _Run, line: SessionLine) -> dict[str, str]:
-        """The fields of the session's result, whose agent is the import's."""
-        if line.result is None:
-            return {}
-        agent_id = run.placing.agent(line.result.said.agent_id)
-        permit_agent(run.scope, agent_id)
-        said = line.result.said.model_copy(update={"agent_id": agent_id})
-        return line.result.model_copy(update={"said": said}).stored(len(line.messages))
+    def _fields(self, run: _Run, line: SessionLine) -> dict[str, str]:
+        """The session's fields of other features."""
+        given, fields = line.model_extra or {}, dict[str, str]()
+        for part in self._to.parts:
+            if given.get(part.part) is not None:
+                fields |= part.restore_part(run.scope, run.placing, given[part.part], len(line.messages))
+        return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
         """Which messages background work must look at. One that is a memory already is looked at again, for its facts, only while that

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.core.clock import from_micros, iso
+from agent_memory.core.feature import SessionPart
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.codec import SessionState, StoredMessage, decode_own, decode_session
@@ -40,8 +39,8 @@ class SessionExport:
     strategy: MemoryStrategyConfig = field(default_factory=MemoryStrategyConfig)
     state: SessionState | None = None
     seconds_left: int | None = None
-    result: dict[str, Any] | None = None
-    """How it was said to have ended, and whether something was learned of that."""
+    parts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What other features keep in it, by the names of their parts."""
 
     @property
     def gone(self) -> bool:
@@ -52,11 +51,12 @@ class SessionExport:
 class SessionExportReader:
     """Reads the sessions of one user, or of one agent."""
 
-    def __init__(self, client: Redis, keys: Keys, sessions: SessionStore, agents: AgentSessions) -> None:
+    def __init__(self, client: Redis, keys: Keys, sessions: SessionStore, agents: AgentSessions, parts: Sequence[SessionPart]) -> None:
         self._client = client
         self._keys = keys
         self._sessions = sessions
         self._agents = agents
+        self._parts = parts
 
     async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
         """All sessions, the oldest first, and then what waits of those that are gone."""
@@ -102,8 +102,8 @@ class SessionExportReader:
                 for record in state.memories
             ]
             cursor = state.promoted_to, state.extracted_to
-            result = _result_of(meta)
-            exports.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left, result))
+            parts = {part.part: shown for part in self._parts if (shown := part.export_part(meta)) is not None}
+            exports.append(SessionExport(state.ref, state.messages, *cursor, memories, state.strategy, state, left, parts))
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
@@ -122,11 +122,3 @@ class SessionExportReader:
         own = [decode_own(raw).record.model_dump(mode="json") for raw in journal.own.values()]
         ordered = [messages[seq] for seq in sorted(messages)]
         return SessionExport(journal.ref, ordered, starts[0], starts[1], own, journal.strategy)
-
-
-def _result_of(meta: Mapping[bytes, bytes]) -> dict[str, Any] | None:
-    if b"rs" not in meta:
-        return None
-    outcome = json.loads(meta.get(b"rl", b"{}"))
-    learned = outcome["what"] if outcome.get("mark") == meta[b"rm"].decode() else "waiting"
-    return {"said": json.loads(meta[b"rs"]), "at": iso(from_micros(int(meta[b"rt"]))), "learned": learned}

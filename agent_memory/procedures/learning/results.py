@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from pydantic import BaseModel
 from redis.asyncio import Redis
 
-from agent_memory.core.clock import from_micros
+from agent_memory.access.principals import permit_agent
+from agent_memory.core.clock import from_micros, iso
+from agent_memory.core.feature import RestoreTarget
+from agent_memory.core.input.validation import validated
 from agent_memory.core.permissions import permit_session
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
@@ -16,6 +20,7 @@ from agent_memory.jobs.order_store import JobOrder, encode_order
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script, compact
+from agent_memory_client.models import Instant
 from agent_memory_client.models.features.procedures import SessionResult, SessionResultRequest
 
 LEARN_SESSION = "learn_session"
@@ -32,8 +37,18 @@ class MarkedSession(NamedTuple):
     learned: Mapping[str, Any]
 
 
+class _ResultLine(BaseModel):
+    """How a session was said to have ended. What was learned of it is a line of its own, which nothing here names."""
+
+    said: SessionResultRequest
+    at: Instant
+    learned: Literal["waiting", "created", "merged", "nothing"] = "waiting"
+
+
 class ResultStore:
-    """Reads and writes results of sessions."""
+    """Reads and writes results of sessions, also as a part of the session's line in an export."""
+
+    part = "result"
 
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
         self._client = client
@@ -71,6 +86,23 @@ class ResultStore:
             return None
         tenant, epoch, mark, result, learned = ("" if value is None else value.decode() for value in values)
         return MarkedSession(tenant, epoch, mark, SessionResultRequest.model_validate_json(result), json.loads(learned or "{}"))
+
+    def export_part(self, fields: Mapping[bytes, bytes]) -> dict[str, Any] | None:
+        """The result, and whether something was learned of it."""
+        if b"rs" not in fields:
+            return None
+        outcome = json.loads(fields.get(b"rl", b"{}"))
+        learned = outcome["what"] if outcome.get("mark") == fields[b"rm"].decode() else "waiting"
+        return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
+
+    def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
+        """The fields of the result, whose agent is the import's; calls of tools are counted by the messages. Raises BadInput, Forbidden."""
+        line = validated(_ResultLine, part)
+        agent_id = target.agent(line.said.agent_id)
+        permit_agent(scope, agent_id)
+        said = line.said.model_copy(update={"agent_id": agent_id})
+        fields = {"rs": compact(said.model_dump(exclude_none=True)), "rt": str(round(line.at.timestamp() * 1_000_000)), "rm": "1"}
+        return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
 
 def _shown(ref: SessionRef, values: Any) -> SessionResult:
