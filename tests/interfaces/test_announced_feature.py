@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,6 +30,7 @@ from tests.support.api import serving
 from tests.support.mcp import over_http
 from tests.support.mottos import LATE_MOTTOS, MOTTOS, MottoTools
 
+ROOT = Path(__file__).parents[2]
 WITH_MOTTOS = (*FEATURES, MOTTOS, LATE_MOTTOS)
 
 
@@ -123,6 +126,26 @@ async def test_its_tool_is_among_those_of_the_client(url: str, monkeypatch: pyte
         result = await client.resolve_tool_call(call, "s1", user_id="ann", agent_id="coach")
         assert result["formatted_response"].startswith("tell_motto: slow and steady"), result
         assert result["result"] == {"summary": "tell_motto: slow and steady", "agent": "coach"}
+
+
+EDITED = {
+    "agent_memory/features.py",
+    "client/agent_memory_client/resources/registry.py",
+    "client/agent_memory_client/models/features/prompt_options.py",
+}
+
+
+@pytest.mark.parametrize("feature", ["blocks", "pinned", "profile", "timeline", "procedures"])
+def test_three_files_at_most_know_a_feature(feature: str) -> None:
+    """Beside the feature's own modules, those of features that build on it, and the wires of other products."""
+    rooms = "|".join(["compat", *(one.name for one in FEATURES)])
+    own = re.compile(rf"^(agent_memory|worker/agent_memory_worker)/({rooms})[/.]|/features/({rooms})\.py$")
+    names = re.compile(rf"\b(agent_memory|agent_memory_worker|resources\.features|models\.features)\.{feature}\b")
+    folders = ("agent_memory", "worker/agent_memory_worker", "client/agent_memory_client/resources", "client/agent_memory_client/models")
+    files = {str(file.relative_to(ROOT)): file for folder in folders for file in (ROOT / folder).rglob("*.py")}
+    know = {name for name, file in files.items() if not own.search(name) and names.search(file.read_text("utf-8"))}
+    assert "agent_memory/features.py" in know
+    assert know <= EDITED
 
 
 async def test_two_tools_of_one_name_are_a_mistake() -> None:

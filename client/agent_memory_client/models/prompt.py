@@ -10,12 +10,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
 from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
 from agent_memory_client.models.chat import NoContent, as_sent
-
-# As before they stood beside their features, programs import these three from here.
-from agent_memory_client.models.features.pinned import PinnedInPrompt as PinnedInPrompt
-from agent_memory_client.models.features.profile import ProfileInPrompt as ProfileInPrompt
 from agent_memory_client.models.features.prompt_options import PromptOptions
-from agent_memory_client.models.features.timeline import TimelineInPrompt as TimelineInPrompt
 from agent_memory_client.models.memories import MemoryRecordResult
 from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest

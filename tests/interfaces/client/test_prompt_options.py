@@ -14,9 +14,7 @@ from agent_memory_client import MemoryAPIClient, MemoryClient, MemoryClientConfi
 from agent_memory_client.models import MemoryPromptRequest, prompt
 from agent_memory_client.models.features.pinned import PinnedInPrompt
 from agent_memory_client.models.features.procedures import ProcedurePromptOptions
-from agent_memory_client.models.features.profile import ProfileInPrompt
 from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
-from agent_memory_client.models.features.timeline import TimelineInPrompt
 from agent_memory_client.resources.prompts import Prompts
 
 CONFIG = MemoryClientConfig(base_url="http://memory")
@@ -82,7 +80,3 @@ async def test_options_are_sent_as_given(client: Callable[[httpx.MockTransport],
 async def test_an_option_that_nobody_knows_is_refused_as_any_unknown_argument(client: Callable[[httpx.MockTransport], Any]) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'profil'"):
         await rendered(client, profil={"tokens": 100})
-
-
-def test_the_former_places_of_the_models_are_still_known() -> None:
-    assert (prompt.ProfileInPrompt, prompt.TimelineInPrompt, prompt.PinnedInPrompt) == (ProfileInPrompt, TimelineInPrompt, PinnedInPrompt)
