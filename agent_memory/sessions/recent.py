@@ -81,6 +81,8 @@ class RecentMessages:
 
         Those of the session that the prompt is for (`here`) are left out.
         """
+        if not reply:
+            return []
         wanted = set(terms.query_terms(query.request.text or ""))
         namespace = None if query.request.namespace is None else query.request.namespace.eq
         hits: list[tuple[float, SessionRef, StoredMessage, str]] = []

@@ -80,10 +80,12 @@ class PageReader:
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
         facts = [each for each in scored if each[1] in ranking.facts] if apart else []
-        further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if apart and scored else []
+        rest = [each for each in scored if each[1] not in ranking.facts] if apart else []
+        # They are wanted for messages that they rest on, which are none of the facts.
+        further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if rest else []
         if not facts and not further:
             return (await self.read_page(scope, query, ranking, without))[0], []
-        rest, limit = [each for each in scored if each[1] not in ranking.facts], query.request.limit
+        limit = query.request.limit
         places = max((limit + 1) // 2, limit - len(rest))
         kinds = [(facts, min(places, len(facts))), (rest, limit - min(places, len(facts)))]
         if query.age is not Age.BREAKS_TIES_ON_PAGE:
