@@ -53,7 +53,10 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
         if query.request.distance_threshold is not None:
             return (CandidateList.WITHIN_DISTANCE,)
         return (CandidateList.NEAREST, CandidateList.MATCHING)
-    lists = [CandidateList.NEAREST, CandidateList.MATCHING]
+    lists = [CandidateList.NEAREST]
+    if query.paged:
+        # How many there are is said with a page; a prompt shows what it shows.
+        lists.append(CandidateList.MATCHING)
     if query.words.terms:
         lists.append(CandidateList.BEST_BY_WORDS)
     if query.span is not None:

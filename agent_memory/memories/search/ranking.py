@@ -155,6 +155,8 @@ class RankedMemory(NamedTuple):
 class Ranking:
     """All that was ranked, best first, and how many memories match; those of `below_threshold` were ranked, but are not near enough.
 
+    Of a hybrid search that has no pages `total` is how many were ranked.
+
     `facts` are those that came from the lists of facts, `sharing_words` those that have a word in common with the query, or stand among
     words that have. `similarities` are None for what was found by words alone; the other maps hold what else is known of a memory, by its
     name.
@@ -227,11 +229,11 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         near_facts = _similarities(candidates[CandidateList.NEAREST_FACTS])
         facts = frozenset(near_facts)
         near = near_facts | near
-    total = candidates[CandidateList.MATCHING].total
+    matching = candidates.get(CandidateList.MATCHING)
     if query.words.phrase:
         # Only the index of words knows phrases, and a hybrid search must have them.
         near = {name: similarity for name, similarity in near.items() if name in words}
-        total = candidates[CandidateList.BEST_BY_WORDS].total
+        matching = candidates[CandidateList.BEST_BY_WORDS]
     request = query.request
     unknown = query.meaning is not None and query.meaning.unknown_script
     usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA
@@ -250,7 +252,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
             # What the caller's own filter has left belongs to the answer: all of it far away is no reason to show none.
             fused, far = far, []
     # When the lists hold all that there is, what is not near enough does not count as a match either.
-    total = len(fused) if matched < query.depth else total
+    total = len(fused) if matching is None or matched < query.depth else matching.total
     return Ranking(total, fused, far, near, ScoreExplainer(near, words, in_time) if request.explain else None, facts, words)
 
 
