@@ -6,53 +6,22 @@ have no agent (`storage/search/filters.py`).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Any
 
-from agent_memory.core.errors import Forbidden, StartupError, Unauthenticated
+from agent_memory.core.errors import Forbidden, Unauthenticated
 from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import DEFAULT_TENANT, Principal, Rights, Role, Scope, SessionRef
 from agent_memory.core.settings import Settings
-
-log = logging.getLogger(__name__)
 
 PRINCIPAL = "agent_memory.principal"
 """The name under which the `Principal` of a request stands in its ASGI scope: there alone, so that no two requests can share one."""
 
 # With AUTH_MODE=disabled everybody may do everything with the one tenant's data.
 EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
-
-
-def check_exposure(settings: Settings, host: str) -> None:
-    """Raises StartupError when listening on `host` would let everybody in who reaches this machine."""
-    if not (settings.auth.required or settings.auth.open_to_network or is_loopback(host)):
-        raise StartupError(
-            f"HOST={host} would let everybody in who reaches this machine: set AUTH_MODE=token (or oauth2), listen on 127.0.0.1, "
-            "or set AUTH_DISABLED_ON_NETWORK=true when something in front of the server keeps strangers out"
-        )
-
-
-def warn_of_exposure(settings: Settings, host: str) -> None:
-    """Says loudly, in the log, that nobody is asked for credentials."""
-    if settings.auth.required:
-        return
-    if is_loopback(host):
-        log.warning("AUTH_MODE=disabled: every program on this machine may read and delete everything; others are not let in (%s)", host)
-    else:
-        log.warning("AUTH_MODE=disabled on %s: WHOEVER REACHES THIS ADDRESS may read and delete everything", host)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
-    try:
-        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def principal_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Principal:

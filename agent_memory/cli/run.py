@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from agent_memory.access.principals import check_exposure, warn_of_exposure
+from agent_memory.access.exposure import check_exposure, warn_of_exposure
 from agent_memory.cli.signals import Shutdown, run_until_stopped
 from agent_memory.cli.sockets import listening, shown_address
 from agent_memory.core import garbage_collection

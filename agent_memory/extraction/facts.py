@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from agent_memory.core.scope import SessionRef
 from agent_memory.extraction.fact_dates import event_day, instant, with_absolute_days
 from agent_memory.extraction.fact_support import Grounds
-from agent_memory.extraction.instructions import repeats_instructions
+from agent_memory.extraction.prompt_echoes import repeats_instructions
 from agent_memory.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.extraction.rules import Rules
 from agent_memory.memories.annotations import annotate, annotations_of

@@ -27,11 +27,11 @@ from agent_memory.http.middleware.admission import AdmissionMiddleware
 from agent_memory.http.middleware.auditing import AuditMiddleware
 from agent_memory.http.middleware.authentication import AuthenticationMiddleware, describe
 from agent_memory.http.middleware.body_deadline import BodyDeadlineMiddleware
-from agent_memory.http.middleware.foreign_schemes import TokenSchemeMiddleware
-from agent_memory.http.middleware.hosts import HostMiddleware, allowed_names
+from agent_memory.http.middleware.hosts_and_origins import HostMiddleware, allowed_names
 from agent_memory.http.middleware.known_caller import KnownCallerMiddleware
 from agent_memory.http.middleware.rate_limit import RateLimitMiddleware
 from agent_memory.http.middleware.request import RequestMiddleware
+from agent_memory.http.middleware.token_scheme import TokenSchemeMiddleware
 from agent_memory.http.operation import OperationTable
 from agent_memory.http.protected_resource import challenge_of, metadata_routes
 from agent_memory.http.routes import ROUTERS

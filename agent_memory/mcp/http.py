@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from agent_memory.access.principals import is_loopback
+from agent_memory.access.exposure import is_loopback
 from agent_memory.core.errors import Unavailable
 from agent_memory.core.mcp_tools import Caller
 from agent_memory.core.scope import Scope

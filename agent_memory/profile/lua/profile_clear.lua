@@ -3,7 +3,7 @@
 -- KEYS: any
 -- ARGV: root, owner, user_key, keeps_moves: flag
 -- -> how many memories it was made of
-local profile_expiry = require("profile/profile_expiry")
+local empty_profile_expiry = require("profile/empty_profile_expiry")
 local base = root .. 'pf:' .. owner
 local names, entries = {}, 0
 for _, name in ipairs(redis.call('HKEYS', base)) do
@@ -18,7 +18,7 @@ if keeps_moves then
   local version = redis.call('HGET', base .. ':r', 'v')
   redis.call('DEL', base .. ':r')
   if version then redis.call('HSET', base .. ':r', 'v', version + 1, 'u', user_key) end
-  profile_expiry.start(root, owner)
+  empty_profile_expiry.start(root, owner)
 else
   redis.call('DEL', base .. ':r', base .. ':h')
   redis.call('HDEL', root .. 'pfu:' .. user_key, owner)

@@ -10,7 +10,7 @@
 -- ARGV: root, items: json
 -- -> per item 1, or 0 where its memory has changed
 local clock = require("storage/clock")
-local profile_expiry = require("profile/profile_expiry")
+local empty_profile_expiry = require("profile/empty_profile_expiry")
 local static_rule = require("profile/static_rule")
 local PAGE, PAGES, MOVES = 16, 4, 1000
 local owners, done = {}, {}
@@ -59,7 +59,7 @@ local function put_in(item)
   redis.call('HSET', profile.base, 'm' .. item.mid, cjson.encode(head), 'e' .. item.mid, item.entry)
   redis.call('SET', root .. 'pfo:' .. item.mid, item.owner)
   redis.call('HSET', root .. 'pfu:' .. item.user_key, item.owner, item.namespace)
-  profile_expiry.cancel(root, item.owner, item.user_key)
+  empty_profile_expiry.cancel(root, item.owner, item.user_key)
 end
 local function has_changed(item)
   local key = root .. 'm:' .. item.mid
@@ -159,6 +159,6 @@ for owner, profile in pairs(owners) do
   redis.call('LTRIM', profile.base .. ':h', 0, MOVES - 1)
   local static, dynamic, slots = write_list(profile, 's'), write_list(profile, 'd'), write_slots(profile)
   if static or dynamic or slots then redis.call('HINCRBY', profile.base .. ':r', 'v', 1) end
-  if redis.call('EXISTS', profile.base) == 0 then profile_expiry.start(root, owner) end
+  if redis.call('EXISTS', profile.base) == 0 then empty_profile_expiry.start(root, owner) end
 end
 return done

@@ -12,7 +12,7 @@ import yaml
 from agent_memory.extraction.fact_dates import event_day, with_absolute_days
 from agent_memory.extraction.fact_support import Grounds
 from agent_memory.extraction.facts import ExtractionMessage
-from agent_memory.extraction.instructions import repeats_instructions
+from agent_memory.extraction.prompt_echoes import repeats_instructions
 from agent_memory.sessions.codec import StoredMessage
 from agent_memory.text.numbers import numbers
 from agent_memory.text.quotations import quotations, without_quotations

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent_memory.access.principals import is_loopback
+from agent_memory.access.exposure import is_loopback
 from agent_memory.core.errors import Forbidden, WrongHost
 from agent_memory.core.settings import Settings
 from agent_memory.http.errors import render
