@@ -55,7 +55,10 @@ class World:
     http: httpx.AsyncClient
     model: Lookalike | None = None
     user: str = field(default_factory=lambda: f"u{str(ULID()).lower()}")
-    now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0))
+    now: datetime = field(
+        default_factory=lambda: (datetime.now(UTC) - timedelta(days=1)).replace(hour=12, minute=0, second=0, microsecond=0)
+    )
+    """Noon of yesterday, which is behind at any hour."""
     receipts: list[str] = field(default_factory=list[str])
     count: int = 0
     block: str | None = None
