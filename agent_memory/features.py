@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.access.feature import ACCESS
+from agent_memory.archive.feature import ARCHIVE
 from agent_memory.blocks.feature import BLOCKS
 from agent_memory.core.feature import Feature
 from agent_memory.extraction.feature import EXTRACTION
@@ -28,6 +29,7 @@ FEATURES: tuple[Feature, ...] = (
     SESSIONS,
     EXTRACTION,
     BLOCKS,
+    ARCHIVE,
     PINNED,
     VIEWS,
     PROFILE,

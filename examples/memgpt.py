@@ -94,7 +94,7 @@ class Agent:
         for line in spoken:
             self.say(line)
         turns = [{"role": "user", "content": said}, *({"role": "assistant", "content": line} for line in spoken)]
-        self.memory.sessions.append(self.session, turns, user_id=self.user)
+        self.memory.sessions.append(self.session, turns, user_id=self.user, agent_id=self.name)
         return spoken
 
     def run(self, call: dict[str, Any], spoken: list[str]) -> tuple[str, bool]:

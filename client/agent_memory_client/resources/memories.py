@@ -50,6 +50,7 @@ from agent_memory_client.models import (
     SearchModeEnum,
     SearchRequest,
     SessionId,
+    TagFilter,
     Topics,
     UserId,
     new_id,
@@ -155,6 +156,7 @@ class Memories(Resource):
         optimize_query: bool = False,
         *,
         event_date: EventDate | dict[str, Any] | None = None,
+        agent_id: TagFilter | dict[str, Any] | None = None,
         timezone: str | None = None,
         reference_time: datetime | None = None,
         explain: bool = False,
@@ -178,6 +180,7 @@ class Memories(Resource):
             "memory_type": memory_type,
             "extraction_strategy": extraction_strategy,
             "event_date": event_date,
+            "agent_id": agent_id,
         }
         body = search_body(
             filters,

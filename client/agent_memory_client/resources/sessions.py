@@ -118,16 +118,18 @@ class Sessions(Resource):
         context_window_max: int | None = None,
         user_id: str | None = None,
         wait: MessageWait = None,
+        *,
+        agent_id: str | None = None,
     ) -> AppendMessagesResponse:
         """Adds messages to the end of a session, atomically; what the session holds is neither sent nor rewritten.
 
         A session that does not exist is made. Messages whose id it has already are skipped, so this is safe to repeat. With `wait`
         the answer comes when they are long-term memories ("promoted"), or found by meaning, too ("searchable"; also True, or
-        seconds), or when the time is over: its `reached` says which.
+        seconds), or when the time is over: its `reached` says which. `agent_id` makes the session an agent's.
         """
-        window = self._window(model_name, context_window_max)
+        more: dict[str, Any] = {**self._window(model_name, context_window_max), **({} if agent_id is None else {"agent_id": agent_id})}
         try:
-            request = AppendMessagesRequest(messages=as_messages(messages), **self._scope(namespace, user_id), **window)
+            request = AppendMessagesRequest(messages=as_messages(messages), **self._scope(namespace, user_id), **more)
         except ValidationError as error:
             raise validation_error(error) from error
         body = jsonable(request) | {"messages": [message_body(message) for message in request.messages]}

@@ -64,6 +64,22 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _tool("core_memory_replace", label="human", old_content="secret", new_content="planted", **whose)
         for whose in (i.where, ANA, COACH, {"agent_id": "coach"})
     ],
+    "archival_memory_insert": lambda i: [
+        _tool("archival_memory_insert", content="secret tea is planted", tags=["ana"], **whose)
+        for whose in (i.where, ANA, COACH, {"agent_id": i.memory}, {"agent_id": "coach"})
+    ],
+    "archival_memory_search": lambda i: [
+        _tool("archival_memory_search", query=text, **whose)
+        for text in ("secret tea", "")
+        for whose in (i.where, ANA, COACH, {"agent_id": "coach"}, {})
+    ],
+    "conversation_search": lambda i: [
+        _tool("conversation_search", query="secret tea", **whose) for whose in (i.where, ANA, COACH, {"agent_id": "coach"}, {})
+    ],
+    "conversation_search_date": lambda i: [
+        _tool("conversation_search_date", start_date="2000-01-01", end_date="2999-12-31", **whose)
+        for whose in (i.where, ANA, COACH, {"agent_id": "coach"}, {})
+    ],
     "forget_memory": lambda i: [
         _tool("forget_memory", text="secret tea", dry_run=False, **i.where),
         _tool("forget_memory", text="drinks secret tea", user_id="ana", dry_run=False),

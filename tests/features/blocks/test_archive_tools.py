@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -51,6 +52,33 @@ async def test_the_archive_is_written_searched_and_paged(client: MemoryClient) -
     assert (pages[0]["has_more"], pages[1]["has_more"]) == (True, False)
     assert texts(await call(client, user, "archival_memory_search", query="tomatoes", end_date="2020-01-01")) == []
     assert texts(await call(client, user, "archival_memory_search", query="tomatoes", start_date="2020-01-01", end_date="2999-01-01"))
+
+
+async def test_an_agent_without_a_user_has_an_archive_of_its_own(client: MemoryClient) -> None:
+    agent, user = f"a{ULID()}", f"u{ULID()}"
+
+    async def run(name: str, of: str | None = None, **arguments: Any) -> dict[str, Any]:
+        done = await client.tools.resolve_tool_call({"name": name, "arguments": arguments}, "s1", agent_id=of or agent)
+        assert done["success"], done
+        return done["result"] or {}
+
+    await call(client, user, "archival_memory_insert", content="Ada hides the zebra key")
+    await client.sessions.append(f"s{user}", [{"role": "user", "content": "Where is the zebra key?"}], user_id=user, wait="promoted")
+    await run("archival_memory_insert", content="Zebras are counted on Monday")
+    assert texts(await run("archival_memory_search", query="zebra")) == ["Zebras are counted on Monday"]
+    assert texts(await run("archival_memory_search", of="another", query="zebra")) == []
+    assert texts(await run("conversation_search", query="zebra key")) == []
+    found = await client.memories.search("zebra", agent_id={"eq": agent})
+    assert [memory.text for memory in found.memories] == ["Zebras are counted on Monday"]
+    kinds = [json.loads(line)["kind"] async for line in client.agents.export(agent)]
+    assert kinds == ["header", "memory", "end"]
+
+
+async def test_a_session_that_is_appended_to_can_be_an_agents(client: MemoryClient) -> None:
+    agent = f"a{ULID()}"
+    await client.sessions.append(f"of-{agent}", [{"role": "user", "content": "I play chess on Fridays"}], user_id="ada", agent_id=agent)
+    assert (await client.sessions.get(f"of-{agent}", user_id="ada")).agent_id == agent
+    assert "session" in [json.loads(line)["kind"] async for line in client.agents.export(agent)]
 
 
 async def test_what_was_said_is_found_by_words_and_by_day(client: MemoryClient) -> None:

@@ -44,6 +44,7 @@ async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_p
         await compaction(session, server, namespace)
         await forgetting(session, server, namespace)
         await core_memory(session, server, namespace)
+        await archive(session, server, namespace)
         await profiles(session, server, namespace)
         await timelines(session, server, namespace)
         await procedures(session, server, namespace)
@@ -107,6 +108,32 @@ async def core_memory(session: Session, server: Server, namespace: str) -> None:
     refused = await session.error("core_memory_replace", label="human", old_content="Name Ada", new_content="x", **scope)
     assert "Nearest to it is line 1: Name: Ada" in refused
     assert "there are: human" in await session.error("core_memory_append", label="persona", content="x", **scope)
+
+
+async def archive(session: Session, server: Server, namespace: str) -> None:
+    """The archive is the user's, or of an agent that has none; what was said is told apart from it."""
+    scope, agent = {"user_id": "archived", "namespace": namespace}, {"agent_id": "librarian", "namespace": namespace}
+    stored = await session.call("archival_memory_insert", content="Ada grew up in Setúbal", tags=["childhood"], **scope)
+    assert (await rest(server, "GET", f"/v1/long-term-memory/{stored['id']}"))["user_id"] == "archived"
+    own = await session.call("archival_memory_insert", content="Ask for the shelf mark first", **agent)
+    assert (await rest(server, "GET", f"/v1/long-term-memory/{own['id']}"))["agent_id"] == "librarian"
+    said = {"messages": [{"role": "user", "content": "My violin needs new strings", "created_at": "2026-03-02T23:30:00Z"}], **scope}
+    await server.rest.post("/v1/working-memory/strings/messages", params={"wait": "promoted"}, json=said)
+
+    async def texts(tool: str, **asked: Any) -> list[str]:
+        return [memory["text"] for memory in (await session.call(tool, **asked))["memories"]]
+
+    for tags in ({}, {"tags": ["childhood"], "start_date": "2020-01-01", "end_date": "2999-12-31"}):
+        assert await texts("archival_memory_search", query="Setúbal", **tags, **scope) == ["Ada grew up in Setúbal"]
+    assert await texts("archival_memory_search", query="", end_date="2020-01-01", **scope) == []
+    assert await texts("archival_memory_search", query="", **agent) == ["Ask for the shelf mark first"]
+    assert await texts("conversation_search", query="violin strings", **scope) == ["My violin needs new strings"]
+    assert await texts("conversation_search", query="violin strings", **agent) == []
+    days = {"start_date": "2026-03-02", "end_date": "2026-03-02"}
+    page = await session.call("conversation_search_date", **days, **scope)
+    assert [memory["text"] for memory in page["memories"]] == ["My violin needs new strings"]
+    assert (page["total"], page["page"], page["has_more"]) == (1, 0, False)
+    assert "start_date" in await session.error("conversation_search_date", start_date="soon", end_date="2026-03-02", **scope)
 
 
 async def profiles(session: Session, server: Server, namespace: str) -> None:

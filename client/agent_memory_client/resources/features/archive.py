@@ -3,59 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any, ClassVar
-
-from pydantic import BaseModel, Field
+from typing import Any, ClassVar
 
 from agent_memory_client._tools.answers import ToolScope, search_answer
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.definitions import Definition, Rule, text_rule, texts_rule
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryTypeEnum, SearchModeEnum
+from agent_memory_client.models.features.archive import (
+    ARCHIVED_TYPES,
+    PAGE,
+    SAID_TYPES,
+    ArchiveInsertArguments,
+    ArchiveSearchArguments,
+    ConversationDateArguments,
+    ConversationSearchArguments,
+    archive_of,
+    in_days,
+    said_to,
+)
 from agent_memory_client.resources.memories import Memories
 from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.transport import Transport
 
 ARCHIVAL_MEMORY_INSERT, ARCHIVAL_MEMORY_SEARCH = "archival_memory_insert", "archival_memory_search"
 CONVERSATION_SEARCH, CONVERSATION_SEARCH_DATE = "conversation_search", "conversation_search_date"
-PAGE = 5
-"""How many memories a page of these tools has."""
-_LAST_PAGE = 1999
-
-
-class _Paged(BaseModel):
-    page: Annotated[int, Field(ge=0, le=_LAST_PAGE)] = 0
-
-
-class InsertArguments(BaseModel):
-    """archival_memory_insert."""
-
-    content: Annotated[str, Field(min_length=1)]
-    tags: list[str] | None = None
-
-
-class ArchiveSearchArguments(_Paged):
-    """archival_memory_search."""
-
-    query: str
-    tags: list[str] | None = None
-    start_date: date | None = None
-    end_date: date | None = None
-
-
-class ConversationSearchArguments(_Paged):
-    """conversation_search."""
-
-    query: Annotated[str, Field(min_length=1)]
-
-
-class ConversationDateArguments(_Paged):
-    """conversation_search_date."""
-
-    start_date: date
-    end_date: date
-
 
 _PAGE_RULE: Rule = {"type": "integer", "minimum": 0, "default": 0, "description": f"Which page of {PAGE} results, the first being 0."}
 _FROM = text_rule("The first day, such as 2026-03-01 (UTC).")
@@ -106,53 +78,40 @@ class ArchiveTools(ModelTools):
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         """The memories of a page with `has_more`, or the `id` of what was stored."""
         if name == ARCHIVAL_MEMORY_INSERT:
-            return await self._insert(parse_arguments(InsertArguments, values), scope)
+            return await self._insert(parse_arguments(ArchiveInsertArguments, values), scope)
         if name == ARCHIVAL_MEMORY_SEARCH:
             wanted = parse_arguments(ArchiveSearchArguments, values)
-            kinds = {"any": [MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC, MemoryTypeEnum.PROCEDURAL]}
-            days = _days(wanted.start_date, wanted.end_date)
-            return await self._search(wanted.query, wanted.page, scope, memory_type=kinds, topics=_any_of(wanted.tags), created_at=days)
-        said = {"eq": MemoryTypeEnum.MESSAGE}
+            filters = {"memory_type": ARCHIVED_TYPES, "created_at": in_days(wanted.start_date, wanted.end_date)}
+            filters |= {"topics": {"any": wanted.tags} if wanted.tags else None, **archive_of(scope.user_id, scope.agent_id)}
+            return await self._search(wanted.query, wanted.page, scope, filters)
+        said = {"memory_type": SAID_TYPES, **said_to(scope.user_id, scope.agent_id)}
         if name == CONVERSATION_SEARCH:
             asked = parse_arguments(ConversationSearchArguments, values)
-            return await self._search(asked.query, asked.page, scope, memory_type=said)
+            return await self._search(asked.query, asked.page, scope, said)
         dated = parse_arguments(ConversationDateArguments, values)
-        return await self._search("", dated.page, scope, memory_type=said, created_at=_days(dated.start_date, dated.end_date))
+        return await self._search("", dated.page, scope, {**said, "created_at": in_days(dated.start_date, dated.end_date)})
 
-    async def _insert(self, wanted: InsertArguments, scope: ToolScope) -> dict[str, Any]:
+    async def _insert(self, wanted: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
+        """Stores it as the user's, or as the agent's own where no user is known."""
         record = ClientMemoryRecord(
             text=wanted.content,
             memory_type=MemoryTypeEnum.SEMANTIC,
             topics=wanted.tags,
             user_id=scope.user_id,
+            agent_id=None if scope.user_id else scope.agent_id,
             namespace=scope.namespace,
         )
         await self._memories.create([record])
         return {"summary": "Stored in the archive", "id": record.id}
 
-    async def _search(self, text: str, page: int, scope: ToolScope, **filters: Any) -> dict[str, Any]:
+    async def _search(self, text: str, page: int, scope: ToolScope, filters: Mapping[str, Any]) -> dict[str, Any]:
         hits = await self._memories.search(
             text,
             SearchModeEnum.HYBRID,
             namespace=None if scope.namespace is None else {"eq": scope.namespace},
-            user_id=None if scope.user_id is None else {"eq": scope.user_id},
             limit=PAGE,
             offset=page * PAGE,
             **filters,
         )
         answer = search_answer(text, page * PAGE, hits)
         return {**answer, "summary": f"{len(hits.memories)} of {hits.total} results, page {page}"}
-
-
-def _any_of(tags: list[str] | None) -> dict[str, Any] | None:
-    return {"any": tags} if tags else None
-
-
-def _days(first: date | None, last: date | None) -> dict[str, Any] | None:
-    """The time from the beginning of one day to the end of another, in UTC; None for any."""
-    bounds: dict[str, Any] = {}
-    if first is not None:
-        bounds["gte"] = datetime.combine(first, time(), UTC)
-    if last is not None:
-        bounds["lt"] = datetime.combine(last, time(), UTC) + timedelta(days=1)
-    return bounds or None

@@ -1,0 +1,1 @@
+"""The archive of an agent that manages its own memory."""
