@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, tzinfo
 from hashlib import blake2b
 from typing import Any
 
+from agent_memory.core.clock import calendar_day, stated_date
 from agent_memory.memories.records import StoredEvidence, said_by_person
 from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.profile.schema import is_lasting_name
@@ -113,19 +114,9 @@ def _said_by_owner(piece: Evidence) -> bool:
 
 def _days(memory: FollowedMemory, zone: tzinfo) -> list[int]:
     record = memory.record
-    first = record.event_date or stated_date(record) or record.created_at
+    first = record.event_date or stated_date(record.metadata) or record.created_at
     moments = [first, *(piece.at for piece in (*(record.evidence or ()), *memory.evidence) if piece.at and _said_by_owner(piece))]
-    return sorted({max(0, (moment.astimezone(zone).date() - _EPOCH).days) for moment in moments})
-
-
-def stated_date(record: MemoryRecord) -> datetime | None:
-    """The `date` in a memory's metadata, if it is one."""
-    value: Any = record.metadata.get("date")
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
+    return sorted({max(0, day_since_epoch(moment, zone)) for moment in moments})
 
 
 def _shown(memory: FollowedMemory, last: float) -> dict[str, Any]:
@@ -168,6 +159,6 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
     return [{name: value for name, value in piece.items() if value} for piece in shown]
 
 
-def day_of(moment: datetime, zone: tzinfo = UTC) -> int:
+def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:
     """The day (since 1970) of a moment."""
-    return (moment.astimezone(zone).date() - _EPOCH).days
+    return (calendar_day(moment, zone) - _EPOCH).days

@@ -13,7 +13,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.memories.records import StoredEvidence, StoredMemory
 from agent_memory.memories.store import MemoryStore
 from agent_memory.memories.upkeep.scan import Selection
-from agent_memory.profile.entries import FollowedMemory, ProfileEntry, day_of, entry_of
+from agent_memory.profile.entries import FollowedMemory, ProfileEntry, day_since_epoch, entry_of
 from agent_memory.profile.recurrence import KEPT_SAYINGS, stable_until
 from agent_memory.profile.store import ProfileOwner, ProfilePages
 from agent_memory.storage.connection import Pipe, read
@@ -34,7 +34,7 @@ def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) 
 
     What stands in it as static until a time that is over by `at` is for the reader to show as dynamic, as with what is kept ready.
     """
-    today = day_of(at, zone)
+    today = day_since_epoch(at, zone)
     groups: dict[str, list[ProfileEntry]] = {}
     for entry in entries:
         for group in entry.groups:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from agent_memory.core.clock import from_micros, iso
+from agent_memory.core.clock import from_micros, iso, said_at
 from agent_memory.core.scope import Rights, Scope, SessionRef
 from agent_memory.memories.annotations import REMEMBER_AS
 from agent_memory.text.chat_messages import ToolCallLinks, links_of
@@ -81,6 +81,8 @@ def encode_message(message: MemoryMessage) -> str:
     """A message's text and what is known of it."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     # Of its own fields these are remembered.
+    if (metadata := message.own_fields.get("metadata")) is not None:
+        body["d"] = iso(said_at(metadata, message.created_at))
     if isinstance(name := message.own_fields.get("name"), str):
         body["s"] = name
     if isinstance(remember_as := message.own_fields.get(REMEMBER_AS), dict):
@@ -109,6 +111,7 @@ def decode_entry(raw: bytes) -> StoredMessage:
     if (beside := body.get("x")) is not None:
         values |= _fields_beside(beside)
     else:
+        values["created_at"] = body.get("d", body["t"])
         if "s" in body:
             values["name"] = body["s"]
         if "a" in body:

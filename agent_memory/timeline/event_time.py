@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
+from agent_memory.core.clock import calendar_day
 from agent_memory.profile.self_statements import MOST_READ
 from agent_memory.text.time_expressions import Span, named_time
 from agent_memory_client.models import MemoryRecord
@@ -50,10 +51,10 @@ def event_time(record: MemoryRecord, said: datetime, zone: tzinfo, *, said_count
     if record.event_date is not None:
         return _of_date(record, record.event_date, named, zone)
     if record.valid_from is not None and record.valid_from != record.created_at:
-        return EventTime(_day(record.valid_from, zone), _end(record, zone), "day", "event", _moment(record.valid_from, zone))
+        return EventTime(calendar_day(record.valid_from, zone), _end(record, zone), "day", "event", _moment(record.valid_from, zone))
     if named is not None:
         return named
-    return EventTime(_day(said, zone), _day(said, zone), "day", "said") if said_counts else None
+    return EventTime(calendar_day(said, zone), calendar_day(said, zone), "day", "said") if said_counts else None
 
 
 def time_of_text(text: str, said: datetime, zone: tzinfo) -> EventTime | None:
@@ -65,7 +66,7 @@ def time_of_text(text: str, said: datetime, zone: tzinfo) -> EventTime | None:
     span = named_time(text, said, zone)
     if span is None or span.start.year <= _FIRST_YEAR or _EACH.search(text) is not None:
         return None
-    first, last = _day(span.start, zone), _day(span.end - timedelta(microseconds=1), zone)
+    first, last = calendar_day(span.start, zone), calendar_day(span.end - timedelta(microseconds=1), zone)
     return EventTime(first, None if span.end.year >= _OPEN_YEAR else last, _precision(span, first, last), "text")
 
 
@@ -81,7 +82,7 @@ def _precision(span: Span, first: date, last: date) -> Precision:
 
 
 def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zone: tzinfo) -> EventTime:
-    first = _day(event, zone)
+    first = calendar_day(event, zone)
     wider = named is not None and named.precision != "day" and named.first == first and _moment(event, zone) is None
     if wider and named is not None:
         # "In March 2024" is stored as its first day.
@@ -94,9 +95,10 @@ def _end(record: MemoryRecord, zone: tzinfo) -> date | None:
     """The last day of what a memory tells; None for what is not over, and for what another memory took the place of."""
     if record.valid_to is None or record.superseded_by is not None:
         return None
-    last = _day(record.valid_to, zone)
+    last = calendar_day(record.valid_to, zone)
     begins_day = record.valid_to == _midnight_of(last, UTC) or record.valid_to == _midnight_of(last, zone)
-    return max(last - timedelta(days=1) if begins_day else last, _day(record.event_date or record.valid_from or record.created_at, zone))
+    first = calendar_day(record.event_date or record.valid_from or record.created_at, zone)
+    return max(last - timedelta(days=1) if begins_day else last, first)
 
 
 def _midnight_of(day: date, zone: tzinfo) -> datetime:
@@ -107,9 +109,3 @@ def _moment(event: datetime, zone: tzinfo) -> datetime | None:
     """The moment, unless it is the beginning of a day, which is how days are stored."""
     midnights = (event.astimezone(where) for where in (zone, UTC))
     return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)
-
-
-def _day(moment: datetime, zone: tzinfo) -> date:
-    """The day of a moment; one that is midnight in UTC is that day in each zone, for so days are written."""
-    at = moment.astimezone(UTC)
-    return at.date() if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone).date()

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from agent_memory.core.clock import stated_date
 from agent_memory.llm.local.extractive import split_sentences
 from agent_memory.memories.records import said_by_person
-from agent_memory.profile.entries import FollowedMemory, shown_evidence, stated_date
+from agent_memory.profile.entries import FollowedMemory, shown_evidence
 from agent_memory.profile.self_statements import MOST_READ, tells_of_speaker
 from agent_memory.storage.keyspace import tag
 from agent_memory.text.languages.questions import is_bare_question
@@ -82,7 +83,7 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None or (over and not _ended_by_itself(record)):
         return []
-    said = stated_date(record) or record.created_at
+    said = stated_date(record.metadata) or record.created_at
     if record.memory_type is MemoryTypeEnum.MESSAGE and record.event_date is None:
         return _told(memory, said, zone) if statements else []
     if record.memory_type is MemoryTypeEnum.PROCEDURAL:

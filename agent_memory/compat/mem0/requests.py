@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
+from agent_memory.core.clock import stated_date
 from agent_memory.core.errors import NotSupported
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 
@@ -81,15 +82,8 @@ class AddRequest(Entities):
         """When the messages were said, where the caller says so: `timestamp`, else `date` in the metadata when it is a date."""
         if self.timestamp is not None:
             return self.timestamp
-        date = (self.metadata or {}).get("date")
-        try:
-            said = datetime.fromisoformat(date) if isinstance(date, str) else None
-        except ValueError:
-            return None
-        if said is None:
-            return None
-        said = said if said.tzinfo else said.replace(tzinfo=UTC)
-        return said if said <= datetime.now(UTC) else None
+        said = stated_date(self.metadata or {})
+        return said if said is not None and said <= datetime.now(UTC) else None
 
     def annotations(self) -> dict[str, Any]:
         """What the memories get beside the words. Raises ValueError for a day that no calendar has."""

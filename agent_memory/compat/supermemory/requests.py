@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from agent_memory.core.clock import stated_date
 from agent_memory.core.errors import NotSupported
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 
@@ -56,14 +57,7 @@ class Document(Tagged):
     @property
     def said(self) -> datetime | None:
         """When it was said: `date`, else a date in the metadata; never later than now."""
-        said = self.date
-        named = (self.metadata or {}).get("date")
-        if said is None and isinstance(named, str):
-            try:
-                said = datetime.fromisoformat(named)
-            except ValueError:
-                return None
-            said = said if said.tzinfo else said.replace(tzinfo=UTC)
+        said = self.date or stated_date(self.metadata or {})
         return said if said is not None and said <= datetime.now(UTC) else None
 
 

@@ -182,6 +182,20 @@ async def test_values_of_slots_stand_under_their_topics_and_a_schema_of_ones_own
     assert before.slots["home"]["home_city"].text == "User lives in Rome"
 
 
+async def test_a_date_in_the_metadata_of_a_message_is_when_it_was_said(trainer: tuple[Trainer, bool]) -> None:
+    program, has_model = trainer
+    for days in (10, 5, 1):
+        message = {"role": "user", "content": HOME, "metadata": {"date": (NOW - timedelta(days=days)).date().isoformat()}}
+        await program.api.append_messages(f"noted-{days}", [message], user_id="hugo", wait="promoted")
+        await program.api.flush_working_memory(f"noted-{days}", user_id="hugo", wait=20)
+    profile = await program.profile_when("hugo", lambda p: p.static, "training at home recurs")
+    assert {entry.text for entry in profile.static} == {"User trains only at home" if has_model else HOME}
+    assert profile.static[0].since.date() == (NOW - timedelta(days=10)).date()
+    assert profile.static[0].last_said.date() == (NOW - timedelta(days=1)).date()
+    session = await program.api.sessions.get("noted-10", user_id="hugo")
+    assert session.messages[0].created_at.date() == NOW.date(), "the session says when the message came"
+
+
 async def test_a_rebuild_gives_the_same_and_an_erasure_leaves_nothing(trainer: tuple[Trainer, bool]) -> None:
     program, _ = trainer
     await program.log("emil", [HOME])

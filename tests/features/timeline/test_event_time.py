@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent_memory.profile.entries import FollowedMemory
+from agent_memory.profile.entries import FollowedMemory, entry_of
 from agent_memory.timeline.event_time import event_time, time_of_text
 from agent_memory.timeline.events import events_of
 from agent_memory.timeline.periods import group_events, period_of
@@ -75,10 +75,19 @@ def test_days_are_the_users() -> None:
     assert (fell.first, fell.at) == (date(2024, 3, 1), None)
 
 
-def told(text: str, **more: Any) -> list[tuple[str, str]]:
+def told(text: str, zone: tzinfo = UTC, **more: Any) -> list[tuple[str, str]]:
     """The events of a message: text and first day."""
     message = record(text, user_id="ada", created_at=SAID, memory_type=MemoryTypeEnum.MESSAGE, **more)
-    return [(entry.shown["text"], entry.shown["start"]) for entry in events_of(FollowedMemory("mid", "t", message))]
+    return [(entry.shown["text"], entry.shown["start"]) for entry in events_of(FollowedMemory("mid", "t", message), zone)]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Honolulu", "America/Los_Angeles", "UTC", "Asia/Tokyo", "Pacific/Auckland"])
+def test_a_day_that_the_metadata_states_is_that_day_in_each_zone(zone: str) -> None:
+    assert told("I swam yesterday", ZoneInfo(zone), metadata={"date": "2024-05-06"}) == [("I swam yesterday", "2024-05-05")]
+    stated = record("Ada swims", user_id="ada", created_at=SAID, metadata={"date": "2024-05-06"})
+    dated = record("Ada swam", user_id="ada", created_at=SAID, event_date=datetime(2024, 5, 6, tzinfo=UTC))
+    days = [entry.days for one in (stated, dated) if (entry := entry_of(FollowedMemory("mid", "t", one), ZoneInfo(zone))) is not None]
+    assert days == [[(date(2024, 5, 6) - date(1970, 1, 1)).days]] * 2
 
 
 def test_each_dated_sentence_of_a_message_is_an_event() -> None:
