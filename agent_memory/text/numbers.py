@@ -9,7 +9,7 @@ from agent_memory.text.terms import fold
 
 NumberKind = Literal["plain", "date", "year", "clock"]
 
-_TOKEN = re.compile(r"\d++(?:[.,:]\d++)*+|[〇零一二两三四五六七八九十百千]++|[^\W\d_\u3400-\u9fff]++|[\u3400-\u9fff]")
+_TOKEN = re.compile(r"\d++(?:[.,:]\d++)*+|[〇零一二两三四五六七八九十百千]++|(?:[^\W\d_\u3400-\u9fff]|[\u0900-\u0963])++|[\u3400-\u9fff]")
 _GROUPS = re.compile(r"\d{1,3}(?:[.,]\d{3})++")
 _DECIMAL = re.compile(r"(?<!\d)\d++[.,]\d{1,2}")
 _ISO = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
@@ -51,29 +51,36 @@ _WORD_NUMBERS = {word: row.split()[0] for row in _WORDS.strip().splitlines() for
 # Words of other sense, too, than the number: "sei" is Italian for "you are", "once" is English.
 _DOUBTFUL = frozenset({"sei", "once", "elf", "due", "sept", "tre", "dix"})
 _MONTHS = """
-1 january jan januar janner enero janvier gennaio janeiro januari
-2 february feb februar febrero fevrier febbraio fevereiro februari
-3 march mar marz marzo mars marco maart
-4 april apr abril avril aprile
-5 may mai mayo maggio maio mei
-6 june jun juni junio juin giugno junho
-7 july jul juli julio juillet luglio julho
-8 august aug agosto aout augustus
-9 september sep sept septiembre setiembre septembre settembre setembro
-10 october oct oktober octubre octobre ottobre outubro
-11 november nov noviembre novembre novembro
-12 december dec dezember diciembre decembre dicembre dezembro
+1 january jan januar janner enero janvier gennaio janeiro januari styczen stycznia январь января ocak يناير जनवरी
+2 february feb februar febrero fevrier febbraio fevereiro februari luty lutego февраль февраля şubat فبراير फरवरी
+3 march mar marz marzo mars marco maart marzec marca марта март mart مارس मार्च
+4 april apr abril avril aprile kwiecien kwietnia апрель апреля nisan أبريل ابريل अप्रैल
+5 may mai mayo maggio maio mei maj maja май мая mayıs مايو मई
+6 june jun juni junio juin giugno junho czerwiec czerwca июнь июня haziran يونيو जून
+7 july jul juli julio juillet luglio julho lipiec lipca июль июля temmuz يوليو जुलाई
+8 august aug agosto aout augustus sierpien sierpnia август августа ağustos أغسطس अगस्त
+9 september sep sept septiembre setiembre septembre settembre setembro wrzesien wrzesnia сентябрь сентября eylül سبتمبر सितंबर सितम्बर
+10 october oct oktober octubre octobre ottobre outubro pazdziernik pazdziernika октябрь октября ekim أكتوبر अक्टूबर
+11 november nov noviembre novembre novembro listopad listopada ноябрь ноября kasım نوفمبر नवंबर नवम्बर
+12 december dec dezember diciembre decembre dicembre dezembro grudzien grudnia декабрь декабря aralik ديسمبر दिसंबर दिसम्बर
 """
-_MONTH_NUMBERS = {word: row.split()[0] for row in _MONTHS.strip().splitlines() for word in row.split()[1:]}
+_MONTH_NUMBERS = {fold(word): row.split()[0] for row in _MONTHS.strip().splitlines() for word in row.split()[1:]}
 MONTHS = frozenset(_MONTH_NUMBERS)
 _DAY_WORDS = """
 monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
 montag dienstag mittwoch donnerstag freitag samstag sonntag lunes martes miercoles jueves viernes sabado domingo
 lundi mardi mercredi jeudi vendredi samedi dimanche today tomorrow yesterday tonight heute gestern morgen hoy ayer manana
 aujourd hui hier demain week weeks month months year years woche monat jahr semana mes ano semaine mois annee
+lunedi martedi mercoledi giovedi venerdi sabato domenica segunda terca quarta quinta sexta maandag dinsdag woensdag donderdag vrijdag
+zaterdag zondag понедельник вторник среда среду четверг пятница пятницу суббота субботу воскресенье poniedzialek wtorek sroda srode
+czwartek piatek sobota sobote niedziela niedziele pazartesi salı çarşamba perşembe cuma cumartesi
+oggi ieri domani hoje ontem amanha vandaag gisteren morgen
+сегодня вчера завтра dzis dzisiaj wczoraj jutro bugün dün yarın
 """
-DATE_WORDS = MONTHS | frozenset(_DAY_WORDS.split())
-_BETWEEN = frozenset({"of", "de", "del", "den", "der", "am", "the", "st", "nd", "rd", "th", "du", "le", "di", "van"})
+DATE_WORDS = MONTHS | frozenset(map(fold, _DAY_WORDS.split()))
+_DAY_SIGNS = ("月", "日", "号", "월", "일")
+_BETWEEN_WORDS = "of de del den der am the st nd rd th du le di van er ere o a go го е ое من"
+_BETWEEN = frozenset(_BETWEEN_WORDS.split())
 
 
 class Number(NamedTuple):
@@ -104,7 +111,7 @@ def numbers(text: str) -> list[Number]:
         elif token[0] in _CHINESE or token[0] in _CHINESE_UNITS:
             value = _chinese(token)
             if value > 1:
-                result.append(Number(str(value), "date" if _next(tokens, at) in ("月", "日", "号") else "plain"))
+                result.append(Number(str(value), "date" if _next(tokens, at) in _DAY_SIGNS else "plain"))
         elif (number := _WORD_NUMBERS.get(word)) and word not in _DOUBTFUL:
             result.append(Number(number, "plain"))
     return result
@@ -127,7 +134,7 @@ def _kind(part: str, tokens: list[tuple[str, str]], at: int, iso: set[str]) -> N
     if len(part) > 2:
         return "plain"
     near = {_next(tokens, at), _next(tokens, at, skip=True), _previous(tokens, at)}
-    if part in iso or not near.isdisjoint(MONTHS) or _next(tokens, at) in ("月", "日", "号"):
+    if part in iso or not near.isdisjoint(MONTHS) or _next(tokens, at) in _DAY_SIGNS:
         return "date" if 1 <= int(part) <= 31 else "plain"
     return "plain"
 
@@ -138,7 +145,7 @@ def _next(tokens: list[tuple[str, str]], at: int, *, skip: bool = False) -> str:
     while skip and at < len(tokens) and tokens[at][1] in _BETWEEN:
         at += 1
     word = tokens[at][1] if at < len(tokens) else ""
-    return word[:1] if word[:1] in ("年", "月", "日", "号") else word
+    return word[:1] if word[:1] in ("年", "년", *_DAY_SIGNS) else word
 
 
 def _previous(tokens: list[tuple[str, str]], at: int) -> str:

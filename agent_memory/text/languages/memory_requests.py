@@ -20,6 +20,7 @@ _QUOTES = "\"“”«»„「『>‘'`|*"
 _EDGES = " \t\r\n,;:，、；：،-–—"
 _ENDS = " \t\r\n,;:，、；：،.!。！…؟।"
 _MARKS = ("?", "？", "؟")
+_ANNOUNCING = re.compile(r"\s*[:：–—-]\s*")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|$)")
 _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s|$)|\s[-–—]\s")
 
@@ -40,13 +41,17 @@ class _Requests:
     remember_behind: re.Pattern[str] | None
     remind: re.Pattern[str] | None
     remind_behind: re.Pattern[str] | None
+    announced: re.Pattern[str] | None
     none: re.Pattern[str] | None
     forget: re.Pattern[str] | None
     forget_behind: re.Pattern[str] | None
     about: re.Pattern[str] | None
     no_forgetting: re.Pattern[str] | None
     no_forgetting_behind: re.Pattern[str] | None
+    told_before: re.Pattern[str] | None
     kept: frozenset[str]
+    endings: frozenset[str]
+    told: frozenset[str]
 
     @classmethod
     def of(cls, language: Language) -> _Requests:
@@ -59,21 +64,29 @@ class _Requests:
             behind("remember"),
             language.pattern("remind"),
             behind("remind"),
+            ahead("announced"),
             language.pattern("no request"),
             language.pattern("forget"),
             behind("forget"),
             ahead("about"),
             language.pattern("no forgetting"),
             behind("no forgetting"),
+            ahead("told before"),
             language.words("kept"),
+            language.words("endings") if language.blankless else frozenset(),
+            frozenset(language.sections.get("told with accent", ())),
         )
 
     def read(self, text: str, said: Sequence[Token]) -> MemoryRequest | None:
         """The request in a text whose tokens are known."""
         head = said[:_HEAD_TOKENS]
+        if self.told and text[head[0].start : head[0].end].lower() in self.told:
+            return None
         joined = self.language.join(head)
         for at in self._beginnings(joined):
             rest = joined.text[at:]
+            if (subject := self._announced(text, said, joined, at)) is not None:
+                return MemoryRequest("remember", subject)
             if self.none is not None and self.none.match(rest):
                 return None
             if self.remember is not None and (m := self.remember.match(rest)):
@@ -83,7 +96,11 @@ class _Requests:
             if self.forget is not None and (m := self.forget.match(rest)):
                 if self.no_forgetting is not None and self.no_forgetting.match(rest):
                     return None
-                return self._forgotten(text, said, joined, at + m.end())
+                if m.lastindex is None:
+                    return self._forgotten(text, said, joined, self._kept_from(said, joined, at + m.end()), polite=at > 0)
+                start, stop = m.span(m.lastindex)
+                inner = said[: sum(end <= at + stop for end in joined.ends)]
+                return self._forgotten(text, inner, joined, at + start, polite=True)
         return self._read_behind(text, said)
 
     def _beginnings(self, joined: Joined) -> list[int]:
@@ -93,16 +110,34 @@ class _Requests:
             places.append(m.end())
         return places
 
+    def _kept_from(self, said: Sequence[Token], joined: Joined, end: int) -> int:
+        """Where what is asked for begins behind a phrase, whose last word may belong to it."""
+        count = sum(stop <= end for stop in joined.ends)
+        return joined.ends[count - 2] if count > 1 and said[count - 1].word in self.kept else end
+
+    def _announced(self, text: str, said: Sequence[Token], joined: Joined, at: int) -> str | None:
+        """What stands behind a word that announces it and a colon, in whatever language: "Remember: ich bin Linkshänder"."""
+        m = None if self.announced is None else self.announced.match(joined.text, at)
+        count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
+        if not 0 < count < len(said) or _ANNOUNCING.fullmatch(text, said[count - 1].end, said[count].start) is None:
+            return None
+        return text[said[count].start :].strip(_EDGES)
+
     def _remembered(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
         if text.rstrip().endswith(_MARKS) and not polite:
             return None
+        end = self._kept_from(said, joined, end)
         count = sum(stop <= end for stop in joined.ends)
-        if count > 0 and said[count - 1].word in self.kept:
-            count -= 1
         subject = text[said[count].start :].strip(_EDGES) if count < len(said) else ""
-        return MemoryRequest("remember", subject.rstrip("?？؟ ")) if subject else None
+        bare = subject.rstrip("?？؟ ")
+        for ending in self.endings if polite else ():
+            bare = bare.removesuffix(ending)
+        return MemoryRequest("remember", bare) if bare else None
 
-    def _forgotten(self, text: str, said: Sequence[Token], joined: Joined, end: int) -> MemoryRequest | None:
+    def _forgotten(self, text: str, said: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
+        """A request to forget what the tokens say behind a place of their joined text, or what is about it."""
+        if text.rstrip().endswith(_MARKS) and not polite:
+            return None
         demonstrative = end
         for _ in range(_LEADS):
             m = None if self.about is None else self.about.match(joined.text, end)
@@ -129,15 +164,22 @@ class _Requests:
         whole = self.language.join(said[:_HEAD_TOKENS]).text
         if any(pattern is not None and pattern.match(whole) for pattern in (self.none, self.no_forgetting)):
             return None
+        told = self.told_before is not None and self.told_before.match(whole) is not None
         for kind, pattern in kinds:
-            m = None if pattern is None else pattern.search(joined.text)
+            m = None if pattern is None or (told and kind == "forget") else pattern.search(joined.text)
             if m is None or text.rstrip().endswith(_MARKS):
                 continue
             count = len(said) - len(tail) + sum(end <= m.start() for end in joined.ends)
-            subject = text[: said[count - 1].end].strip(_EDGES) if count else ""
+            subject = self._without_lead(text, said[:count]).strip(_EDGES)
             if subject:
                 return MemoryRequest(kind, subject)
         return None
+
+    def _without_lead(self, text: str, said: Sequence[Token]) -> str:
+        """What tokens say behind polite words; these themselves where they say nothing else."""
+        joined = self.language.join(said)
+        start = self._beginnings(joined)[-1]
+        return _from(text, said, joined, start) or _from(text, said, joined, 0)
 
     def _bare(self, subject: str) -> str:
         """A subject without politeness and marks behind it."""
@@ -154,7 +196,7 @@ class _Requests:
 def _from(text: str, said: Sequence[Token], joined: Joined, end: int) -> str:
     """What of a text stands behind a place of its joined tokens."""
     count = sum(stop <= end for stop in joined.ends)
-    return text[said[count].start :].strip(_EDGES) if count < len(said) else ""
+    return text[said[count].start : said[-1].end].strip(_EDGES) if count < len(said) else ""
 
 
 @lru_cache(maxsize=1)
@@ -174,4 +216,6 @@ def memory_request(text: str) -> MemoryRequest | None:
     said = tokens(text)
     if not said:
         return None
-    return next((request for language in _all() if (request := language.read(text, said)) is not None), None)
+    requests = [request for language in _all() if (request := language.read(text, said)) is not None]
+    # Languages share verbs ("note"): the one whose phrases leave the least is the text's.
+    return min((request for request in requests if request.kind == requests[0].kind), key=lambda each: len(each.subject), default=None)

@@ -2,7 +2,7 @@
 
 A file has sections, `[filler]` and the like, each of phrases that stand apart by commas or lines; `#` begins a comment. In a phrase
 `a|b` is either word (`_` is a blank within one), `(a)` may be missing, `~` is any word, `<verbs>` any word of the section `[verbs]` (`_` is
-a blank in its name, too), and `*` is the rest. In a language that writes no blanks
+a blank in its name, too), and `*` is the rest, or what stands between two parts. In a language that writes no blanks
 (`[blankless]` in the file) blanks in a phrase only part alternatives. Case, accents, apostrophes and punctuation make no difference.
 """
 
@@ -116,7 +116,9 @@ class Language:
 
         Use `match`; of `* …` phrases `suffix_pattern` is made.
         """
-        sources = [self._source(line) for line in self.sections.get(section, ()) if not line.startswith(REST)]
+        lines = [line for line in self.sections.get(section, ()) if not line.startswith(REST)]
+        # What is known to the end says more than what only begins so.
+        sources = [self._source(line) for line in sorted(lines, key=lambda line: REST not in line.split()[:-1])]
         return re.compile("|".join(sources)) if sources else None
 
     def suffix_pattern(self, section: str) -> re.Pattern[str] | None:
@@ -161,6 +163,9 @@ class Language:
         rest = line.rstrip().endswith(REST)
         parts: list[str] = []
         for part in line.rstrip(" *").split():
+            if part == REST:
+                parts.append("(.+?)" if self.blankless else r"((?:\S+ )+?)")
+                continue
             if part.strip("()") == ANY_WORD:
                 parts.append(r"(?:\S+ )" + ("?" if part.startswith("(") else ""))
                 continue

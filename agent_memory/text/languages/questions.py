@@ -29,7 +29,7 @@ _UNMARKED_CHARACTERS = 24
 # So short a question is understood without its accents.
 _UNACCENTED_TOKENS = 3
 _LEADS = 4
-_EVERYTHING = ("everything", "lead", "trail", "about me", "keeps")
+_EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps")
 """Sections of what asks for all that is remembered."""
 
 
@@ -192,13 +192,14 @@ class _Everything:
     trails: re.Pattern[str] | None
     words: frozenset[str]
     about_me: re.Pattern[str] | None
-    keeps: frozenset[str]
+    keeps: re.Pattern[str] | None
 
     def is_made_of_its_words(self, said: Sequence[Token]) -> bool:
         """Whether tokens are words of such questions alone, among them who asks and that something is known: phrases in other orders."""
-        if self.about_me is None or not self.words.issuperset(token.word for token in said):
+        if self.about_me is None or self.keeps is None or not self.words.issuperset(token.word for token in said):
             return False
-        return not self.keeps.isdisjoint(token.word for token in said) and self.about_me.search(self.language.join(said).text) is not None
+        text = self.language.join(said).text
+        return self.about_me.search(text) is not None and self.keeps.search(text) is not None
 
 
 @lru_cache(maxsize=1)
@@ -211,7 +212,7 @@ def _everything() -> Sequence[_Everything]:
             language.closings("trail"),
             language.vocabulary(*_EVERYTHING),
             language.anywhere("about me"),
-            language.words("keeps"),
+            language.anywhere("keeps"),
         )
         for language in languages().values()
         if (pattern := language.pattern("everything")) is not None

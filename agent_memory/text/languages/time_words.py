@@ -93,16 +93,22 @@ _ALL = (_DE, _ES, _FR, _ZH)
 _CUES: dict[Direction, re.Pattern[str]] = {
     "future": re.compile(
         r"\b(?:will|shall|going to|gonna|coming|upcoming|next|tomorrow|soon|plan(?:s|ned|ning)?|scheduled|due|should i|do i have|have i got"
+        r"|(?:am|are|is) (?:i|we|you|he|she|they|my \w{2,20}) \w{2,20}ing|off to"
+        r"|(?:am|are|is|['’](?:m|re|s)) (?:having|meeting|seeing|visiting|flying|leaving|arriving|moving|starting|hosting|getting married)"
         r"|wird|werde|werden|wirst|kommt|kommende[nrsm]?|nächste[nrsm]?|morgen|bald|steht|muss ich|soll ich|habe ich vor"
-        r"|viene|vienen|va a|van a|voy a|vas a|vendrá|próxim[oa]s?|mañana|tengo que|debo"
+        r"|viene|vienen|va a|van a|voy a|vas a|vamos a|próxim[oa]s?|mañana|tengo que|debo|\w{1,20}[aei]r(?:é|ás?|emos|án)"
         r"|viendra|va venir|vais|vient|arrive|prochaine?s?|demain|dois|faut)\b|'ll\b|下周|下个|明天|后天|明年|将|要|会来|打算|准备",
         re.IGNORECASE,
     ),
     "past": re.compile(
         r"\b(?:did|(?<=\s)was|were|had|went|said|told|met|visited|happened|saw|bought|came|made|got|took|gave|called|ate|been|last|ago|yesterday|\w{3,20}ed"
-        r"|war|waren|hatte|hatten|ging|kam|sagte|gesagt|gewesen|gemacht|getroffen|besucht|passiert|gekauft|gestern|letzte[nrsm]?"
-        r"|habe ich ge\w{2,20}"
-        r"|fue|fui|era|hice|hizo|dijo|dije|vino|pasó|pasad[oa]|ayer|compré|visitó|visité|conocí"
+        r"|war|waren|hatte|hatten|ging|kam|sagte|gesagt|gewesen|gemacht|getroffen|passiert|gekauft|gestern|letzte[nrsm]?"
+        r"|(?:habe?|hast|hat|haben|bin|bist|ist|sind|wurde) (?:\w{1,20} ){0,6}"
+        r"(?:ge\w{2,20}|(?:be|ver|er|ent|zer)\w{2,20}[tn]|\w{2,6}ge\w{2,20}[tn])"
+        r"|fue|fui|era|hice|hizo|dijo|dije|vino|pasó|pasad[oa]|ayer|tuv[eo]|estuv[eo]|trajo"
+        r"|(?!(?:jos|beb|caf|est|porqu)é)\w{2,20}[^\Wr]é|(?:compr|entr|mir|esper|recib|viv|sal|com|conoc|escrib|nac)[éí]|\w{2,20}ó"
+        r"|\w{2,20}(?:ar|ier)on|(?:hic|fu|tuv|estuv|vin)imos"
+        r"|(?:a|as|ont|avez|avons|es|est|suis|sont) \w{2,20}ée?s?|\w{2,20}(?:ais|ait|aient)"
         r"|était|étais|ai|fait|dit|venu|venue|allé|allée|vu|acheté|rencontré|dernière?|hier|passé)\b|昨天|前天|上周|上个|去年|了|过",
         re.IGNORECASE,
     ),
@@ -112,7 +118,17 @@ _CUES: dict[Direction, re.Pattern[str]] = {
 _LEAST_WORDS = 2
 # The present tense of a question, told by its main verb: "Who visits me …", "When does she fly …". It decides where no other cue speaks.
 _PRESENT = re.compile(
-    r"^\W*(?:(?:who|what) (?!is\b|was\b|has\b|does\b|this\b|its\b)[a-z]{2,20}s\b|(?:when|where|what time) do(?:es)? (?!you\b|i\b))",
+    r"^\W*(?:(?:who|what) (?!is\b|was\b|has\b|does\b|this\b|its\b)[a-z]{2,20}s\b|(?:when|where|what time) do(?:es)? (?!you\b|i\b)"
+    # German: no form of "have" and "be", and no preterite ("machte").
+    r"|(?:mit wem|zu wem|bei wem|wer|was|wen|wem|wo|wohin|wann|um wie viel uhr) "
+    r"(?!weißt|weiß|ist|bist|hast|hat)\w{2,20}(?:(?<!t)e|(?<!s)t|st)\b"
+    # Spanish: a verb in the first person ("ceno"), or one of coming and going.
+    r"|(?:(?:con|a|de|en) )?(?:quién|qué|dónde|adónde|cuándo|qué hora) (?:me |se |nos )?"
+    r"(?:(?!hizo|dijo|vino|tuvo|puso|pudo|quiso|supo|como\b)\w{2,20}o|llega|sale|visita|empieza|vuelve|va|vas|vamos|viajamos|como)\b"
+    # French: whose verb has no auxiliary, which would be a cue of its own.
+    r"|(?:avec |chez |de |à )?(?:qui|où|quand|à quelle heure) (?:est-ce que |est-ce qu['’])?"
+    r"(?:(?:je|tu|il|elle|on|nous|vous|me) |m['’])(?!ai\b|a\b|as\b)"
+    r")",
     re.IGNORECASE,
 )
 
