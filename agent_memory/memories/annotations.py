@@ -1,6 +1,7 @@
 """What a message asks for about the memories that are made of it: `remember_as`, a field of the message's own.
 
-It may name the agent that they belong to (`agent_id`), when they expire (`expires_at`), and metadata of the caller's own (`metadata`).
+It may name the agent that they belong to (`agent_id`), when they expire (`expires_at`), metadata of the caller's own (`metadata`), and
+that what it says is of its user, in whatever person it says so (`about_user`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Annotations(BaseModel):
     agent_id: OptionalIdentifier = None
     expires_at: Instant | None = None
     metadata: JsonObject | None = None
+    about_user: bool | None = None
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:
@@ -50,7 +52,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
         asked = annotations_of(message)
         field = f"messages.{position}.{REMEMBER_AS}"
         if asked is None:
-            raise BadInput("may have agent_id, expires_at (ISO 8601) and metadata (an object)", field=field)
+            raise BadInput("may have agent_id, expires_at (ISO 8601), metadata (an object) and about_user (true or false)", field=field)
         if scope.agents is not None and asked.agent_id is not None and asked.agent_id not in scope.agents:
             raise Forbidden("these credentials do not reach this agent", field=f"{field}.agent_id")
 

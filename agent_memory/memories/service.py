@@ -29,7 +29,7 @@ from agent_memory.memories.upkeep.followers import MemoryFollowers
 from agent_memory.memories.usage.log import UsageLog
 from agent_memory.memories.write_decisions import decide_edit, store_settled
 from agent_memory.text.languages.questions import is_bare_question
-from agent_memory.text.normalization import QUESTION, normal_text
+from agent_memory.text.normalization import ABOUT_USER, QUESTION, normal_text
 from agent_memory.text.redaction import redact, redact_all
 from agent_memory_client.models import (
     ANSWER,
@@ -62,9 +62,13 @@ def _around_text(*names: str | None) -> tuple[str, str]:
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
     """The memory of what is kept (`text`) of one message, however long it is and whatever its id.
 
-    Rules for memories are rules for those who write memories. What is nothing but a question of the user says so in its metadata.
+    Rules for memories are rules for those who write memories. What is nothing but a question of the user says so in its metadata, and what
+    is of the user whatever its words.
     """
-    asked = message.role == "user" and is_bare_question(text)
+    annotations = annotations_of(message)
+    marks = {QUESTION: True} if message.role == "user" and is_bare_question(text) else {}
+    if annotations is not None and annotations.about_user:
+        marks[ABOUT_USER] = True
     record = MemoryRecord.model_validate(
         {
             "id": message_memory_id(ref, message.id),
@@ -79,11 +83,11 @@ def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> Memory
             "extracted_from": [message.id],
             "extraction_strategy": "message",
             "discrete_memory_extracted": "t",
-            "metadata": {**speaker_of(message), QUESTION: True} if asked else speaker_of(message),
+            "metadata": speaker_of(message) | marks,
         },
         context=ANSWER,
     )
-    annotate(record, [annotations_of(message)])
+    annotate(record, [annotations])
     record.memory_hash = content_hash(record)
     return record
 

@@ -15,7 +15,7 @@ from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.profile.schema import is_lasting_name
 from agent_memory.profile.self_statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
 from agent_memory.storage.keyspace import tag
-from agent_memory.text.normalization import QUESTION, ends_at
+from agent_memory.text.normalization import ABOUT_USER, QUESTION, ends_at
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 # A profile shows so much of a text, and so many pieces of what it rests on.
@@ -100,7 +100,9 @@ def _group(pair: str) -> str:
 def _tells(memory: FollowedMemory) -> bool:
     record = memory.record
     asked = bool(record.metadata.get(QUESTION))
-    return said_by_person(record) and not asked and not memory.outdated and tells_of_speaker(record.text)
+    if asked or memory.outdated or not said_by_person(record):
+        return False
+    return bool(record.metadata.get(ABOUT_USER)) or tells_of_speaker(record.text)
 
 
 def _lasts(record: MemoryRecord) -> bool:

@@ -22,6 +22,8 @@ _LEAST_WORDS, _MOST_WORDS = 2, 40
 
 QUESTION = "question"
 """The key in the metadata of a message's memory (true) when the message is nothing but questions of the user."""
+ABOUT_USER = "about_user"
+"""That (true) of a message that tells of its user whatever its words: a note on them, say."""
 
 Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
@@ -84,7 +86,7 @@ def is_turn(record: MemoryRecord) -> bool:
 def is_plain(turn: MemoryRecord) -> bool:
     """Whether a message says its words and no more: nobody gave it a pin, tags, dates or metadata that another memory would lack."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
-    return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION}
+    return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION, ABOUT_USER}
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:

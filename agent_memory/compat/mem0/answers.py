@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent_memory.compat.mem0.requests import APP
+from agent_memory.text.normalization import QUESTION
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
 OWN_SESSION = "mem0:"
 """How the ids of sessions begin that belong to no run of the caller's."""
 # What promotion writes beside the caller's own metadata.
-_OUR_METADATA = frozenset({"role", "name", "question"})
+_OUR_METADATA = frozenset({"role", "name", QUESTION})
 
 
 def memory_answer(record: MemoryRecord) -> dict[str, Any]:

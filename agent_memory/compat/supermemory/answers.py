@@ -8,11 +8,12 @@ from typing import Any
 
 from agent_memory.compat.supermemory.documents import content_of
 from agent_memory.compat.supermemory.documents import metadata_of as stored_metadata
+from agent_memory.text.normalization import ABOUT_USER, QUESTION
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
 
 TAGS = "container_tags"
 """The key of the metadata under which the container tags beside the first are kept."""
-_OUR_METADATA = frozenset({"role", "name", "question", TAGS})
+_OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
 _MOST_TITLE = 80
 
 

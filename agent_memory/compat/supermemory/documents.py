@@ -12,15 +12,18 @@ from agent_memory_client.models import WorkingMemoryResponse
 
 WHOLE_WINDOW = 1_000_000_000
 """The window of a document's session, in tokens: a document is kept whole, never summarized."""
+# A longer text, or one of several lines, tells of more than one thing.
+_NOTE_CHARS = 600
 
 
 def message_of(text: str, metadata: Mapping[str, Any], said: datetime | None) -> dict[str, Any]:
-    """The message of a text, whose memories get the metadata."""
+    """The message of a text, whose memories get the metadata. A note is about the one whose container it is in."""
+    remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
         "role": "user",
         "content": text,
         "id": uuid4().hex,
-        **({REMEMBER_AS: {"metadata": dict(metadata)}} if metadata else {}),
+        **({REMEMBER_AS: remember_as} if remember_as else {}),
         **({} if said is None else {"created_at": said}),
     }
 
@@ -48,6 +51,10 @@ def added_text(known: str, given: str) -> str | None:
         return added
     lines = _lines(known)
     return None if 2 * len(lines & _lines(given)) >= len(lines) else given
+
+
+def _is_note(text: str) -> bool:
+    return len(text) <= _NOTE_CHARS and "\n" not in text.strip()
 
 
 def _lines(text: str) -> set[str]:

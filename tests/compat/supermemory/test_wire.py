@@ -56,6 +56,23 @@ async def test_what_is_done_is_in_the_profile(api: httpx.AsyncClient, tag: str) 
         assert text in (await call(api, "POST", "/v4/profile", {"containerTag": tag}))["profile"]["dynamic"]
 
 
+async def test_a_note_on_the_user_is_in_the_profile_whatever_its_person(api: httpx.AsyncClient, tag: str) -> None:
+    """"Alex prefers …" and a note without a subject are about the one whose container they are in; a handbook and a question are not."""
+    notes = ["Alex prefers morning meetings.", "Did a bodyweight workout again."]
+    for text in (*notes, "What is the capital of Peru?", "# Handbook\n\nTrains go before planes.\n\nReceipts are kept."):
+        await taken_in(api, tag, text)
+    profile = (await call(api, "POST", "/v4/profile", {"containerTag": tag}))["profile"]
+    assert sorted(profile["dynamic"]) == notes
+    results = (await call(api, "POST", "/v4/search", {"q": "meetings", "containerTag": tag, "threshold": 0}))["results"]
+    assert all(result["metadata"] in (None, {}) for result in results), "our own marks are not the caller's metadata"
+
+
+async def test_metadata_called_as_ours_come_back(api: httpx.AsyncClient, tag: str) -> None:
+    await taken_in(api, tag, "The boiler was serviced.", metadata={"name": "report.pdf", "kind": "house"})
+    results = (await call(api, "POST", "/v4/search", {"q": "boiler", "containerTag": tag, "threshold": 0}))["results"]
+    assert [result["metadata"] for result in results] == [{"name": "report.pdf", "kind": "house"}]
+
+
 async def test_a_known_custom_id_takes_only_what_is_new(api: httpx.AsyncClient, tag: str) -> None:
     first, second = "user: I live in Leeds\nassistant: Lovely", "user: I play the cello\nassistant: Great"
     name = await taken_in(api, tag, first, customId=f"{tag}-1", metadata={"turns": 2})
