@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent_memory.compat.mem0.requests import APP
+from agent_memory.compat.mem0.requests import APP, OWN_KEYS
 from agent_memory.text.normalization import QUESTION
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
@@ -74,7 +74,7 @@ def history_answer(history: MemoryHistory) -> list[dict[str, Any]]:
 
 
 def _own(metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-    return {key: value for key, value in metadata.items() if key != APP} or None
+    return {key: value for key, value in metadata.items() if key not in OWN_KEYS} or None
 
 
 def _time(moment: datetime) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_memory.compat.mem0.requests import APP
+from agent_memory.compat.mem0.requests import APP, NAMED
 from agent_memory.core.errors import BadInput, NotSupported
 from agent_memory_client.models import Condition
 
@@ -91,11 +91,11 @@ def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
 def _field(name: str, value: object) -> dict[str, Any] | None:
     if value is None:
         raise NotSupported(f"filters.{name}: null")
-    if name == "user_id" and value == "*":
-        # Our index knows what has no user; of agents and runs it does not.
-        return {"user_id": {"exists": True}}
+    if name in ENTITIES and value == "*":
+        # Our index knows what has no user; of agents and runs the memory says it.
+        return {"user_id": {"exists": True}} if name == "user_id" else {"metadata": {NAMED: {"eq": name}}}
     if name in ENTITIES:
-        return None if value == "*" else _tag(ENTITIES[name], name, value)
+        return _tag(ENTITIES[name], name, value)
     if name == "categories":
         if isinstance(value, list):
             return {"category": {"any": value}}

@@ -13,6 +13,10 @@ from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 
 APP = "mem0_app_id"
 """The key of the metadata under which the app is kept."""
+NAMED = "mem0_named"
+"""The key of the metadata that lists which of `agent_id` and `run_id` a memory has."""
+OWN_KEYS = frozenset({APP, NAMED})
+"""Keys of the metadata that are not the caller's."""
 _SWITCHES = ("show_expired", "enable_graph", "immutable")
 _UNSUPPORTED = (
     "custom_categories",
@@ -90,9 +94,11 @@ class AddRequest(Entities):
         annotations: dict[str, Any] = {}
         if self.agent_id:
             annotations["agent_id"] = self.agent_id
-        app = {APP: self.app_id} if self.app_id else {}
-        if self.metadata or app:
-            annotations["metadata"] = {**(self.metadata or {}), **app}
+        own: dict[str, Any] = {APP: self.app_id} if self.app_id else {}
+        if named := [name for name in ("agent_id", "run_id") if getattr(self, name)]:
+            own[NAMED] = named
+        if self.metadata or own:
+            annotations["metadata"] = {**(self.metadata or {}), **own}
         if self.expiration_date:
             end = datetime.strptime(self.expiration_date, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
             annotations["expires_at"] = end.isoformat()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from agent_memory.access.principals import within_namespace, writing
 from agent_memory.compat.errors import bad_input
 from agent_memory.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
-from agent_memory.compat.mem0.filters import ENTITIES, condition_of
-from agent_memory.compat.mem0.requests import APP, AddRequest, ListRequest, SearchBody
+from agent_memory.compat.mem0.filters import condition_of
+from agent_memory.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, SearchBody
 from agent_memory.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.extraction.categories import nearest_categories
@@ -46,6 +46,7 @@ _WAIT_SECONDS = 10.0
 _NOBODY_WORKS_SECONDS = 2.0
 _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
 _TIMES = ("created_at", "updated_at")
+_AGENT_SESSION = f"{OWN_SESSION}agent:"
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
@@ -68,7 +69,7 @@ class Mem0Service:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
         if request.infer is False:
             return await self._store_messages(scope, request)
-        agent = f"{OWN_SESSION}agent:{request.agent_id}" if request.agent_id else f"{OWN_SESSION}chat"
+        agent = f"{_AGENT_SESSION}{request.agent_id}" if request.agent_id else f"{OWN_SESSION}chat"
         session = request.run_id or agent
         if (request.run_id or "").startswith(OWN_SESSION):
             raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
@@ -146,7 +147,7 @@ class Mem0Service:
         lasting = "expiration_date" in changes and changes["expiration_date"] is None
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
-            "metadata": await self._with_app(memory_id, changes.get("metadata")),
+            "metadata": await self._with_own(memory_id, changes.get("metadata")),
             "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
@@ -156,12 +157,12 @@ class Mem0Service:
             raise bad_input(error) from None
         return memory_answer(await self._services[MemoryService].patch(writing(self._scope), memory_id, body, lasting=lasting))
 
-    async def _with_app(self, memory_id: str, metadata: object) -> object:
-        """New metadata with the app that the memory belongs to."""
+    async def _with_own(self, memory_id: str, metadata: object) -> object:
+        """New metadata with what says which app, agent and run the memory belongs to."""
         if not isinstance(metadata, Mapping):
             return metadata
-        app = (await self._services[MemoryService].get(self._scope, memory_id)).metadata.get(APP)
-        return {**metadata, APP: app} if app else metadata
+        known = (await self._services[MemoryService].get(self._scope, memory_id)).metadata
+        return {**metadata, **{key: value for key, value in known.items() if key in OWN_KEYS}}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """What became of a memory, the oldest event first, those that it took the place of before it. Raises NotFound."""
@@ -201,11 +202,9 @@ class Mem0Service:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
         # What was said in several apps may stand in one session.
         deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
-        selection: dict[str, Any] = {ENTITIES[name]: {"eq": value} for name, value in entities.items() if value != "*" and name in ENTITIES}
-        if app := entities.get("app_id"):
-            selection["metadata"] = {APP: {"eq": app}}
+        selection = {"namespace": {"eq": self._namespace}, "filter": condition_of(entities)}
         for _ in range(_MOST_COUNTED):
-            body = SearchRequest.model_validate({**selection, "namespace": {"eq": self._namespace}, "history": True, "limit": _PAGE})
+            body = SearchRequest.model_validate({**selection, "history": True, "limit": _PAGE})
             ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
             if not ids:
                 break
@@ -325,18 +324,28 @@ class Mem0Service:
         """Deletes the sessions that hold nothing but what is deleted: those of the run, of the agent without a run, or all of the user."""
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
-        session = f"{OWN_SESSION}agent:{agent}" if agent and not run else run
+        is_meant = _session_filter(agent, run)
         user = None if user == "*" else user
         offset = deleted = 0
         while True:
             listed = await service.list(scope, namespace=self._namespace, user_id=user, limit=_PAGE, offset=offset)
-            meant = [name for name in listed.sessions if session in (None, name)]
+            meant = [name for name in listed.sessions if is_meant(name)]
             for name in meant:
                 await service.delete(scope, name, namespace=self._namespace, user_id=user)
             deleted += len(meant)
             if len(listed.sessions) < _PAGE:
                 return deleted
             offset += _PAGE - len(meant)
+
+
+def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
+    """Which sessions an agent and a run mean, where "*" is any: those of the run, else of the agent without a run, else all."""
+    if run == "*":
+        return lambda name: not name.startswith(OWN_SESSION)
+    if agent == "*" and run is None:
+        return lambda name: name.startswith(_AGENT_SESSION)
+    session = f"{_AGENT_SESSION}{agent}" if agent and run is None else run
+    return lambda name: session in (None, name)
 
 
 def end_of_day(day: object) -> datetime:

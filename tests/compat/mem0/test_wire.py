@@ -69,11 +69,39 @@ async def test_metadata_is_filtered_by_its_dotted_name_too(api: httpx.AsyncClien
     assert await listed(api, {"user_id": user, "metadata.trip": "japan"}) == ["I avoid shellfish"]
 
 
-async def test_any_user_is_somebody(api: httpx.AsyncClient, user: str) -> None:
+async def test_a_wildcard_means_what_has_one(api: httpx.AsyncClient, user: str) -> None:
+    """`*` leaves out what has no user, agent or run, also where it is denied, in both ways to store and after a change of the metadata."""
     await stored(api, "I keep bees", user_id=user, run_id=user)
     await stored(api, "Answers briefly", agent_id="coach", run_id=user)
+    name = await stored(api, "I sleep badly", user_id=user)
+    said = {"messages": [{"role": "user", "content": "I like hills"}], "user_id": user, "agent_id": f"coach-{user}"}
+    await call(api, "POST", "/v3/memories/add/", said)
+    await wait_until(lambda: listed(api, {"agent_id": f"coach-{user}"}), "what was said to the coach is listed")
     assert await listed(api, {"AND": [{"user_id": "*"}, {"run_id": user}]}) == ["I keep bees"]
-    assert await listed(api, {"AND": [{"agent_id": "*"}, {"run_id": user}]}) == ["Answers briefly", "I keep bees"]
+    assert await listed(api, {"AND": [{"agent_id": "*"}, {"run_id": user}]}) == ["Answers briefly"]
+    assert await listed(api, {"AND": [{"user_id": user}, {"run_id": "*"}]}) == ["I keep bees"]
+    assert await listed(api, {"AND": [{"user_id": user}, {"agent_id": "*"}]}) == ["I like hills"]
+    assert await listed(api, {"AND": [{"user_id": user}, {"NOT": [{"run_id": "*"}, {"agent_id": "*"}]}]}) == ["I sleep badly"]
+    assert await listed(api, {"OR": [{"AND": [{"user_id": user}, {"agent_id": "*"}]}, {"AND": [{"user_id": user}, {"run_id": "*"}]}]}) == [
+        "I keep bees",
+        "I like hills",
+    ]
+    (bees,) = (await call(api, "POST", "/v3/memories/", {"filters": {"AND": [{"user_id": user}, {"run_id": "*"}]}}))["results"]
+    assert bees["metadata"] is None
+    await call(api, "PUT", f"/v1/memories/{bees['id']}/", {"metadata": {"kind": "hobby"}})
+    await call(api, "PUT", f"/v1/memories/{name}/", {"metadata": {"kind": "health"}})
+    (bees,) = (await call(api, "POST", "/v3/memories/", {"filters": {"AND": [{"user_id": user}, {"run_id": "*"}]}}))["results"]
+    assert bees["metadata"] == {"kind": "hobby"}
+
+
+async def test_deleting_any_run_deletes_runs_only(api: httpx.AsyncClient, user: str) -> None:
+    """`delete_all(user_id=…, run_id="*")` leaves what belongs to the user beside all runs."""
+    await stored(api, "Boston is on Monday", user_id=user, run_id=f"boston-{user}")
+    await stored(api, "I keep bees", user_id=user)
+    await stored(api, "I like hills", user_id=f"{user}-other", run_id="any")
+    await call(api, "DELETE", "/v1/memories/", user_id=user, run_id="*")
+    assert await listed(api, {"user_id": user}) == ["I keep bees"]
+    assert await listed(api, {"user_id": f"{user}-other"}) == ["I like hills"]
 
 
 async def test_what_an_assistant_answers_is_no_memory_of_the_user(api: httpx.AsyncClient, user: str) -> None:
