@@ -49,6 +49,11 @@ def _beyond(scope: Scope, record: Owned) -> str:
     return next(name for name, limit in limits if limit is not None and getattr(record, name) not in limit)
 
 
+def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
+    """Whether a session that names this agent may be seen; one that names none is of all agents that reach its namespace and user."""
+    return scope.agents is None or agent_id is None or agent_id in scope.agents
+
+
 def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
     """Raises Forbidden when a session is out of reach, or is to be changed by a caller who may only read."""
     if write:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from redis.asyncio import Redis
 from ulid import ULID
 
+from agent_memory.core.errors import Forbidden
 from agent_memory.core.permissions import permit_session
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
@@ -27,6 +28,13 @@ class Erasure:
     agent_id: str | None = None
 
 
+def permit_erasure(scope: Scope, what: Erasure) -> None:
+    """Raises Forbidden for what is out of the caller's reach: all of a user or session is more than what is some agents'."""
+    permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
+    if scope.agents is not None and what.agent_id not in scope.agents:
+        raise Forbidden("credentials that are limited to some agents erase no users, and no memories of sessions: name the memories' ids")
+
+
 class ErasureOrders:
     """Writes orders down."""
 
@@ -40,7 +48,7 @@ class ErasureOrders:
         The same deletion is one order, so that of a request and its repetition none is left over to delete what came after. Ordered again
         while it is carried out, it is carried out once more.
         """
-        permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
+        permit_erasure(scope, what)
         names = (scope.tenant, what.namespace, what.user_id, what.session_id)
         name = digest("erasure", *names) if what.agent_id is None else digest("erasure of an agent", *names, what.agent_id)
         body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID())}

@@ -9,6 +9,7 @@ from heapq import nlargest
 from itertools import accumulate
 from typing import Any
 
+from agent_memory.core.permissions import within
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.settings import Settings
 from agent_memory.memories.service import message_memory
@@ -17,6 +18,7 @@ from agent_memory.sessions.codec import StoredMessage, decode_entry
 from agent_memory.sessions.scripts import queue_recent
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys
+from agent_memory.storage.search.filters import FILTERS
 from agent_memory.text import terms
 from agent_memory.text.injection import suspicion
 from agent_memory.text.statements import memorable
@@ -25,7 +27,8 @@ from agent_memory_client.models import MemoryRecord, SearchRequest
 # A message must hold this share of the query's words to be an answer; nothing ranks it against the memories yet.
 _SHARE = 1 / 3
 _MOST = 5
-_FILTERS = ("session_id", "topics", "entities", "created_at", "last_accessed", "memory_type", "extraction_strategy", "event_date")
+# What a search may ask for that nothing which waits is known to fit: it has no tags, no trust and no versions yet.
+_FILTERS = (*(set(FILTERS) - {"user_id", "namespace"}), "min_trust", "quarantined", "as_of", "known_at", "history")
 
 # A prompt costs the same however much waits: so many sessions are looked at, those written last first, and so many messages are read.
 _LIMITS = {"looked_at": 64, "most_sessions": 16, "most_each": 16, "most": 32, "most_bytes": 16 * 1024}
@@ -60,7 +63,7 @@ class RecentMessages:
             return None
         if namespace is not None and (namespace.eq is None or namespace.model_fields_set != {"eq"}):
             return None
-        if request.offset or any(getattr(request, name) is not None for name in _FILTERS):
+        if request.offset or any(getattr(request, name) not in (None, False) for name in _FILTERS):
             return None
         if scope.users is not None and user.eq not in scope.users:
             return None
@@ -85,7 +88,7 @@ class RecentMessages:
             return []
         wanted = set(terms.query_terms(query.request.text or ""))
         namespace = None if query.request.namespace is None else query.request.namespace.eq
-        hits: list[tuple[float, SessionRef, StoredMessage, str]] = []
+        hits: list[tuple[float, MemoryRecord]] = []
         for ref, stored in _parse_recent(query, reply):
             if ref == here or (namespace is not None and ref.namespace != namespace):
                 continue
@@ -95,11 +98,11 @@ class RecentMessages:
             share = len(wanted.intersection(terms.terms(text))) / len(wanted)
             if share < _SHARE or (self._longterm.quarantine and suspicion(text, of_user=stored.message.role == "user")):
                 continue
-            hits.append((share, ref, stored, text))
+            record = message_memory(ref, stored.message, text)
+            if within(query.scope, record):
+                hits.append((share, record))
         hits.sort(key=lambda hit: -hit[0])
-        return [
-            _card(message_memory(ref, stored.message, text), share) for share, ref, stored, text in hits[: min(_MOST, query.request.limit)]
-        ]
+        return [_card(record, share) for share, record in hits[: min(_MOST, query.request.limit)]]
 
 
 def _card(record: MemoryRecord, share: float) -> ShownMemory:

@@ -26,7 +26,7 @@ from agent_memory.http.dependencies import (
 from agent_memory.http.memory_types import MemoryTypesHeader, knows_procedural, names_procedural, session_as_shown
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse, errors, etag, versioned
-from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders, permit_erasure
 from agent_memory.jobs.operations import OperationService
 from agent_memory.memories.records import message_memory_id
 from agent_memory.sessions.service import SessionService, with_made_ids
@@ -213,10 +213,12 @@ async def delete_working_memory(
     wait: WaitQuery = 0.0,
 ) -> Response:
     """Deletes a session; deleting one that does not exist is no error. Long-term memories made of it stay unless asked for."""
+    erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)
+    if memories:
+        permit_erasure(scope, erasure)
     answer = await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id)
     if not memories:
         return ModelResponse(answer)
-    namespace, user_id = place_of(scope, namespace, user_id)
-    mark = await services[ErasureOrders].order_erasure(scope, Erasure(scope.tenant, namespace, user_id, session_id))
+    mark = await services[ErasureOrders].order_erasure(scope, erasure)
     done = wait <= 0 or await services[OperationService].wait_for_marks(scope, [mark], wait)
     return ModelResponse(answer if done else AckResponse(status="pending"), (b"x-operation-id", mark.operation_id.encode()))

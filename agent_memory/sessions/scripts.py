@@ -11,6 +11,7 @@ from redis.asyncio.client import Pipeline
 
 from agent_memory.core.errors import BadInput, IdTaken, TooLarge, VersionMismatch
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.sessions.agent_reach import agent_refusal
 from agent_memory.storage.connection import Pipe
 from agent_memory.storage.keyspace import Keys, SessionKeys
 from agent_memory.storage.lua_files import load
@@ -81,7 +82,8 @@ class SessionScripts:
     ) -> SessionStamp:
         """Writes a session; `change` holds the arguments of `session_write.lua`, `promoted` the places of the memories to promote.
 
-        Raises VersionMismatch, IdTaken, TooLarge for more messages than it may have, and BadInput for an empty one.
+        Raises VersionMismatch, IdTaken, TooLarge for more messages than it may have, BadInput for an empty one, and Forbidden for a session
+        of an agent out of the writer's reach.
         """
         reply = await self._write(
             k,
@@ -94,6 +96,8 @@ class SessionScripts:
             **change,
         )
         _refuse_mismatch(reply)
+        if reply[0] == b"agent":
+            raise agent_refusal()
         if reply[0] == b"taken":
             raise IdTaken([], field=f"memories.{promoted[int(reply[1])]}.id")
         if reply[0] == b"full":

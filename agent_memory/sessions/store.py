@@ -13,9 +13,10 @@ from redis.asyncio.client import Pipeline
 from redisvl.query import FilterQuery
 
 from agent_memory.core.clock import iso
-from agent_memory.core.permissions import permit_owner, permit_session
+from agent_memory.core.permissions import permit_owner, permit_session, reaches_session_of
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.memories.owners import one_owner_each, owner_name, with_session_owner
+from agent_memory.sessions.agent_reach import permit_session_agents, reached_sessions
 from agent_memory.sessions.codec import (
     SessionState,
     SessionTurns,
@@ -44,7 +45,7 @@ from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrate
 JOURNAL_CONTEXT = 10
 # Identities of dropped messages that are remembered, so that a late retry of an append is still recognized.
 REMEMBERED_IDS = 1000
-_SHOWN = ("sid", "ns", "us", "ctx")
+_SHOWN = ("sid", "ns", "us", "ctx", "ag")
 # How many messages before a window are looked at for the calls that its first ones answer.
 _BEFORE = 16
 _ALL_BEFORE = 2**31
@@ -209,7 +210,7 @@ class SessionStore:
         else:
             _queue_window(pipe, k, window, before)
         pipe.hmget(k.journal, ["jp", "je"])
-        return lambda replies: _session(replies, window)
+        return lambda replies: _session(scope, replies, window)
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
         """The session with exactly this identity and its last messages (None: all of them, or those that fit into a window)."""
@@ -239,10 +240,10 @@ class SessionStore:
         _queue_window(pipe, k, window, before)
 
     @staticmethod
-    def parse_turns(replies: Sequence[Any]) -> SessionTurns | None:
-        """What `queue_turns` asked for; None when there is no such session."""
-        (session, namespace, user, context), (total, fit, *entries) = replies
-        if session is None:
+    def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
+        """What `queue_turns` asked for; None when there is no such session for this caller."""
+        (session, namespace, user, context, agent), (total, fit, *entries) = replies
+        if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
         ref = SessionRef(session.decode(), None if namespace is None else namespace.decode(), None if user is None else user.decode())
         turns, parted = whole_window(list(map(decode_turn, reversed(entries))), fit, total)
@@ -252,7 +253,7 @@ class SessionStore:
         """What a prompt shows of the session with exactly this identity."""
         state: SessionTurns | None = None
         for before in (_BEFORE, _ALL_BEFORE):
-            state = self.parse_turns(await read(self._client, lambda pipe, n=before: self.queue_turns(pipe, scope, ref, window, n)))
+            state = self.parse_turns(scope, await read(self._client, lambda pipe, n=before: self.queue_turns(pipe, scope, ref, window, n)))
             if state is None or not state.parted:
                 break
         return state
@@ -269,8 +270,9 @@ class SessionStore:
         return (await self._search(clause, 0, 2))[1]
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """How many sessions match, and a page of them, oldest first."""
-        return await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
+        """How many sessions match, and a page of them, oldest first, without those of agents out of the caller's reach."""
+        total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
+        return total, await reached_sessions(self._client, self._keys, scope, refs)
 
     async def _search(self, clause: str, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
         query = FilterQuery(clause, return_fields=["s", "ns", "u"], sort_by=("c", "ASC"))
@@ -281,17 +283,21 @@ class SessionStore:
 
     async def set_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None) -> int | None:
         """Replaces `data` alone; the new version, or None when there is no such session. Raises VersionMismatch."""
-        meta = self._keys.session(self._sid(scope, ref, write=True)).meta
-        return await self._scripts.write_data(meta, if_match, compact(data), merge=False)
+        return await self._write_data(scope, ref, data, if_match, merge=False)
 
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
         """Merges a patch (RFC 7396: null removes) into `data` in Redis, so that patches at the same time all take effect. As `set_data`."""
+        return await self._write_data(scope, ref, patch, if_match, merge=True)
+
+    async def _write_data(self, scope: Scope, ref: SessionRef, data: dict[str, Any], if_match: str | None, *, merge: bool) -> int | None:
         meta = self._keys.session(self._sid(scope, ref, write=True)).meta
-        return await self._scripts.write_data(meta, if_match, compact(patch), merge=True)
+        await permit_session_agents(self._client, self._keys, scope, ref)
+        return await self._scripts.write_data(meta, if_match, compact(data), merge=merge)
 
     async def delete(self, scope: Scope, ref: SessionRef) -> bool:
         """Forgets a session and all pending work on it; what was promoted before stays. True when it was there."""
         k = self._keys.session(self._sid(scope, ref, write=True))
+        await permit_session_agents(self._client, self._keys, scope, ref)
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
@@ -400,14 +406,15 @@ def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: i
     queue_window(pipe, k, window=window.tokens, default_window=window.default, overhead=window.overhead, most_before=before)
 
 
-def _session(replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """The session of the replies of `queue_read`."""
-    if window is None:
-        return decode_session(replies[0], replies[1], replies[2])
-    total, fit, *entries = replies[1]
-    state = decode_session(replies[0], entries[::-1], replies[2])
-    if state is None:
+def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
+    """The session of the replies of `queue_read`, if the caller reaches its agent."""
+    entries = replies[1] if window is None else replies[1][:1:-1]
+    state = decode_session(replies[0], entries, replies[2])
+    if state is None or not reaches_session_of(scope, state.agent_id):
         return None
+    if window is None:
+        return state
+    total, fit = replies[1][:2]
     messages, parted = whole_window(state.messages, fit, total)
     return replace(state, messages=messages, parted=parted)
 
@@ -473,7 +480,8 @@ def _write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dic
         "max_messages": change.most_messages or None,
         "fed_back": change.fed_back,
         "updated_at": updated_at,
-        "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)},
+        "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
+        | ({} if scope.agents is None else {"agents": sorted(scope.agents)}),
     }
 
 

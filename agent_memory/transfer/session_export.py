@@ -9,6 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.core.feature import SessionPart
+from agent_memory.core.permissions import reaches_session_of
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.sessions.agent_sessions import AgentSessions
 from agent_memory.sessions.codec import SessionState, StoredMessage, decode_own, decode_session
@@ -63,7 +64,8 @@ class SessionExportReader:
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
             sessions = await self._read(scope, sids)
-            yield [session for session in sessions if self._meant(scope, session.ref, namespace, user_id)]
+            meant = [session for session in sessions if self._meant(scope, session.ref, namespace, user_id)]
+            yield [session for session in meant if session.state is None or reaches_session_of(scope, session.state.agent_id)]
         for sid in await self._sessions.waiting(scope, user_id):
             session = await self._waiting(scope, sid)
             if session is not None and self._meant(scope, session.ref, namespace, user_id):

@@ -17,6 +17,7 @@ from agent_memory.core.permissions import permit_session
 from agent_memory.core.scope import Scope, SessionRef
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.jobs.order_store import JobOrder, encode_order
+from agent_memory.sessions.agent_reach import permit_session_agents
 from agent_memory.storage.connection import read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.scripts import Script, compact
@@ -58,6 +59,7 @@ class ResultStore:
     async def mark(self, scope: Scope, ref: SessionRef, result: SessionResultRequest) -> SessionResult | None:
         """Marks a session with its result; None when there is no such session. Raises Forbidden for one that is out of reach."""
         permit_session(scope, ref, write=True)
+        await permit_session_agents(self._client, self._keys, scope, ref)
         sid = self._keys.sid(scope.tenant, ref)
         order = JobOrder(LEARN_SESSION, scope.tenant, {"session": sid})
         reply = await self._mark(

@@ -40,7 +40,7 @@ class SessionSection:
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
-            turns = self._store.parse_turns(replies)
+            turns = self._store.parse_turns(ask.scope, replies)
             if turns is not None and turns.parted:
                 turns = await self._store.turns(ask.scope, ref, window)
             if turns is None:

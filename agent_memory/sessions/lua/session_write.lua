@@ -10,7 +10,8 @@
 --   fed_back            a memory prompt's messages are among these
 --   updated_at          µs, the time of its change if not now
 --   fields              {create, doc, set: [field, value…], unset: [field…], to_promote, memories: see `own_memories`,
---                       empty: [positions of messages that must be known already]}
+--                       empty: [positions of messages that must be known already],
+--                       agents: the only ones that the writer reaches, if it is limited to some}
 --   new_messages        per message: identity, tokens, whether it is promoted (1/0), JSON of its text, JSON of what stands beside it or ""
 -- `user_waiting` are the user's waiting sessions (only with a user).
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, session_due, extraction_due, wake, user_waiting?
@@ -19,7 +20,7 @@
 -- ARGV: fed_back: flag, updated_at?, fields: json, new_messages...
 -- -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or "",
 --     [position, JSON of what stood beside its text and stays…]},
---    {"mismatch", version or "0"}, {"full", messages}, {"empty", position} or {"taken", position among those to promote}
+--    {"mismatch", version or "0"}, {"full", messages}, {"empty", position}, {"taken", position among those to promote} or {"agent"}
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local chunks = require("storage/chunks")
@@ -27,11 +28,18 @@ local owners = require("memories/owners")
 local own_memories = require("sessions/own_memories")
 local put = mode == 'put'
 local now = clock.us_text()
-local stored = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'ctx', 'ca', 'cw', 'mx')
-local exists, epoch, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras = unpack(stored, 1, 8)
+local stored = redis.call('HMGET', meta, 'v', 'ep', 'mt', 'ttl', 'ctx', 'ca', 'cw', 'mx', 'ag')
+local exists, epoch, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras, agent = unpack(stored, 1, 9)
 
+-- Whether the session names an agent that its writer, who is limited to some, does not reach.
+local function of_another_agent()
+  if not fields.agents or not agent then return false end
+  for _, reached in ipairs(fields.agents) do if reached == agent then return false end end
+  return true
+end
 -- Why nothing is written: the reply, or nil.
 local function refusal()
+  if of_another_agent() then return {'agent'} end
   if if_match == 'absent' then
     if exists then return {'mismatch', exists} end
   elseif if_match == '*' then

@@ -48,6 +48,8 @@ class Ids:
     operation: str
     token: str
     procedure: str = "p"
+    change: str = "c"
+    batch: str = "b"
 
     @property
     def s(self) -> str:
@@ -260,11 +262,12 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("GET", CHANGES, {"memory_id": "m-shared"}, None),
         ("GET", CHANGES, {"batch_id": i.memory, **i.where}, None),
     ],
-    "get_change": lambda i: [("GET", f"{CHANGES}/{_q(i.memory)}", {}, None)],
+    "get_change": lambda i: [("GET", f"{CHANGES}/{_q(name)}", {}, None) for name in (i.memory, i.change)],
     **{
-        f"{how}_change": lambda i, how=how: [("POST", f"{CHANGES}/{_q(i.memory)}/{how}", {}, None)] for how in ("undo", "approve", "reject")
+        f"{how}_change": lambda i, how=how: [("POST", f"{CHANGES}/{_q(name)}/{how}", {}, None) for name in (i.memory, i.change)]
+        for how in ("undo", "approve", "reject")
     },
-    "undo_batch": lambda i: [("POST", f"{CHANGES}/batches/{_q(i.memory)}/undo", {}, None)],
+    "undo_batch": lambda i: [("POST", f"{CHANGES}/batches/{_q(name)}/undo", {}, None) for name in (i.memory, i.batch)],
     "forget_endpoint_v1_long_term_memory_forget_post": lambda i: [
         ("POST", f"{MEMORIES}forget", {**i.where, "dry_run": "false"}, {"policy": {"max_age_days": 0}}),
         ("POST", f"{MEMORIES}forget", {"dry_run": "false"}, {"policy": {"budget": 0}}),
