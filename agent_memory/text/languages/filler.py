@@ -179,7 +179,7 @@ def _along(row: str, word: str, start: int) -> int:
 @lru_cache(maxsize=1)
 def _lexicons() -> Sequence[_Lexicon]:
     known = languages()
-    international = dict.fromkeys(known["en"].phrases("filler"), True)
+    international = dict.fromkeys(frozenset(known["en"].phrases("filler")).difference(known["en"].phrases("only beside")), True)
     return [_lexicon(language, {} if code == "en" else international) for code, language in known.items()]
 
 
