@@ -199,6 +199,15 @@ def test_hostile_names_are_names(store: AgentMemoryStore) -> None:
         store.put(("a",), "k", {"no": object()})
 
 
+def test_an_unknown_operator_of_a_filter_is_a_value_error(store: AgentMemoryStore) -> None:
+    """As in LangGraph's own stores; a value that only looks like one is a value."""
+    store.put(("operators",), "k", {"price": {"amount": 1}})
+    for bad in ({"price": {"$like": 1}}, {"price": {"$gt": 0, "$regex": "x"}}):
+        with pytest.raises(ValueError, match="operator"):
+            store.search(("operators",), filter=bad)
+    assert [item.key for item in store.search(("operators",), filter={"price": {"amount": 1}})] == ["k"]
+
+
 def test_users_never_meet(blocking: SyncMemoryClient) -> None:
     names: list[dict[str, Any]] = [{"user_id": new_user()}, {"user_id": new_user()}, {"namespace": new_user()}]
     names += [names[0] | {"namespace": "n"}, {"user_id": f"{names[0]['user_id']} "}]

@@ -17,6 +17,7 @@ from openai import AsyncOpenAI
 from agent_memory_client import ClientMemoryRecord, MemoryClient, MemoryClientConfig
 from agent_memory_client.errors import MemoryClientError, MemoryUnavailableError
 from agent_memory_client.integrations.openai_agents import AgentMemorySession, get_memory_tools, memory_filter
+from agent_memory_client.sync import SyncMemoryClient
 from tests.integrations.conftest import NOBODY, ModelServer
 
 ITEMS: list[dict[str, Any]] = [
@@ -76,6 +77,23 @@ async def test_every_item_comes_back_as_it_went_in(client: MemoryClient) -> None
     assert await session.get_items() == []
     await session.add_items(ITEMS[:1])
     assert await session.get_items() == ITEMS[:1]
+
+
+def test_a_blocking_client_serves_every_event_loop(blocking: SyncMemoryClient, model: ModelServer) -> None:
+    """Programs that call `Runner.run_sync` or `asyncio.run` again and again keep one client."""
+    user = new_id()
+    session = AgentMemorySession(new_id(), blocking, user_id=user)
+    asyncio.run(session.add_items(ITEMS))
+    assert asyncio.run(session.get_items()) == ITEMS
+    assert asyncio.run(session.pop_item()) == ITEMS[-1]
+    asyncio.run(session.clear_session())
+    assert asyncio.run(session.get_items()) == []
+    config = RunConfig(call_model_input_filter=memory_filter(blocking, user_id=user))
+    agent = agent_of(model, tools=get_memory_tools(blocking, session.session_id, user_id=user))
+    model.script += [{"name": "search_memory", "arguments": {"query": "bees"}}, "none", "still none"]
+    assert Runner.run_sync(agent, "What do I keep?", session=session, run_config=config).final_output == "none"
+    assert Runner.run_sync(agent, "And now?", session=session, run_config=config).final_output == "still none"
+    assert len(asyncio.run(session.get_items())) == 6
 
 
 async def test_a_long_session_keeps_every_item(client: MemoryClient) -> None:

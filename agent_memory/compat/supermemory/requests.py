@@ -13,8 +13,9 @@ from agent_memory.core.errors import NotSupported
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 
 MAX_PAGE = 100
-_NOT_DONE_HERE = ("filepath", "entity_context", "supporting_context", "group")
+_NOT_DONE_HERE = ("filepath", "group")
 Metadata = dict[str, str | int | float | bool | list[str]]
+Context = Annotated[str, Field(max_length=1_500)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
 Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
@@ -53,6 +54,13 @@ class Document(Tagged):
     custom_id: OptionalIdentifier = None
     metadata: Metadata | None = None
     date: Instant | None = None
+    entity_context: Context | None = None
+    supporting_context: Context | None = None
+
+    @property
+    def context(self) -> str | None:
+        """What helps to understand what comes into the container, as either line calls it."""
+        return self.entity_context or self.supporting_context
 
     @property
     def said(self) -> datetime | None:
@@ -67,6 +75,13 @@ class DocumentChanges(Tagged):
     content: Annotated[str, Field(min_length=1)] | None = None
     custom_id: OptionalIdentifier = None
     metadata: Metadata | None = None
+    supporting_context: Context | None = None
+
+
+class ContainerChanges(Body):
+    """What helps to understand what comes into a container; None takes it away."""
+
+    supporting_context: Context | None
 
 
 class DocumentBatch(Tagged):
@@ -74,6 +89,17 @@ class DocumentBatch(Tagged):
 
     documents: Annotated[list[dict[str, Any] | str], Field(min_length=1, max_length=600)]
     metadata: Metadata | None = None
+
+    def contexts(self) -> dict[str, str]:
+        """By container tag what helps to understand what comes into it; the last that is said of each counts."""
+        contexts: dict[str, str] = {}
+        for item in self.documents:
+            own = item if isinstance(item, dict) else {}
+            context = own.get("entityContext") or own.get("supportingContext")
+            tag = own.get("containerTag") or next(iter(own.get("containerTags") or self.tags()), None)
+            if isinstance(context, str) and isinstance(tag, str):
+                contexts[tag] = context
+        return contexts
 
 
 class DocumentListing(Tagged):

@@ -22,10 +22,12 @@ from agent_memory.compat.supermemory.answers import (
     namespace_hit,
     root_of,
 )
+from agent_memory.compat.supermemory.containers import ContainerService
 from agent_memory.compat.supermemory.requests import (
     MAX_PAGE,
     BulkDelete,
     ChangedMemory,
+    ContainerChanges,
     Document,
     DocumentBatch,
     DocumentChanges,
@@ -35,14 +37,14 @@ from agent_memory.compat.supermemory.requests import (
     ProfileQuestion,
     Search,
 )
-from agent_memory.compat.supermemory.service import SupermemoryService, milliseconds_since, page_of
+from agent_memory.compat.supermemory.service import milliseconds_since, page_of
 from agent_memory.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
 from agent_memory.http.body import read_object
 from agent_memory.http.dependencies import runtime_of, scope_of
 from agent_memory.http.responses import JsonResponse
 from agent_memory_client.models import MemoryRecord
 
-Handler = Callable[[Request, SupermemoryService], Awaitable[Any]]
+Handler = Callable[[Request, ContainerService], Awaitable[Any]]
 
 
 def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -50,7 +52,7 @@ def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def endpoint(request: Request) -> Response:
         try:
-            answer = await handler(request, SupermemoryService(runtime_of(request), scope_of(request)))
+            answer = await handler(request, ContainerService(runtime_of(request), scope_of(request)))
             return Response(status_code=204) if answer is None else JsonResponse(answer)
         except ValidationError as error:
             return _error_answer(bad_input(error))
@@ -80,16 +82,22 @@ async def _body(request: Request) -> dict[str, Any]:
     return body if tag is None else {**body, "containerTag": tag, **({"customId": body["id"]} if body.get("id") else {})}
 
 
-async def _add(request: Request, service: SupermemoryService) -> Any:
-    return await service.add(Document.model_validate(await _body(request)))
+async def _add(request: Request, service: ContainerService) -> Any:
+    document = Document.model_validate(await _body(request))
+    if document.context:
+        await service.set_context(next(iter(document.tags()), None), document.context)
+    return await service.add(document)
 
 
-async def _add_batch(request: Request, service: SupermemoryService) -> Any:
+async def _add_batch(request: Request, service: ContainerService) -> Any:
     body = await _body(request)
     tag = _tag(request)
     if tag is not None and isinstance(body.get("documents"), list):
         body["documents"] = [_in_namespace(document, tag) for document in body["documents"]]
-    answer = await service.add_batch(DocumentBatch.model_validate(body))
+    batch = DocumentBatch.model_validate(body)
+    for name, context in batch.contexts().items():
+        await service.set_context(name, context)
+    answer = await service.add_batch(batch)
     return answer if tag is None else {"results": answer["results"], "count": answer["success"], "failed": answer["failed"]}
 
 
@@ -99,13 +107,13 @@ def _in_namespace(document: Any, tag: str) -> Any:
     return {**document, "containerTag": tag, **({"customId": document["id"]} if document.get("id") else {})}
 
 
-async def _get(request: Request, service: SupermemoryService) -> Any:
+async def _get(request: Request, service: ContainerService) -> Any:
     name, tag = _name(request), _tag(request)
     document = await service.get(name, tag)
     if tag is None:
         return document
     included: dict[str, Any] = {}
-    asked = {part for value in request.query_params.getlist("include") for part in value.split(",")}
+    asked = _included(request)
     if "chunks" in asked:
         included["chunks"] = await service.parts(name, tag)
     if "memories" in asked:
@@ -114,7 +122,12 @@ async def _get(request: Request, service: SupermemoryService) -> Any:
     return {**_namespace_document(document), **included}
 
 
-async def _memories(service: SupermemoryService, records: Sequence[MemoryRecord]) -> list[dict[str, Any]]:
+def _included(request: Request) -> set[str]:
+    """What is asked for beside a document or memory."""
+    return {part for value in request.query_params.getlist("include") for part in value.split(",")}
+
+
+async def _memories(service: ContainerService, records: Sequence[MemoryRecord]) -> list[dict[str, Any]]:
     versions = await service.versions(records)
     return [memory_answer(record, versions[record.id]) for record in records]
 
@@ -127,37 +140,57 @@ def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "metadata": document["metadata"] or {}, "system": {**state, **times}}
 
 
-async def _change(request: Request, service: SupermemoryService) -> Any:
-    body = await read_object(request)
-    return await service.change(_name(request), DocumentChanges.model_validate(body), _tag(request))
+async def _change(request: Request, service: ContainerService) -> Any:
+    changes = DocumentChanges.model_validate(await read_object(request))
+    if changes.supporting_context:
+        await service.set_context(_tag(request), changes.supporting_context)
+    return await service.change(_name(request), changes, _tag(request))
 
 
-async def _delete(request: Request, service: SupermemoryService) -> Any:
+async def _container(request: Request, service: ContainerService) -> Any:
+    return await service.container(_tag(request) or "")
+
+
+async def _change_container(request: Request, service: ContainerService) -> Any:
+    changes, tag = ContainerChanges.model_validate(await read_object(request)), _tag(request) or ""
+    await service.container(tag)
+    await service.set_context(tag, changes.supporting_context)
+    return await service.container(tag)
+
+
+async def _delete_container(request: Request, service: ContainerService) -> Any:
+    sent = request.headers.get("content-length", "0") != "0"
+    if sent and (await read_object(request)).get("moveTo"):
+        raise NotSupported("moveTo")
+    return await service.delete_container(_tag(request) or "")
+
+
+async def _delete(request: Request, service: ContainerService) -> Any:
     await service.delete(_name(request), _tag(request))
 
 
-async def _namespace_delete(request: Request, service: SupermemoryService) -> Any:
+async def _namespace_delete(request: Request, service: ContainerService) -> Any:
     asked = BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
     deleted = await service.delete_many(asked, _tag(request))
     return {"count": deleted["deletedCount"], "errors": deleted.get("errors", [])}
 
 
-async def _delete_many(request: Request, service: SupermemoryService) -> Any:
+async def _delete_many(request: Request, service: ContainerService) -> Any:
     return await service.delete_many(BulkDelete.model_validate(await read_object(request)))
 
 
-async def _list(request: Request, service: SupermemoryService) -> Any:
+async def _list(request: Request, service: ContainerService) -> Any:
     documents, page = await service.list(DocumentListing.model_validate(await read_object(request)))
     return {"memories": documents, "pagination": page}
 
 
-async def _processing(request: Request, service: SupermemoryService) -> Any:
+async def _processing(request: Request, service: ContainerService) -> Any:
     documents, _ = await service.list(DocumentListing(limit=100))
     waiting = [document for document in documents if document["status"] == "queued"]
     return {"documents": waiting, "totalCount": len(waiting)}
 
 
-async def _search_documents(request: Request, service: SupermemoryService) -> Any:
+async def _search_documents(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
     values = dict(request.query_params) if request.method == "GET" else await read_object(request)
     body = Search.model_validate({**values, "searchMode": "documents"})
@@ -170,19 +203,19 @@ async def _search_documents(request: Request, service: SupermemoryService) -> An
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
-async def _search(request: Request, service: SupermemoryService) -> Any:
+async def _search(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
     results = await _hits(service, Search.model_validate(await read_object(request)))
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
-async def _hits(service: SupermemoryService, search: Search) -> list[dict[str, Any]]:
+async def _hits(service: ContainerService, search: Search) -> list[dict[str, Any]]:
     hits = await service.search(search)
     versions = await service.versions([hit for hit, _ in hits])
     return [hit_answer(hit, versions[hit.id], chunk=chunk) for hit, chunk in hits]
 
 
-async def _profile(request: Request, service: SupermemoryService) -> Any:
+async def _profile(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
     asked = ProfileQuestion.model_validate(await read_object(request))
     tags = asked.tags()
@@ -197,13 +230,13 @@ async def _profile(request: Request, service: SupermemoryService) -> Any:
     return answer
 
 
-async def _create(request: Request, service: SupermemoryService) -> Any:
+async def _create(request: Request, service: ContainerService) -> Any:
     made = await service.create(NewMemories.model_validate(await read_object(request)))
     now = moment(datetime.now(UTC))
     return {"documentId": None, "memories": [{**memory, "isStatic": False, "createdAt": now} for memory in made]}
 
 
-async def _change_memory(request: Request, service: SupermemoryService) -> Any:
+async def _change_memory(request: Request, service: ContainerService) -> Any:
     record = await service.change_memory(ChangedMemory.model_validate(await read_object(request)))
     return {
         "id": record.id,
@@ -217,11 +250,11 @@ async def _change_memory(request: Request, service: SupermemoryService) -> Any:
     }
 
 
-async def _forget(request: Request, service: SupermemoryService) -> Any:
+async def _forget(request: Request, service: ContainerService) -> Any:
     return {"id": await service.forget(NamedMemory.model_validate(await read_object(request))), "forgotten": True}
 
 
-async def _namespace_search(request: Request, service: SupermemoryService) -> Any:
+async def _namespace_search(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
     body = await _body(request)
     if body.get("rerank") == "aggregate":
@@ -238,7 +271,7 @@ async def _namespace_search(request: Request, service: SupermemoryService) -> An
     return {"results": results, "searchTime": milliseconds_since(begun)}
 
 
-async def _namespace_profile(request: Request, service: SupermemoryService) -> Any:
+async def _namespace_profile(request: Request, service: ContainerService) -> Any:
     asked = ProfileQuestion.model_validate(await _body(request))
     if asked.filter or asked.buckets:
         raise NotSupported("profile: filter and buckets")
@@ -250,7 +283,7 @@ async def _namespace_profile(request: Request, service: SupermemoryService) -> A
     return {"profile": {**facts, "buckets": {}}}
 
 
-async def _namespace_list(request: Request, service: SupermemoryService) -> Any:
+async def _namespace_list(request: Request, service: ContainerService) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
     query = dict(request.query_params)
     sent = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
@@ -274,14 +307,21 @@ async def _namespace_list(request: Request, service: SupermemoryService) -> Any:
     return {"documents": [], "chunks": chunks, "memories": [], "pagination": page}
 
 
-async def _namespace_memory(request: Request, service: SupermemoryService) -> Any:
+async def _namespace_memory(request: Request, service: ContainerService) -> Any:
     record = await service.memory(_name(request))
     if record.user_id != _tag(request):
         raise NotFound("Memory not found")
-    return memory_answer(record, (await service.versions([record]))[record.id])
+    asked = _included(request)
+    if "related" in asked:
+        raise NotSupported("memories.get: include: related")
+    answer = memory_answer(record, (await service.versions([record]))[record.id])
+    if "documents" in asked:
+        documents = await service.documents_of([record])
+        answer["included"] = {"document": _namespace_document(document)} if (document := documents.get(record.session_id or "")) else {}
+    return answer
 
 
-async def _namespace_forget(request: Request, service: SupermemoryService) -> Any:
+async def _namespace_forget(request: Request, service: ContainerService) -> Any:
     ids = (await read_object(request)).get("ids")
     if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
         raise BadInput("must be a list of ids", field="ids")
@@ -293,7 +333,7 @@ async def _namespace_forget(request: Request, service: SupermemoryService) -> An
     return {"count": len(matches), "matches": matches, "errors": errors}
 
 
-async def _namespace_forget_matching(request: Request, service: SupermemoryService) -> Any:
+async def _namespace_forget_matching(request: Request, service: ContainerService) -> Any:
     body = await read_object(request)
     query = body.get("query")
     if not isinstance(query, str) or not query:
@@ -302,7 +342,7 @@ async def _namespace_forget_matching(request: Request, service: SupermemoryServi
     return {"count": len(matches), "matches": matches, "errors": []}
 
 
-async def _not_supported(request: Request, service: SupermemoryService) -> Any:
+async def _not_supported(request: Request, service: ContainerService) -> Any:
     raise NotSupported(f"{request.method} {request.url.path}")
 
 
@@ -322,6 +362,9 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
     ("POST", "/v4/memories", _create, "Store memories as they are", NewMemories),
     ("PATCH", "/v4/memories", _change_memory, "Change a memory", ChangedMemory),
     ("DELETE", "/v4/memories", _forget, "Forget a memory", NamedMemory),
+    ("GET", "/ns/{namespace}", _container, "Read what helps to understand a container", None),
+    ("PATCH", "/ns/{namespace}", _change_container, "Change what helps to understand a container", ContainerChanges),
+    ("DELETE", "/ns/{namespace}", _delete_container, "Delete a container with all that is known there", None),
     ("POST", "/ns/{namespace}/document", _add, "Take a document in", Document),
     ("POST", "/ns/{namespace}/document/batch", _add_batch, "Take documents in", DocumentBatch),
     ("GET", "/ns/{namespace}/document/{name}", _get, "Read a document", None),
@@ -334,7 +377,7 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
     ("DELETE", "/ns/{namespace}/memories", _namespace_forget, "Forget memories", None),
     ("DELETE", "/ns/{namespace}/memories/semantic", _namespace_forget_matching, "Forget what a sentence means", None),
 )
-_UNSUPPORTED = ("/v3/connections/{rest:path}", "/v3/settings", "/v3/projects/{rest:path}", "/v3/container-tags/{rest:path}",
+_UNSUPPORTED = ("/v3/connections/{rest:path}", "/connectors", "/v3/settings", "/v3/projects/{rest:path}", "/v3/container-tags/{rest:path}",
                 "/v4/{rest:path}", "/ns", "/ns/{rest:path}", "/organization", "/feedback")  # fmt: skip
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 

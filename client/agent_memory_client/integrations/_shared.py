@@ -116,6 +116,12 @@ class SessionMessages(EitherClient):
         """As `change`."""
         return await self.awaited(lambda client: self._change(client, change))
 
+    async def apop(self) -> MemoryMessage | None:
+        """Takes the newest message away and returns it; None when there is none."""
+        return await self.awaited(
+            lambda client: client.sessions.pop_message(self.session_id, self.namespace, self.user_id, NEVER_SUMMARIZED)
+        )
+
     def delete(self) -> None:
         """Takes all messages away; what became long-term memory of them stays."""
         self.blocking.sessions.delete(self.session_id, self.namespace, self.user_id)

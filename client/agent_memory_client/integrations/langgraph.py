@@ -10,8 +10,8 @@ thing: use one of LangGraph's own (`langgraph-checkpoint-sqlite`, `langgraph-che
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -42,6 +42,8 @@ try:
 except ImportError as error:
     raise ImportError("the LangGraph store needs langgraph: pip install 'agent-memory-api-client[langgraph]'") from error
 
+_OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
+
 
 class AgentMemoryStore(BaseStore):
     """A `BaseStore` whose items live on the memory server: exact, shared by all processes, searched by filter, meaning and words.
@@ -51,7 +53,8 @@ class AgentMemoryStore(BaseStore):
     the same config serves `get`, `put` and so on; with a blocking one, `aget`, `aput` and so on run in a thread. `close` ends the twin.
 
     `index` names the fields that are searched where a put says nothing (all of them without it), `ttl` is LangGraph's config of lifetimes.
-    Calls raise the errors of `agent_memory_client.errors`; a namespace that LangGraph forbids is its InvalidNamespaceError.
+    Calls raise the errors of `agent_memory_client.errors`; a namespace that LangGraph forbids is its InvalidNamespaceError,
+    an operator of a filter that it does not have a ValueError.
     """
 
     supports_ttl = True
@@ -128,6 +131,7 @@ class AgentMemoryStore(BaseStore):
                 index = self._index if op.index is None else op.index
                 values = {"op": "put", "path": op.namespace, "key": op.key, "value": dict(op.value), "index": index, "ttl_minutes": op.ttl}
             case SearchOp():
+                _check_operators(op.filter)
                 values = {"op": "search", **op._asdict(), "prefix": op.namespace_prefix}
             case ListNamespacesOp():
                 conditions = [{"match_type": each.match_type, "path": list(each.path)} for each in op.match_conditions or ()]
@@ -144,6 +148,15 @@ def _request(values: dict[str, Any]) -> ItemOperation:
         return ItemBatch.model_validate({"operations": [plain]}).operations[0]
     except ValidationError as error:
         raise validation_error(error) from error
+
+
+def _check_operators(filters: Mapping[str, Any] | None) -> None:
+    """Raises ValueError as LangGraph's own stores do, where the server would refuse the request."""
+    for condition in (filters or {}).values():
+        words = cast("Mapping[Any, Any]", condition) if isinstance(condition, Mapping) else {}
+        unknown = {str(word) for word in words if str(word).startswith("$")} - _OPERATORS
+        if unknown:
+            raise ValueError(f"Unsupported operator: {min(unknown)}")
 
 
 def _check_labels(op: Op) -> None:

@@ -9,10 +9,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from agent_memory_client._tools import definitions
-from agent_memory_client.errors import MemoryNotFoundError, MemoryUnavailableError
+from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, tool_schemas
 from agent_memory_client.memory_client import MemoryClient
 from agent_memory_client.models import MemoryMessage
+from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from agents import FunctionTool
@@ -23,21 +23,21 @@ except ImportError as error:
 
 ITEM = "agents_item"
 """The field of a message that holds the item of the Agents SDK as it was added."""
-_NEVER_SUMMARIZED = 2**53 - 1
 
 
 class AgentMemorySession:
     """A `Session` of the Agents SDK that lives on the memory server, as a session of the same id.
 
     Every item comes back as it went in, those of tools and reasoning among them. What was said is promoted to long-term memory as in any
-    session, under `user_id` and `namespace`; sessions of different users never meet, whatever their ids. Calls raise the errors of
-    `agent_memory_client.errors`; an id that no session can have (with `/`) is refused with a MemoryValidationError.
+    session, under `user_id` and `namespace`; sessions of different users never meet, whatever their ids. A `SyncMemoryClient` serves every
+    event loop, by threads; a `MemoryClient` the one that it was made in. Calls raise the errors of `agent_memory_client.errors`; an id that
+    no session can have (with `/`) is refused with a MemoryValidationError.
     """
 
     def __init__(
         self,
         session_id: str,
-        client: MemoryClient,
+        client: MemoryClient | SyncMemoryClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,
@@ -45,43 +45,27 @@ class AgentMemorySession:
     ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
-        self._client = client
-        self._user_id = user_id
-        self._namespace = namespace
+        self._messages = SessionMessages(client, session_id, user_id, namespace)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The items, oldest first; with a limit the newest so many."""
         limit = self.session_settings.limit if limit is None and self.session_settings is not None else limit
         if limit is not None and limit <= 0:
             return []
-        try:
-            session = await self._client.sessions.get(
-                self.session_id, self._user_id, self._namespace, context_window_max=_NEVER_SUMMARIZED, recent_messages_limit=limit
-            )
-        except MemoryNotFoundError:
-            return []
-        return [item_of(message) for message in session.messages]
+        return [item_of(message) for message in await self._messages.aread(limit)]
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Adds items at the end."""
-        messages = [message_of(item) for item in items]
-        for start in range(0, len(messages), 1000):
-            await self._client.sessions.append(
-                self.session_id,
-                messages[start : start + 1000],
-                self._namespace,
-                user_id=self._user_id,
-                context_window_max=_NEVER_SUMMARIZED,
-            )
+        await self._messages.aappend([message_of(item) for item in items])
 
     async def pop_item(self) -> Any | None:
         """Takes the newest item away and returns it; None when there is none."""
-        message = await self._client.sessions.pop_message(self.session_id, self._namespace, self._user_id, _NEVER_SUMMARIZED)
+        message = await self._messages.apop()
         return None if message is None else item_of(message)
 
     async def clear_session(self) -> None:
         """Takes all items away; what became long-term memory of them stays."""
-        await self._client.sessions.delete(self.session_id, self._namespace, self._user_id)
+        await self._messages.adelete()
 
 
 def message_of(item: Any) -> MemoryMessage:
@@ -111,7 +95,7 @@ def item_of(message: MemoryMessage) -> dict[str, Any]:
 
 
 def get_memory_tools(
-    client: MemoryClient,
+    client: MemoryClient | SyncMemoryClient,
     session_id: str,
     user_id: str | None = None,
     namespace: str | None = None,
@@ -121,30 +105,25 @@ def get_memory_tools(
 
     Raises ValueError for a name that there is not.
     """
-    names = list(definitions.BY_NAME) if tools == "all" else list(tools)
-    unknown = sorted(set(names) - set(definitions.BY_NAME))
-    if unknown:
-        raise ValueError(f"there is no tool {', '.join(unknown)}, there are {', '.join(definitions.BY_NAME)}")
-    return [_tool(client, name, session_id, namespace, user_id) for name in names]
+    known = Tools(client, session_id, user_id, namespace)
+    return [_tool(known, schema) for schema in tool_schemas(tools)]
 
 
-def _tool(client: MemoryClient, name: str, session_id: str, namespace: str | None, user_id: str | None) -> FunctionTool:
+def _tool(tools: Tools, schema: Mapping[str, Any]) -> FunctionTool:
     async def invoke(_context: Any, arguments: str) -> str:
-        result = await client.tools.resolve_function_call(name, arguments or "{}", session_id, namespace, user_id)
-        return result["formatted_response"]
+        return (await tools.acall(schema["name"], arguments or "{}"))["formatted_response"]
 
-    function = definitions.BY_NAME[name].schema().to_dict()["function"]
     return FunctionTool(
-        name=name,
-        description=function["description"],
-        params_json_schema=function["parameters"],
+        name=schema["name"],
+        description=schema["description"],
+        params_json_schema=schema["parameters"],
         on_invoke_tool=invoke,
         strict_json_schema=False,
     )
 
 
 def memory_filter(
-    client: MemoryClient,
+    client: MemoryClient | SyncMemoryClient,
     *,
     user_id: str | None = None,
     namespace: str | None = None,
@@ -156,27 +135,14 @@ def memory_filter(
     Give it to `RunConfig(call_model_input_filter=…)`. While the server is away the run goes on without memories, unless they are `needed`.
     """
 
+    recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
+
     async def add_memories(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
-        said = _last_said(given.input)
-        if not said:
+        lines = await recall.alines(_last_said(given.input))
+        if not lines:
             return given
-        search: dict[str, Any] = {"limit": limit}
-        if user_id is not None:
-            search["user_id"] = {"eq": user_id}
-        if namespace is not None:
-            search["namespace"] = {"eq": namespace}
-        try:
-            prompt = await client.prompts.render(said, long_term_search=search)
-        except MemoryUnavailableError:
-            if needed:
-                raise
-            return given
-        if not prompt.long_term_memories:
-            return given
-        # The last message is the question itself.
-        lines = [message["content"] for message in prompt.to_openai()[:-1]]
-        return ModelInputData(input=given.input, instructions="\n\n".join([*([given.instructions] if given.instructions else []), *lines]))
+        return ModelInputData(input=given.input, instructions="\n\n".join([*([given.instructions] if given.instructions else []), lines]))
 
     return add_memories
 

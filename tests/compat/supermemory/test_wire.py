@@ -57,7 +57,7 @@ async def test_what_is_done_is_in_the_profile(api: httpx.AsyncClient, tag: str) 
 
 
 async def test_a_note_on_the_user_is_in_the_profile_whatever_its_person(api: httpx.AsyncClient, tag: str) -> None:
-    """"Alex prefers …" and a note without a subject are about the one whose container they are in; a handbook and a question are not."""
+    """ "Alex prefers …" and a note without a subject are about the one whose container they are in; a handbook and a question are not."""
     notes = ["Alex prefers morning meetings.", "Did a bodyweight workout again."]
     for text in (*notes, "What is the capital of Peru?", "# Handbook\n\nTrains go before planes.\n\nReceipts are kept."):
         await taken_in(api, tag, text)
@@ -198,11 +198,44 @@ async def test_forgetting_tells_what_went_and_what_did_not(api: httpx.AsyncClien
     assert (await call(api, "POST", f"/ns/{tag}/list/memories", {}))["memories"] == []
 
 
+async def test_a_context_stays_with_its_container(api: httpx.AsyncClient, tag: str) -> None:
+    """What helps to understand a container is kept with it, whichever line brings it, and ends with it."""
+    assert (await api.get(f"/ns/{tag}")).status_code == 404
+    await taken_in(api, tag, "Met Lee about the roof.", entityContext="Dana's diary; Lee is her builder.")
+    await taken_in(api, f"{tag}-other", "The roof is red.")
+    assert (await call(api, "GET", f"/ns/{tag}"))["supportingContext"] == "Dana's diary; Lee is her builder."
+    assert (await call(api, "GET", f"/ns/{tag}-other"))["supportingContext"] is None
+    rules = await call(api, "GET", f"/v1/extraction-rules?namespace=supermemory&user_id={tag}")
+    assert rules["instructions"] == "Dana's diary; Lee is her builder.", "the model that takes facts is told"
+    await call(api, "POST", f"/ns/{tag}/document/batch", {"documents": [{"content": "Lee is ill.", "supportingContext": "A diary."}]})
+    assert (await call(api, "GET", f"/ns/{tag}"))["supportingContext"] == "A diary."
+    assert (await call(api, "PATCH", f"/ns/{tag}", {"supportingContext": None}))["supportingContext"] is None
+    await call(api, "PATCH", f"/ns/{tag}", {"supportingContext": "A diary."})
+    assert (await api.post("/v3/documents", json={"content": "x", "entityContext": "Whose?"})).status_code == 400
+    assert (await api.patch(f"/ns/{tag}", json={"supportingContext": "x" * 1501})).status_code == 400
+    assert (await api.request("DELETE", f"/ns/{tag}", json={"moveTo": f"{tag}-other"})).status_code == 501
+    gone = await call(api, "DELETE", f"/ns/{tag}")
+    assert (gone["status"], gone["deletedDocumentsCount"]) == ("deleted", 2)
+    assert (await api.get(f"/ns/{tag}")).status_code == 404
+    assert (await call(api, "GET", f"/v1/extraction-rules?namespace=supermemory&user_id={tag}"))["instructions"] is None
+    assert (await call(api, "GET", f"/ns/{tag}-other"))["namespace"] == f"{tag}-other"
+
+
+async def test_a_memory_is_read_with_its_document(api: httpx.AsyncClient, tag: str) -> None:
+    document = await taken_in(api, tag, "Kim plays chess.")
+    (listed,) = (await call(api, "POST", f"/ns/{tag}/list/memories", {}))["memories"]
+    path = f"/ns/{tag}/memories/{listed['id']}"
+    assert "included" not in await call(api, "GET", path)
+    assert (await call(api, "GET", f"{path}?include=documents"))["included"]["document"]["id"] == document
+    assert (await api.get(f"{path}?include=documents,related")).status_code == 501
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
         ("GET", "/ns"),
         ("GET", "/organization"),
+        ("GET", "/connectors"),
         ("POST", "/feedback"),
         ("GET", "/ns/x/profile/buckets"),
         ("POST", "/v4/memories/list"),

@@ -1,0 +1,45 @@
+"""A container as a whole: what helps to understand what comes into it, and its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_memory.access.principals import writing
+from agent_memory.compat.supermemory.requests import BulkDelete, DocumentListing
+from agent_memory.compat.supermemory.service import SupermemoryService
+from agent_memory.core.errors import BadInput, NotFound
+from agent_memory.extraction.rules import ExtractionRulesService
+
+
+class ContainerService(SupermemoryService):
+    """What Supermemory's API does with containers. The context of one is the instructions of the extraction rules of its user."""
+
+    async def container(self, tag: str) -> dict[str, Any]:
+        """A container that holds documents. Raises NotFound."""
+        rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, tag)
+        oldest, newest = [(await self.list(DocumentListing(container_tag=tag, limit=1, order=order)))[0] for order in ("asc", "desc")]
+        if not oldest:
+            raise NotFound("Namespace not found")
+        times = {"createdAt": oldest[0]["createdAt"], "updatedAt": newest[0]["updatedAt"]}
+        return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
+
+    async def set_context(self, tag: str | None, context: str | None) -> None:
+        """Keeps what helps to understand a container, where it is another than before. Raises BadInput without a container."""
+        if not tag:
+            raise BadInput("must be given with entityContext", field="containerTag")
+        service, scope = self._services[ExtractionRulesService], writing(self._scope)
+        rules = await service.get(scope, self._namespace, tag)
+        if rules.instructions != (context or None):
+            await service.put(scope, self._namespace, tag, rules.model_copy(update={"instructions": context or None}))
+
+    async def delete_container(self, tag: str) -> dict[str, Any]:
+        """Deletes all that is known under a container tag, and its context."""
+        _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)
+        deleted = await self.delete_many(BulkDelete(container_tags=[tag]))
+        await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
+        return {
+            "status": "deleted",
+            "namespace": tag,
+            "deletedDocumentsCount": deleted["deletedCount"],
+            "deletedMemoriesCount": memories,
+        }
