@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agent_memory.core.feature import Feature, KeySpace, Services
+from agent_memory.core.feature import Feature, KeySpace, PeriodicJob, Services
+from agent_memory.core.settings import Settings
 from agent_memory.extraction.rule_store import RuleStore
 from agent_memory.foundation import Foundation
 from agent_memory.jobs.order_store import OrderStore
@@ -26,6 +27,14 @@ def open_profiles(foundation: Foundation, services: Services) -> None:
     services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
 
 
+# How often what has been silent for too long is looked for.
+_LAPSE_MINUTES = 60.0
+
+
+def _minutes(settings: Settings) -> float | None:
+    return _LAPSE_MINUTES if settings.longterm.enabled else None
+
+
 _DERIVED = "it is made of memories, and an import makes it again of those"
 
 PROFILE = Feature(
@@ -43,11 +52,14 @@ PROFILE = Feature(
         KeySpace("pf:<owner>:l", "zset", "slots, by when (s) their value was last said", "as the profile", not_exported=_DERIVED),
         KeySpace("pf:<owner>:r", "hash", "the profile in pages, as it is read, and its version", "as the profile", not_exported=_DERIVED),
         KeySpace("pf:<owner>:h", "list", "the latest moves of memories in it", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:b", "hash", "where memories stood before a rebuild", "until it is done, a day at most", not_exported=_DERIVED),
+        KeySpace("pfl", "zset", "profiles by when (s) the next entry falls back", "as the profiles", not_exported=_DERIVED),
         KeySpace("pfo:<mid>", "string", "in whose profile a memory is", "as its entry there", not_exported=_DERIVED),
         KeySpace("pfu:<user>", "hash", "a user's profiles, each with its namespace", "until they are erased", not_exported=_DERIVED),
         KeySpace("pfx:<tenant>", "hash", "schemas of profiles, by namespace", "until deleted", personal=False),
     ),
     jobs={REBUILD: "agent_memory_worker.profile:rebuild_profile"},
+    schedule={"profile": PeriodicJob("agent_memory_worker.profile:note_lapses", _minutes)},
     eraser=ProfileFollower,
     follower=ProfileFollower,
     guide=ProfileService,

@@ -54,6 +54,7 @@ class ProfileFollower:
             mids = [memory.mid for memory in page if memory.record.namespace == owner.namespace]
             await self.follow_memories(mids)
             count += len(mids)
+        await self._store.note_rebuilt(owner.name)
         return count
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:

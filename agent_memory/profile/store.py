@@ -93,6 +93,8 @@ class ProfileStore:
         self._profile_keys = ProfileKeys(keys.root)
         self._follow = Script(client, "profile/profile_follow")
         self._clear = Script(client, "profile/profile_clear")
+        self._rebuilt = Script(client, "profile/profile_rebuilt")
+        self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
         """The memories of these names as they are now; one round trip."""
@@ -113,9 +115,17 @@ class ProfileStore:
         return [bool(done) for done in reply]
 
     async def clear(self, owner: str, user_key: str, *, keeps_moves: bool) -> int:
-        """Empties a profile; returns of how many memories it was. With `keeps_moves` it is to be made anew."""
+        """Empties a profile; returns of how many memories it was. With `keeps_moves` it is to be made anew: see `note_rebuilt`."""
         named = {"root": self._keys.root, "owner": owner, "user_key": user_key, "keeps_moves": keeps_moves}
         return int(await self._clear(any=self._keys.config, **named))
+
+    async def note_rebuilt(self, owner: str) -> None:
+        """Notes the moves of a profile that was emptied to be made anew, and has been."""
+        await self._rebuilt(any=self._keys.config, root=self._keys.root, owner=owner)
+
+    async def note_lapses(self, most: int) -> int:
+        """Notes the moves of what has been silent for too long, of so many profiles at most; returns of how many."""
+        return int(await self._lapse(any=self._keys.config, root=self._keys.root, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
         """Puts the reading of a profile on a pipeline: one reply, which `parse_pages` reads."""

@@ -1,12 +1,23 @@
-"""Profiles in the background: making one anew."""
+"""Profiles in the background: making one anew, and noting what fell back because nobody said it any more."""
 
 from __future__ import annotations
 
 from agent_memory.access.principals import scope_of_work
 from agent_memory.jobs.order_store import JobOrder, OrderStore
 from agent_memory.profile.follower import ProfileFollower
-from agent_memory.profile.store import ProfileOwner
+from agent_memory.profile.store import ProfileOwner, ProfileStore
 from agent_memory.runtime import Runtime
+
+# One script looks at so many profiles.
+_AT_ONCE = 100
+
+
+async def note_lapses(runtime: Runtime) -> int:
+    """Notes the moves of what has been silent for too long; returns of how many profiles."""
+    count = 0
+    while noted := await runtime[ProfileStore].note_lapses(_AT_ONCE):
+        count += noted
+    return count
 
 
 async def rebuild_profile(runtime: Runtime, order: JobOrder) -> None:

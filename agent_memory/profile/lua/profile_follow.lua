@@ -3,16 +3,16 @@
 --   items  [{mid, state: [n, ls, ts, evidence…] (empty: it is gone), owner (none: it is in no profile), user_key, namespace (as a tag or ""),
 --          head: {g: [group…], d: [day…], r (its rank among those that can stand for a group)?, k: lasts 0/1, l: last said (s), s: slot?, i: id},
 --          entry: JSON}…]
--- Each owner has a hash of heads (m<mid>), entries (e<mid>), groups that recur (u<group>: until when, and what stands for it) and current
+-- Each owner has a hash of heads (m<mid>), entries (e<mid>), what is known to have fallen back (x<mid>), groups that recur (u<group>: until when, and what stands for it) and current
 -- values of slots (s<slot>), a set ordered by words of what its groups hold, sets of what is static (until when) and what is dynamic (last
 -- said), and pages of both and of the slots, ready to be read.
 -- KEYS: any
 -- ARGV: root, items: json
 -- -> per item 1, or 0 where its memory has changed
-local clock = require("storage/clock")
 local empty_profile_expiry = require("profile/empty_profile_expiry")
+local profile_moves = require("profile/profile_moves")
 local static_rule = require("profile/static_rule")
-local PAGE, PAGES, MOVES = 16, 4, 1000
+local PAGE, PAGES = 16, 4
 local owners, done = {}, {}
 local function of(owner)
   if not owners[owner] then owners[owner] = {base = root .. 'pf:' .. owner, groups = {}, slots = {}, affected = {}, before = {}} end
@@ -35,10 +35,9 @@ end
 local function note(profile, mid)
   if profile.affected[mid] then return end
   profile.affected[mid] = true
-  local static = redis.call('ZSCORE', profile.base .. ':s', mid)
-  local dynamic = not static and redis.call('ZSCORE', profile.base .. ':d', mid)
   local head = redis.call('HGET', profile.base, 'm' .. mid)
-  profile.before[mid] = {static and 'static' or dynamic and 'dynamic' or '-', head and cjson.decode(head).i}
+  local id = head and cjson.decode(head).i
+  profile.before[mid] = {profile_moves.state_of(profile.base, mid, id), id}
 end
 local function take_out(owner, mid)
   local profile = of(owner)
@@ -47,7 +46,7 @@ local function take_out(owner, mid)
   if json then
     local names = profile.base .. ':g'
     each_name(profile, mid, cjson.decode(json), function(name) redis.call('ZREM', names, name) end)
-    redis.call('HDEL', profile.base, 'm' .. mid, 'e' .. mid)
+    redis.call('HDEL', profile.base, 'm' .. mid, 'e' .. mid, 'x' .. mid)
   end
   redis.call('DEL', root .. 'pfo:' .. mid)
 end
@@ -99,7 +98,7 @@ local function refresh_slot(profile, slot)
     redis.call('ZREM', profile.base .. ':l', slot)
   end
 end
--- Static or dynamic, by `static_rule.lua`. A move is remembered.
+-- Static or dynamic, by `static_rule.lua`. A move is noted.
 local function settle(profile, mid)
   local json, now = redis.call('HGET', profile.base, 'm' .. mid), '-'
   local before, id = unpack(profile.before[mid], 1, 2)
@@ -110,13 +109,11 @@ local function settle(profile, mid)
     local head = cjson.decode(json)
     id = head.i
     local score = static_rule.score(profile.base, mid, head)
-    now = score and 'static' or 'dynamic'
+    now = profile_moves.settled(profile.base, mid, score)
     redis.call('ZADD', profile.base .. (score and ':s' or ':d'), string.format('%.6f', score or head.l), mid)
     redis.call('ZREM', profile.base .. (score and ':d' or ':s'), mid)
   end
-  if before ~= now and id then
-    redis.call('LPUSH', profile.base .. ':h', string.format('%.0f', clock.ms) .. ' ' .. before .. ' ' .. now .. ' ' .. id)
-  end
+  profile_moves.note(profile.base, before, now, id)
 end
 local function write_page(profile, name, lines)
   local key, text = profile.base .. ':r', table.concat(lines, '\n')
@@ -156,9 +153,9 @@ for owner, profile in pairs(owners) do
   for group in pairs(profile.groups) do refresh_group(profile, group) end
   for slot in pairs(profile.slots) do refresh_slot(profile, slot) end
   for mid in pairs(profile.affected) do settle(profile, mid) end
-  redis.call('LTRIM', profile.base .. ':h', 0, MOVES - 1)
   local static, dynamic, slots = write_list(profile, 's'), write_list(profile, 'd'), write_slots(profile)
   if static or dynamic or slots then redis.call('HINCRBY', profile.base .. ':r', 'v', 1) end
+  profile_moves.await_next(root, owner)
   if redis.call('EXISTS', profile.base) == 0 then empty_profile_expiry.start(root, owner) end
 end
 return done

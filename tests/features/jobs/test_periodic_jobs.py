@@ -70,11 +70,13 @@ def test_which_jobs_run_and_how_often() -> None:
         "timeline": 300.0,
         "usage": 900.0,
         "procedures": 3600.0,
+        "profile": 3600.0,
         "views": 3600.0,
     }
     without = load_settings(COMPACTION_EVERY_MINUTES=0, USAGE_EVERY_MINUTES=0)
     assert periods(without) == {
         "procedures": 3600.0,
+        "profile": 3600.0,
         "items": 600.0,
         "timeline": 300.0,
         "views": 3600.0,
@@ -87,7 +89,7 @@ def test_which_jobs_run_and_how_often() -> None:
 
 async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Rig, runs: list[str]) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        times = await scheduled(docket, 7)
+        times = await scheduled(docket, 8)
         seconds, _ = await rig.rt.client.time()
         assert {name: round((at - seconds) / 10) for name, at in times.items()} == {
             "compact": 60,
@@ -96,16 +98,17 @@ async def test_each_job_has_its_first_run_a_period_after_the_first_start(rig: Ri
             "timeline": 30,
             "usage": 90,
             "procedures": 360,
+            "profile": 360,
             "views": 360,
         }
         async with working(rig):
-            assert await scheduled(docket, 7) == times, "workers that start do not put a job off"
+            assert await scheduled(docket, 8) == times, "workers that start do not put a job off"
     assert runs == []
 
 
 async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: list[str]) -> None:
     async with working(rig), working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 7)
+        await scheduled(docket, 8)
         await rig.rt.client.zadd(docket.queue_key, {"compact": 1})
 
         async def again() -> bool:
@@ -113,7 +116,7 @@ async def test_a_job_runs_once_however_many_workers_there_are(rig: Rig, runs: li
 
         await wait_until(again, "its next time")
         seconds, _ = await rig.rt.client.time()
-        assert round(((await scheduled(docket, 7))["compact"] - seconds) / 10) == 60
+        assert round(((await scheduled(docket, 8))["compact"] - seconds) / 10) == 60
     assert runs == ["compact"]
 
 
@@ -154,13 +157,13 @@ async def test_a_job_that_kills_its_workers_is_left_out_until_its_next_period(ri
 
 async def test_a_job_that_is_switched_off_is_not_run(make_rig: MakeRig, runs: list[str]) -> None:
     async with make_rig(COMPACTION_EVERY_MINUTES=0) as rig, working(rig), rig.rt.docket() as docket:
-        assert set(await scheduled(docket, 5)) == {"items", "timeline", "usage", "procedures", "views"}
+        assert set(await scheduled(docket, 6)) == {"items", "timeline", "usage", "procedures", "profile", "views"}
     assert runs == []
 
 
 async def test_what_recurs_is_no_work_that_waits(rig: Rig) -> None:
     async with working(rig), rig.rt.docket() as docket:
-        await scheduled(docket, 7)
+        await scheduled(docket, 8)
         work = (await rig.rt.ready()).checks["work"]
         assert set(work) == set(DueKind)
         assert {state["pending"] for state in work.values()} == {0}

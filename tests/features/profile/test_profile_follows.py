@@ -26,6 +26,7 @@ from agent_memory.profile.keys import ProfileKeys
 from agent_memory.profile.service import ProfileService
 from agent_memory.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
 from agent_memory_client.models import Evidence
+from agent_memory_worker.profile import note_lapses
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 BY_TEST = ChangeOrigin("test")
@@ -260,6 +261,59 @@ async def test_a_superseded_value_leaves_its_slot_and_each_move_is_recorded(rig:
         ("rome", "static", None),
         ("oslo", None, "static"),
     }
+
+
+async def moves(rig: Rig) -> list[tuple[str, str | None, str | None]]:
+    """The moves of ada's profile, oldest first."""
+    found = (await rig.rt[ProfileService].read_moves(SCOPE, "ada", None, 100)).moves
+    return [(move.memory_id, move.before, move.after) for move in reversed(found)]
+
+
+async def test_what_falls_back_because_nobody_says_it_is_a_move_that_is_noted_once(rig: Rig) -> None:
+    await entry(rig, "tea", "I drink green tea", 4, 2)
+    await follow(rig)
+    await entry(rig, "old", "I collect old stamps", 205, 203, 200)
+    await follow(rig)
+    came = [("tea", None, "dynamic"), ("old", None, "dynamic")]
+    assert await moves(rig) == came, "what was over from the beginning never was static"
+    await entry(rig, "more", "I drink green tea with mint", 0)
+    await follow(rig)
+    static = [*came, ("more", None, "dynamic"), ("tea", "dynamic", "static")]
+    assert sorted((await moves(rig))[2:], key=str) == sorted(static[2:], key=str)
+    assert not await note_lapses(rig.rt), "nothing has been silent for too long since"
+    client, base = rig.rt.client, ProfileKeys(rig.keys.root).profile(OWNER.name)
+    await client.zadd(f"{base}:s", {rig.keys.mid(SCOPE.tenant, "tea"): 1})
+    await client.zadd(f"{rig.keys.root}pfl", {OWNER.name: 1})
+    assert await note_lapses(rig.rt) == 1
+    assert (await moves(rig))[-1] == ("tea", "static", "dynamic")
+    assert await note_lapses(rig.rt) == 0
+    (tea,) = await rig.rt[MemoryStore].find(SCOPE, ["tea"])
+    assert tea is not None
+    await rig.rt[MemoryCommits].commit(
+        SCOPE, [AddEvidence(tea, Evidence(session_id="s", message_ids=["m"], at=NOW, source="user"))], BY_TEST
+    )
+    await follow(rig)
+    assert (await moves(rig))[-1] == ("tea", "dynamic", "static")
+
+
+async def test_a_rebuild_notes_only_what_is_different_after_it(rig: Rig) -> None:
+    await entry(rig, "home", "I only train at home", 4, 2)
+    await entry(rig, "more", "Trained at home today", 0)
+    await entry(rig, "name", "My name is Ada", 0)
+    await follow(rig)
+    before = await moves(rig)
+    assert len(before) >= 3
+    await rig.rt[ProfileFollower].rebuild(SCOPE, OWNER)
+    assert await moves(rig) == before
+    # What nobody told the profile about.
+    mid = rig.keys.mid(SCOPE.tenant, "name")
+    await rig.rt.client.hset(
+        ProfileKeys(rig.keys.root).profile(OWNER.name), f"m{mid}0", json.dumps({"i": "ghost", "g": [], "d": [], "l": 1})
+    )
+    await rig.rt.client.zadd(f"{ProfileKeys(rig.keys.root).profile(OWNER.name)}:d", {f"{mid}0": 1})
+    await rig.rt[ProfileFollower].rebuild(SCOPE, OWNER)
+    assert await moves(rig) == [*before, ("ghost", "dynamic", None)]
+    assert not [key for key in await rig.raw_keys() if key.endswith(":b") and key.startswith("pf:")]
 
 
 async def test_the_version_changes_with_the_profile_alone(rig: Rig) -> None:

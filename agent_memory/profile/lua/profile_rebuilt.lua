@@ -1,0 +1,22 @@
+#!lua flags=allow-oom
+-- A profile has been made anew: notes what is different from what was before (`:b`).
+-- KEYS: any
+-- ARGV: root, owner
+local profile_moves = require("profile/profile_moves")
+local base = root .. 'pf:' .. owner
+local former, flat = {}, redis.call('HGETALL', base .. ':b')
+redis.call('DEL', base .. ':b')
+for i = 1, #flat, 2 do former[flat[i]] = flat[i + 1] end
+for _, name in ipairs(redis.call('HKEYS', base)) do
+  if string.sub(name, 1, 1) == 'm' then
+    local mid = string.sub(name, 2)
+    local id = cjson.decode(redis.call('HGET', base, name)).i
+    profile_moves.note(base, string.match(former[mid] or '-', '^%S+'), profile_moves.state_of(base, mid, id), id)
+    former[mid] = nil
+  end
+end
+for _, was in pairs(former) do
+  local state, id = string.match(was, '^(%S+) (.*)$')
+  profile_moves.note(base, state, '-', id)
+end
+return 1
