@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_memory.blocks.codec import StoredBlock
-from agent_memory.blocks.service import choose_blocks
+from agent_memory.blocks.shown_blocks import choose_blocks
 from agent_memory.blocks.store import BlockStore, ShownBlock
 from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
 from agent_memory.llm.tokens import TokenCounter

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from agent_memory.access.principals import writing
 from agent_memory.blocks import refusal_messages
 from agent_memory.blocks.codec import SETTINGS, StoredBlock
 from agent_memory.blocks.owners import BlockOwner
-from agent_memory.blocks.store import MAX_BLOCKS, BlockReply, BlockStore, BlockWrite, ShownBlock
+from agent_memory.blocks.shown_blocks import choose_blocks
+from agent_memory.blocks.store import MAX_BLOCKS, BlockReply, BlockStore, BlockWrite
 from agent_memory.core.errors import Conflict, NotFound
 from agent_memory.core.prompt_sections import Reader
 from agent_memory.core.scope import Scope
@@ -124,21 +124,6 @@ class BlockService:
 
     async def _count(self, text: str | None) -> int:
         return await self._counter.count_aside(text) if text else 0
-
-
-def choose_blocks(shown: Iterable[ShownBlock]) -> list[ShownBlock]:
-    """Of all that a prompt may show, one of each label, by label: the most specific, and its owner's before one that is attached.
-
-    More names are more specific; of as many the agent's counts before the user's, and that before the namespace's.
-    """
-    chosen: dict[str, ShownBlock] = {}
-    for candidate in sorted(shown, key=_specificity):
-        chosen[candidate.block.label] = candidate
-    return [chosen[label] for label in sorted(chosen)]
-
-
-def _specificity(shown: ShownBlock) -> tuple[int, int, bool, str]:
-    return shown.names.bit_count(), shown.names, not shown.attached, str(shown.block.owner)
 
 
 def _refusal(label: str, write: BlockWrite, reply: BlockReply) -> Exception:

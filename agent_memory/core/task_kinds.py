@@ -44,3 +44,8 @@ class DueKind(StrEnum):
     """An item (a JSON value by path and key) waits for its vector."""
     ORDER = "order"
     """Somebody asked for work that takes its time (a compaction, all partitions of a view); what it is stands in its order."""
+
+    @property
+    def shared_by_tenants(self) -> bool:
+        """Whether one tenant has but its share of the workers with this kind at a time: what is to be erased waits for nobody's share."""
+        return self is not DueKind.DELETION

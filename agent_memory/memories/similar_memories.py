@@ -16,13 +16,18 @@ from agent_memory.memories.upkeep.scan import Selection
 from agent_memory.storage.connection import Pipe, read
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.filters import where
-from agent_memory.text.terms import query_terms
+from agent_memory.text.terms import query_terms, stems
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
 # The vector index has all of a scope's memories but the newest, which wait for their vector: those are found by their words.
 _BY_VECTOR = 12
 _BY_WORDS = 6
 _TERMS = 24
+# Below this cosine two facts have nothing to do with each other: of paraphrases and of opposites it is about 0.6 and more.
+_LEAST_SIMILARITY = 0.4
+# What has the same slot, or a good part of the words, is compared in any case.
+_LEAST_SHARE = 0.5
+_MOST_COMPARED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,24 @@ class SimilarMemoryStore:
         rows = await read(self._client, build) if names else []
         memories = {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}
         return {mid: memory for mid, memory in memories.items() if memory is not None}
+
+
+def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
+    """The kept memories that a fact could repeat, refine or end, the likeliest first."""
+    words = set(stems(record.text))
+    scored: dict[str, tuple[float, StoredMemory]] = {}
+    for memory, similarity in around.near:
+        if memory.record.extraction_strategy == "summary":
+            continue
+        other_words = set(stems(memory.record.text))
+        share = len(words & other_words) / max(min(len(words), len(other_words)), 1)
+        score = max(similarity or 0.0, share if share >= _LEAST_SHARE else 0.0)
+        if score >= _LEAST_SIMILARITY:
+            scored[memory.mid] = (score, memory)
+    if around.holder is not None:
+        scored[around.holder.mid] = (2.0, around.holder)
+    ordered = sorted(scored.values(), key=lambda entry: (-entry[0], entry[1].record.id))
+    return [memory for _, memory in ordered[:_MOST_COMPARED]]
 
 
 def _whose(record: MemoryRecord) -> tuple[str | None, str | None, str | None]:

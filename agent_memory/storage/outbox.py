@@ -68,14 +68,14 @@ class Outbox:
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
         """The same for several kinds in one round trip. What was claimed of one kind stays claimed when another one's claim failed."""
-        wanted = [  # Erasures wait for nobody's share.
+        wanted = [
             DueClaim(
                 kind=kind,
                 limit=limit,
                 lease_ms=int(lease_seconds * 1000),
                 max_attempts=_most(kind, max_attempts),
                 exclusive=kind is not DueKind.MEMORY,
-                share=0 if share >= 1.0 or kind is DueKind.DELETION else math.ceil(limit * share),
+                share=math.ceil(limit * share) if share < 1.0 and kind.shared_by_tenants else 0,
             )
             for kind, limit in limits.items()
         ]

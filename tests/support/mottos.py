@@ -19,8 +19,8 @@ from agent_memory.http.dependencies import ScopeDep, ServicesDep, UserQuery, Wri
 from agent_memory.http.operation import operations
 from agent_memory.http.responses import ModelResponse
 from agent_memory.storage.connection import Pipe
-from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client._wire.requests import Call
 from agent_memory_client.resources.model_tools import ModelTools
 

@@ -1,16 +1,14 @@
-"""What tools answer: dicts for programs, text for the model, and the scope that a model cannot leave. Pure functions."""
+"""What tools answer: dicts for programs, text for the model. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import to_json
 
 from agent_memory_client._tools.calls import ToolCallResolutionResult
-from agent_memory_client.errors import MemoryNotFoundError, MemoryValidationError
 from agent_memory_client.models import (
     ForgetMemoryResponse,
     MemoryRecord,
@@ -23,46 +21,6 @@ from agent_memory_client.models import (
 SHOWN_MESSAGES = 20
 PREVIEW_CHARS = 100
 _RECORD_FIELDS = {"id", "text", "memory_type", "topics", "entities", "event_date", "created_at", "user_id", "namespace", "session_id"}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolScope:
-    """Whose conversation a tool is called in. What the program says here binds the model; where it says nothing, the model may."""
-
-    session_id: str
-    namespace: str | None = None
-    user_id: str | None = None
-    agent_id: str | None = None
-
-    def user(self, wanted: str | None) -> str | None:
-        """The user to act for. Raises MemoryValidationError when the model wants another one."""
-        return _own_or_wanted("user_id", self.user_id, wanted)
-
-    def space(self, wanted: str | None) -> str | None:
-        """The namespace to act in. Raises MemoryValidationError when the model wants another one."""
-        return _own_or_wanted("namespace", self.namespace, wanted)
-
-    @property
-    def binds(self) -> bool:
-        """Whether there are memories that the model must not see."""
-        return self.user_id is not None or self.namespace is not None
-
-    def check(self, memory: MemoryRecord) -> None:
-        """Raises MemoryNotFoundError, as for an id that does not exist, when a memory belongs to another user or namespace."""
-        others = (
-            self.user_id is not None and memory.user_id not in (None, self.user_id),
-            self.namespace is not None and memory.namespace not in (None, self.namespace),
-        )
-        if any(others):
-            raise MemoryNotFoundError(f"Memory {memory.id} not found")
-
-
-def _own_or_wanted(name: str, own: str | None, wanted: str | None) -> str | None:
-    if own is None:
-        return wanted or None
-    if wanted and wanted != own:
-        raise MemoryValidationError(f"{name}: {wanted!r} is not that of this conversation: leave it out")
-    return own
 
 
 def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionResult:

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.definitions import Definition
+from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client.resources.base import Resource
 
 

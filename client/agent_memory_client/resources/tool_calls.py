@@ -10,7 +10,6 @@ from typing import Any
 from agent_memory_client._merging import MergeStrategy
 from agent_memory_client._tools import arguments, definitions
 from agent_memory_client._tools.answers import (
-    ToolScope,
     current_datetime,
     data_answer,
     error_answer,
@@ -23,6 +22,7 @@ from agent_memory_client._tools.answers import (
 )
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.calls import ToolCallResolutionResult, arguments_of, name_of, parse_call
+from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.errors import MemoryClientError, MemoryNotFoundError
 from agent_memory_client.models import MemoryStrategyConfig, SearchModeEnum

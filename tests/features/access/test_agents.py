@@ -128,7 +128,9 @@ async def test_nothing_of_another_agent_is_seen_or_changed(field: Field) -> None
     for name in ALL:
         for attacker in field.attackers:
             await _attack(field, attacker, name, field.ids)
-            names = [choose.choice(["shared", "waiting", "ana", "work", "coach", "m-shared", "m-aside", field.ids.change]) for _ in range(4)]
+            names = [
+                choose.choice(["shared", "waiting", "ana", "work", "coach", "m-shared", "m-aside", field.ids.change]) for _ in range(4)
+            ]
             ids = field.ids
             await _attack(field, attacker, name, Ids(*names, "v", "t", "o", "k", ids.procedure, names[0], ids.batch))
     assert await _state(field) == before

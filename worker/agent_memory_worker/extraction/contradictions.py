@@ -27,7 +27,7 @@ from agent_memory.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits
 from agent_memory.memories.duplicates.store import MergeStore
 from agent_memory.memories.records import StoredMemory, evidence_of
 from agent_memory.memories.shown_memories import ShownMemoryReader
-from agent_memory.memories.similar_memories import SimilarMemoryStore
+from agent_memory.memories.similar_memories import SimilarMemoryStore, comparable_memories
 from agent_memory.memories.trust import source_of, trust_of
 from agent_memory.memories.upkeep.idle import IdleTenants
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
@@ -35,7 +35,7 @@ from agent_memory.runtime import Runtime
 from agent_memory.storage.job_times import JobTimes
 from agent_memory.text.normalization import begins_at
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig, MemoryType, MemoryTypeEnum
-from agent_memory_worker.extraction.reconcile import OpenFact, comparable_memories, judge_facts
+from agent_memory_worker.extraction.reconcile import OpenFact, judge_facts
 
 log = logging.getLogger(__name__)
 

@@ -21,18 +21,13 @@ from agent_memory.llm.base import ChatModel
 from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.commit import Add, AddEvidence, Decision, Supersede, Update
 from agent_memory.memories.records import StoredMemory
-from agent_memory.memories.similar_memories import NearMemories, SimilarMemoryStore
+from agent_memory.memories.similar_memories import NearMemories, SimilarMemoryStore, comparable_memories
 from agent_memory.memories.trust import combine_trust
 from agent_memory.runtime import Runtime
 from agent_memory.text.normalization import begins_at
 from agent_memory.text.terms import stems
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
-# Below this cosine two facts have nothing to do with each other: of paraphrases and of opposites it is about 0.6 and more.
-_LEAST = 0.4
-# What has the same slot, or a good part of the words, is compared in any case.
-_SHARE = 0.5
-_MOST_NEAR = 6
 _NOTE_TOKENS = 200
 _LEAST_NOTE_TOKENS = 16
 # What a prompt adds to a note, and what a decision about it takes of the answer.
@@ -122,24 +117,6 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
         return [Update(same, same.record.model_copy(update={"event_date": candidate.record.event_date}), candidate.evidence)]
     return [AddEvidence(same, candidate.evidence)]
-
-
-def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
-    """The kept memories that a fact could repeat, refine or end, the likeliest first."""
-    words = set(stems(record.text))
-    scored: dict[str, tuple[float, StoredMemory]] = {}
-    for memory, similarity in around.near:
-        if memory.record.extraction_strategy == "summary":
-            continue
-        other_words = set(stems(memory.record.text))
-        share = len(words & other_words) / max(min(len(words), len(other_words)), 1)
-        score = max(similarity or 0.0, share if share >= _SHARE else 0.0)
-        if score >= _LEAST:
-            scored[memory.mid] = (score, memory)
-    if around.holder is not None:
-        scored[around.holder.mid] = (2.0, around.holder)
-    ordered = sorted(scored.values(), key=lambda entry: (-entry[0], entry[1].record.id))
-    return [memory for _, memory in ordered[:_MOST_NEAR]]
 
 
 async def judge_facts(

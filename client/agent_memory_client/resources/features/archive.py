@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agent_memory_client._tools.answers import ToolScope, search_answer
+from agent_memory_client._tools.answers import search_answer
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.definitions import Definition, Rule, text_rule, texts_rule
+from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryTypeEnum, SearchModeEnum
 from agent_memory_client.models.features.archive import (

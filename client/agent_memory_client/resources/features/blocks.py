@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client._wire.requests import Call, idempotency_headers, query, segment
 from agent_memory_client.errors import MemoryNotFoundError
 from agent_memory_client.models import AckResponse

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client._wire.requests import Call, as_body, query
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema

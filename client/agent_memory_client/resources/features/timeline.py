@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agent_memory_client._tools.answers import ToolScope
 from agent_memory_client._tools.definitions import Definition, text_rule
+from agent_memory_client._tools.scope import ToolScope
 from agent_memory_client._wire.requests import Call, query
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.timeline import Timeline, TimelineQuery

@@ -1,0 +1,48 @@
+"""Whose memory the tools of a conversation reach: a model cannot leave what the program named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_memory_client.errors import MemoryNotFoundError, MemoryValidationError
+from agent_memory_client.models import MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ToolScope:
+    """Whose conversation a tool is called in. What the program says here binds the model; where it says nothing, the model may."""
+
+    session_id: str
+    namespace: str | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+
+    def user(self, wanted: str | None) -> str | None:
+        """The user to act for. Raises MemoryValidationError when the model wants another one."""
+        return _own_or_wanted("user_id", self.user_id, wanted)
+
+    def space(self, wanted: str | None) -> str | None:
+        """The namespace to act in. Raises MemoryValidationError when the model wants another one."""
+        return _own_or_wanted("namespace", self.namespace, wanted)
+
+    @property
+    def binds(self) -> bool:
+        """Whether there are memories that the model must not see."""
+        return self.user_id is not None or self.namespace is not None
+
+    def check(self, memory: MemoryRecord) -> None:
+        """Raises MemoryNotFoundError, as for an id that does not exist, when a memory belongs to another user or namespace."""
+        others = (
+            self.user_id is not None and memory.user_id not in (None, self.user_id),
+            self.namespace is not None and memory.namespace not in (None, self.namespace),
+        )
+        if any(others):
+            raise MemoryNotFoundError(f"Memory {memory.id} not found")
+
+
+def _own_or_wanted(name: str, own: str | None, wanted: str | None) -> str | None:
+    if own is None:
+        return wanted or None
+    if wanted and wanted != own:
+        raise MemoryValidationError(f"{name}: {wanted!r} is not that of this conversation: leave it out")
+    return own
