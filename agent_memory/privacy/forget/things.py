@@ -23,6 +23,7 @@ is are was s name names named called user users ist war heisst namens es se llam
 chamado chamada heet nazywa imie nazwie зовут
 """
 _NAMING = frozenset(map(fold, _NAMING_WORDS.split()))
+_OF = frozenset(["of", "for", "to", "on"])
 _VERBS = frozenset(["changed", "moved", "lives", "ends", "begins", "starts", "means"])
 
 
@@ -41,9 +42,22 @@ def names_thing(named: str, statement: str) -> bool:
         return True
     match = _AHEAD.match(named) or _BEHIND.match(named)
     if match is None:
-        return False
+        return _names_compound(named, statement, foreign=foreign)
     parts = match.groupdict()
     return _names_both(parts["owner"] or parts.get("own") or "", parts["thing"] or parts.get("named") or "", statement, foreign=foreign)
+
+
+def _names_compound(named: str, statement: str, *, foreign: bool) -> bool:
+    """Whether a statement names a thing of several words by its last ones ahead of the others: "the combination of my bike lock" for "my
+    bike lock combination"."""
+    spoken, said = named.split(), words(statement)
+    for cut in range(1, len(spoken)):
+        owner, thing = " ".join(spoken[:cut]), " ".join(spoken[cut:])
+        first = min((at for at, _ in _places(owner, said)), default=-1)
+        ahead = any(at + size < first and said[at + size] in _OF for at, size in _places(thing, said))
+        if ahead and _names_both(owner, thing, statement, foreign=foreign):
+            return True
+    return False
 
 
 def _names_person(named: str, statement: str) -> bool:
@@ -67,13 +81,18 @@ def _thing_words(named: str) -> list[str]:
 
 
 def _places(named: str, said: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the words of content of a thing stand side by side, and how many they are."""
-    thing = [_stem(word) for word in _thing_words(named)]
-    size, stemmed = len(thing), [_stem(word) for word in said]
+    """Where the words of content of a thing stand side by side, or as they are named ("mot de passe"), and how many they are."""
+    spoken, stemmed = words(named), [_stem(word) for word in said]
+    content_at = [at for at, word in enumerate(spoken) if content(word)]
+    if not content_at:
+        return []
+    whole = spoken[content_at[0] : content_at[-1] + 1]
+    things = dict.fromkeys(tuple(map(_stem, thing)) for thing in ([spoken[at] for at in content_at], whole))
     return [
-        (at, size)
-        for at in range(len(said) - size + 1)
-        if size and all(is_same_word(one, other) for one, other in zip(thing, stemmed[at : at + size], strict=True))
+        (at, len(thing))
+        for thing in things
+        for at in range(len(said) - len(thing) + 1)
+        if all(is_same_word(one, other) for one, other in zip(thing, stemmed[at : at + len(thing)], strict=True))
     ]
 
 
