@@ -44,6 +44,10 @@ def names_thing(named: str, statement: str) -> bool:
     if match is None:
         return _names_compound(named, statement, foreign=foreign)
     parts = match.groupdict()
+    # "The number of my locker" is "my locker number".
+    compound = _places(f"{parts['owner']} {parts['thing']}", said) if parts["owner"] else []
+    if any(_stands_alone(named, said, at, size, statement, foreign=foreign) for at, size in compound):
+        return True
     return _names_both(parts["owner"] or parts.get("own") or "", parts["thing"] or parts.get("named") or "", statement, foreign=foreign)
 
 

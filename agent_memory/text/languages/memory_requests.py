@@ -20,6 +20,8 @@ _QUOTES = "\"“”«»„「『>‘'`|*"
 _EDGES = " \t\r\n,;:，、；：،-–—"
 _ENDS = " \t\r\n,;:，、；：،.!。！…؟।"
 _MARKS = ("?", "？", "؟")
+_CALL = re.compile(r"[^,，、،.!?:;。！？]{1,24}(?:[,，、،] ?|! |！)")
+_CALL_TOKENS = 4
 _ANNOUNCING = re.compile(r"\s*[:：–—-]\s*")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|$)")
 _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s|$)|\s[-–—]\s")
@@ -213,9 +215,20 @@ def memory_request(text: str) -> MemoryRequest | None:
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
         return None
+    return _read(text) or _read_behind_call(text)
+
+
+def _read(text: str) -> MemoryRequest | None:
+    """The request that a text begins or ends as, in whatever language."""
     said = tokens(text)
     if not said:
         return None
     requests = [request for language in _all() if (request := language.read(text, said)) is not None]
     # Languages share verbs ("note"): the one whose phrases leave the least is the text's.
     return min((request for request in requests if request.kind == requests[0].kind), key=lambda each: len(each.subject), default=None)
+
+
+def _read_behind_call(text: str) -> MemoryRequest | None:
+    """The request behind a few words and a comma, whoever or whatever they call: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
+    call = _CALL.match(text)
+    return None if call is None or len(tokens(call[0])) > _CALL_TOKENS else _read(text[call.end() :])
