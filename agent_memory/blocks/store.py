@@ -76,6 +76,7 @@ class BlockStore:
         self._delete = Script(client, "blocks/block_delete", fsync=fsync)
         self._attach = Script(client, "blocks/block_attach", fsync=fsync)
         self._erase = Script(client, "blocks/blocks_erase", fsync=fsync)
+        self._unnote = Script(client, "blocks/block_unnote", fsync=fsync)
         self._restore = Script(client, "blocks/block_restore", fsync=fsync)
 
     async def load(self, scope: Scope, owner: BlockOwner, label: str) -> StoredBlock | None:
@@ -145,7 +146,10 @@ class BlockStore:
             owner=name,
             expected=expected,
         )
-        return _reply(owner, label, state.decode(), rest)
+        reply = _reply(owner, label, state.decode(), rest)
+        if reply.state == "ok" and reply.block is not None:
+            await self._forget_targets(scope, [reply.block])
+        return reply
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> BlockReply:
         """Shows a block in the prompts of another owner, or no longer. The caller must be allowed to change the blocks of both."""
@@ -154,6 +158,7 @@ class BlockStore:
         name, target_name = self._keys.name(scope.tenant, owner), self._keys.name(scope.tenant, target)
         state, *rest = await self._attach(
             blocks=self._keys.blocks(name),
+            target_blocks=self._keys.blocks(target_name),
             attached=self._keys.attached(target_name),
             user_owners=self._keys.user_owners(scope.tenant, target),
             agent_owners=self._keys.agent_owners(scope.tenant, target),
@@ -213,7 +218,7 @@ class BlockStore:
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
         """Deletes all of an owner; returns how many blocks there were."""
         name = self._keys.name(scope.tenant, owner)
-        gone = await self._erase(
+        erased = await self._erase(
             blocks=self._keys.blocks(name),
             attached=self._keys.attached(name),
             user_owners=self._keys.user_owners(scope.tenant, owner),
@@ -221,7 +226,20 @@ class BlockStore:
             root=self._keys.root,
             owner=name,
         )
-        return int(gone)
+        await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
+        return len(erased)
+
+    async def _forget_targets(self, scope: Scope, gone: Sequence[StoredBlock]) -> None:
+        """Notes no longer whom blocks that are gone were attached to, where nothing else is. What a crash leaves is a note of nothing."""
+        for target in dict.fromkeys(target for block in gone for target in block.attached_to):
+            name = self._keys.name(scope.tenant, target)
+            await self._unnote(
+                blocks=self._keys.blocks(name),
+                attached=self._keys.attached(name),
+                user_owners=self._keys.user_owners(scope.tenant, target),
+                agent_owners=self._keys.agent_owners(scope.tenant, target),
+                owner=name,
+            )
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
         """Brings an exported block back with its changes, unless there is one: "new", "many" or "here"."""

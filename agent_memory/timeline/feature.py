@@ -57,7 +57,7 @@ TIMELINE = Feature(
         KeySpace("tl:<owner>:p", "zset", "those that wait for theirs, by when (s) due", "as the timeline", not_exported=_DERIVED),
         KeySpace("tlp", "zset", "the timelines with such, by the earliest (s)", "until their summaries are made", personal=False),
         KeySpace("tlo:<mid>", "string", "in whose timeline a memory is", "as its events there", not_exported=_DERIVED),
-        KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "until they are erased", not_exported=_DERIVED),
+        KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they hold events", not_exported=_DERIVED),
     ),
     jobs={
         REBUILD: "agent_memory_worker.timeline:rebuild_timeline",

@@ -1,7 +1,7 @@
 #!lua
 -- Shows a block in the prompts of another owner (`target`), or no longer. The block knows where it is attached, and the target what is.
 --   identity, target_identity   who the two are (JSON); `user_owners` and `agent_owners` have those of the target's user and agent
--- KEYS: blocks, attached, user_owners?, agent_owners?
+-- KEYS: blocks, target_blocks, attached, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, target, target_identity, attach: flag, most: number
 -- -> {"ok", block}, {"missing"} or {"many"}
 local owners = require("blocks/owners")
@@ -17,6 +17,7 @@ if attach then
 else
   redis.call('HDEL', attached, name)
   block.to[target] = nil
+  if redis.call('EXISTS', target_blocks, attached) == 0 then owners.drop(user_owners, agent_owners, target) end
 end
 local encoded = cjson.encode(block)
 redis.call('HSET', blocks, label, encoded)

@@ -2,7 +2,7 @@
 -- Deletes a block with its changes, wherever it is attached.
 -- KEYS: blocks, changes, attached, user_owners?, agent_owners?
 -- ARGV: root, label, owner, expected?
--- -> {"ok"}, {"missing"} or {"version", block}
+-- -> {"ok", block}, {"missing"} or {"version", block}
 local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end
@@ -14,4 +14,4 @@ redis.call('DEL', changes)
 if redis.call('EXISTS', blocks, attached) == 0 then
   owners.drop(user_owners, agent_owners, owner)
 end
-return {'ok'}
+return {'ok', raw}

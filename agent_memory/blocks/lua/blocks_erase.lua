@@ -2,11 +2,12 @@
 -- Deletes all blocks of an owner with their changes, wherever they are attached, and what is attached to the owner.
 -- KEYS: blocks, attached, user_owners?, agent_owners?
 -- ARGV: root, owner
--- -> how many blocks there were
+-- -> the blocks that there were
 local owners = require("blocks/owners")
-local stored = redis.call('HGETALL', blocks)
+local stored, erased = redis.call('HGETALL', blocks), {}
 for i = 1, #stored, 2 do
   for target, _ in pairs(cjson.decode(stored[i + 1]).to) do redis.call('HDEL', root .. 'bla:' .. target, owner .. ':' .. stored[i]) end
+  erased[#erased + 1] = stored[i + 1]
   redis.call('DEL', root .. 'blh:' .. owner .. ':' .. redis.sha1hex(stored[i]))
 end
 for _, name in ipairs(redis.call('HKEYS', attached)) do
@@ -20,4 +21,4 @@ for _, name in ipairs(redis.call('HKEYS', attached)) do
 end
 redis.call('DEL', blocks, attached)
 owners.drop(user_owners, agent_owners, owner)
-return #stored / 2
+return erased

@@ -4,8 +4,8 @@
 --          namespace (as a tag or ""), identity (JSON), events: [{m: its name, b: first day, e: last day (none: open), f: [topic, entity or
 --          precision…], h: what a summary would say of it, p: [[period, when (s) it ends]…], j: JSON}…]}…]
 --   stamp  a new word, which marks what this call has changed
--- Each owner has a hash of memories (m<mid>: the names, days, facets and periods of their events), events (e<name>) and whose it is (o), and
--- ordered sets: of all events, and of each topic, entity and precision, by first day (:b), and of those that last longer than a day, by
+-- Each owner has a hash of memories (m<mid>: the names, days, facets and periods of their events), events (e<name>), whose it is (o)
+-- and its user (u), and ordered sets: of all events, and of each topic, entity and precision, by first day (:b), and of those that last longer than a day, by
 -- last day (:e). Of periods the hash :s counts the events (c<period>); a summary (<period>) goes in the same step in which an event of its
 -- period changes, and the period waits (g<period>: stamp and end; :p).
 -- KEYS: any
@@ -21,6 +21,13 @@ local function heads_of(owner, mid)
   local json = owner and redis.call('HGET', root .. 'tl:' .. owner, 'm' .. mid)
   return json and cjson.decode(json) or {}
 end
+-- A timeline of no events is none of its user's. One that a former version wrote does not know its user (u).
+local function drop_empty(owner, base)
+  local user_key = redis.call('HGET', base, 'u')
+  if redis.call('HLEN', base) > (user_key and 2 or 1) or redis.call('HEXISTS', base, 'o') == 0 then return end
+  redis.call('DEL', base)
+  if user_key then redis.call('HDEL', root .. 'tlu:' .. user_key, owner) end
+end
 local function take_out(owner, mid)
   local base = root .. 'tl:' .. owner
   for _, head in ipairs(heads_of(owner, mid)) do
@@ -32,7 +39,7 @@ local function take_out(owner, mid)
   end
   redis.call('HDEL', base, 'm' .. mid)
   redis.call('DEL', root .. 'tlo:' .. mid)
-  if redis.call('HLEN', base) == 1 and redis.call('HEXISTS', base, 'o') == 1 then redis.call('DEL', base) end
+  drop_empty(owner, base)
 end
 local function put_in(item)
   local base, heads = root .. 'tl:' .. item.owner, {}
@@ -44,7 +51,7 @@ local function put_in(item)
     redis.call('HSET', base, 'e' .. event.m, event.j)
     heads[i] = {m = event.m, f = event.f, h = event.h, p = event.p}
   end
-  redis.call('HSET', base, 'm' .. item.mid, cjson.encode(heads), 'o', item.identity)
+  redis.call('HSET', base, 'm' .. item.mid, cjson.encode(heads), 'o', item.identity, 'u', item.user_key)
   redis.call('SET', root .. 'tlo:' .. item.mid, item.owner)
   redis.call('HSET', root .. 'tlu:' .. item.user_key, item.owner, item.namespace)
 end

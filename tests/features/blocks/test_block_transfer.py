@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 from ulid import ULID
 
+from agent_memory.blocks.owners import BlockKeys
 from agent_memory.core.scope import DEFAULT_TENANT, Scope
 from agent_memory.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.runtime import Runtime
+from agent_memory.storage.keyspace import Keys
 from agent_memory_worker.privacy.erase import erase
 from tests.features.blocks.conftest import Api
 
@@ -75,6 +77,30 @@ async def test_blocks_are_exported_erased_and_imported_with_their_history(runtim
     assert await api.of(user_id=other, agent_id=agent).value("human") == "我叫张三"
     await api.of(user_id=other, agent_id=agent).edit("human", "rethink", "李四")
     assert "张三" in await coach.value("human")
+
+
+async def test_whom_nothing_is_attached_to_any_more_is_noted_nowhere(runtime: Runtime, server: httpx.AsyncClient, api: Api) -> None:
+    keeper, helper = {"agent_id": f"k{ULID()}"}, {"agent_id": f"h{ULID()}"}
+    await api.of(**keeper).put("own", "stays")
+    ends = {
+        "detached": lambda: api.call("POST", "/human/detach", helper),
+        "deleted": lambda: api.call("DELETE", "/human"),
+        "erased": lambda: erase_user(runtime, api.owner["user_id"]),
+    }
+    for end in ends.values():
+        await api.put("human", "Name: Zoe")
+        for target in (helper, keeper):
+            await api.call("POST", "/human/attach", target)
+        assert await noted(runtime, helper["agent_id"])
+        await end()
+        assert not await noted(runtime, helper["agent_id"])
+        assert await noted(runtime, keeper["agent_id"]), "it has a block of its own"
+
+
+async def noted(runtime: Runtime, agent_id: str) -> bool:
+    """Whether something is noted of the owners of an agent."""
+    key = BlockKeys(Keys(runtime.settings.redis.key_prefix).root).of_agent(DEFAULT_TENANT, agent_id)
+    return bool(await runtime.client.exists(key))
 
 
 async def test_lines_that_no_export_wrote_are_refused(server: httpx.AsyncClient, api: Api) -> None:

@@ -46,14 +46,14 @@ STEPS = st.lists(
     min_size=6,
     max_size=LONGEST,
 )
-SHAPES = ("m:", "h:", "v:", "ev:", "pf", "tl", "bl:", "bla", "blh", "blu", "pr:", "prf", "w:", "j:", "fg:")
+SHAPES = ("m:", "h:", "v:", "ev:", "pf", "tl", "bl:", "bla", "blh", "blu", "blg", "pr:", "prf", "w:", "j:", "fg:")
 
 
 async def derived(rig: Rig) -> dict[str, Any]:
-    """All that is stored of profiles and timelines, but for versions, moves, when what waits is due, and which of them there were once."""
+    """All that is stored of profiles and timelines, but for versions, moves, when what waits is due, and which profiles there were once."""
     client, root, found = rig.rt.client, rig.keys.root, dict[str, Any]()
     for name in sorted(key for key in await rig.raw_keys() if key.startswith(("pf", "tl"))):
-        if name.endswith((":h", ":p")) or name.startswith(("pfu", "tlu")):
+        if name.endswith((":h", ":p")) or name.startswith("pfu"):
             continue
         match await client.type(root + name):
             case b"hash":

@@ -18,6 +18,7 @@ from agent_memory.core.task_kinds import DueKind
 from agent_memory.memories.changes.service import HistoryService
 from agent_memory.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
 from agent_memory.memories.records import StoredMemory
+from agent_memory.memories.service import MemoryService
 from agent_memory.memories.store import MemoryStore
 from agent_memory.timeline.events import events_of
 from agent_memory.timeline.follower import TimelineFollower
@@ -314,6 +315,20 @@ async def test_a_timeline_is_read_in_one_round_trip(rig: Rig, monkeypatch: pytes
     sent = commands_of(rig, monkeypatch)
     assert await ids(rig, **{"from": "2024-03-01", "to": "2024-03-31", "entity": "x"}) == []
     assert len(sent) == 1
+
+
+async def test_a_timeline_without_events_leaves_nothing(rig: Rig) -> None:
+    store = rig.rt[MemoryStore]
+    await store.write(SCOPE, [record("I flew to Rome on 3 March 2024", "rome", user_id="ada", memory_type="episodic", namespace="home")])
+    await follow(rig)
+    assert any(key.startswith("tlu:") for key in await rig.raw_keys())
+    await store.write(SCOPE, [record("I swam on 5 May 2024", "swam", user_id="ada", memory_type="episodic", namespace="home")])
+    await rig.rt[MemoryService].delete(SCOPE, ["rome"])
+    await follow(rig)
+    assert any(key.startswith("tlu:") for key in await rig.raw_keys())
+    await rig.rt[MemoryService].delete(SCOPE, ["swam"])
+    await follow(rig)
+    assert not [key for key in await rig.raw_keys() if key.startswith("tl")]
 
 
 async def test_an_erasure_leaves_nothing_of_a_timeline(rig: Rig) -> None:
