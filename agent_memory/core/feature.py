@@ -128,6 +128,10 @@ class SessionPart(Protocol):
         """The fields that a part becomes, in a session of so many messages. Raises BadInput, Forbidden."""
         ...
 
+    async def resume_part(self, scope: Scope, session: SessionRef) -> None:
+        """Orders what the part waited for, now that its session is here; done twice, it has the effect of once."""
+        ...
+
 
 class Eraser(Protocol):
     """Deletes what a feature keeps of a user, beside sessions and memories."""

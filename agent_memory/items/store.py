@@ -55,10 +55,11 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """When an item was first put, and last."""
+    """When an item was first put, and last, and when it ends if it has a time to live."""
 
     created: datetime
     updated: datetime
+    ends: datetime | None = None
 
 
 class EmbedJob(NamedTuple):
@@ -133,6 +134,7 @@ class ItemStore:
             about=compact(owner),
             created_at=None if times is None else _millis(times.created),
             updated_at=None if times is None else _millis(times.updated),
+            ends_at=None if times is None or times.ends is None else _millis(times.ends),
             changes=values,
         )
 
@@ -172,6 +174,14 @@ class ItemStore:
             for item in page:
                 yield item
             low = f"({page[-1].entry}"
+
+    async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
+        """When an item ends unless it is read or put again; None for one without a time to live. Raises Forbidden."""
+        if item.ttl_ms is None:
+            return None
+        key = self._item_keys.expiries(owner_digest(scope, owner))
+        (end,) = await read(self._client, lambda pipe: pipe.zscore(key, item.entry))
+        return None if end is None else datetime.fromtimestamp(float(end) / 1000, UTC)
 
     async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:
         """Every path that holds items. Raises Forbidden."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
+from agent_memory.core.clock import iso
 from agent_memory.core.feature import ExportLine, Owner, RestoreTarget
 from agent_memory.core.input.validation import validated
 from agent_memory.core.scope import Scope
@@ -21,6 +22,7 @@ class _ItemLine(PutItem):
     namespace: OptionalIdentifier = None
     created_at: Instant | None = None
     updated_at: Instant | None = None
+    ends_at: Instant | None = None
 
 
 class ItemTransfer:
@@ -44,7 +46,8 @@ class ItemTransfer:
             async for stored in self._store.scan_items(scope, other, []):
                 line: dict[str, Any] = {"kind": "item", "namespace": other.namespace, **stored.item.model_dump(mode="json")}
                 ttl = None if stored.ttl_ms is None else stored.ttl_ms / 60_000
-                yield line | {"index": stored.index, "ttl_minutes": ttl}
+                ends = await self._store.load_end(scope, other, stored)
+                yield line | {"index": stored.index, "ttl_minutes": ttl, "ends_at": None if ends is None else iso(ends)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Stores the item unless there is one under its path and key. Raises BadInput, Forbidden."""
@@ -56,7 +59,7 @@ class ItemTransfer:
         # Exports of former versions are read, too; no item is of the future.
         now = datetime.now(UTC)
         updated = min(read.updated_at or now, now)
-        times = ItemTimes(min(read.created_at or updated, updated), updated)
+        times = ItemTimes(min(read.created_at or updated, updated), updated, read.ends_at)
         await self._store.write_items(scope, owner, [read], times)
         return "new"
 

@@ -277,8 +277,18 @@ class ImportService:
                 and here is not None
                 and (here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there)
             )
-            return "same" if same else "other"
+            if not same:
+                return "other"
+            await self._resume(run, ref, line)
+            return "same"
+        await self._resume(run, ref, line)
         return "new"
+
+    async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:
+        """Orders what other features' parts of the session waited for."""
+        for part in self._to.parts:
+            if (line.model_extra or {}).get(part.part) is not None:
+                await part.resume_part(run.scope, ref)
 
     def _fields(self, run: _Run, line: SessionLine) -> dict[str, str]:
         """The session's fields of other features."""

@@ -10,8 +10,9 @@ local function remove(member)
   if redis.call('ZCARD', items) == 0 then redis.call('HDEL', owners, owner) end
   return 1
 end
-local function expire(member, ttl)
-  local at = string.format('%.0f', clock.ms + ttl)
+-- It ends when its time to live is over, or sooner where an import says when (`ends_at`, ms).
+local function expire(member, ttl, ends_at)
+  local at = string.format('%.0f', math.min(clock.ms + ttl, ends_at or math.huge))
   redis.call('ZADD', expiries, at, member)
   redis.call('PEXPIREAT', root .. 'it:' .. string.sub(member, -32), at)
 end

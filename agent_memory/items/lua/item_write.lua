@@ -2,9 +2,9 @@
 -- Puts and deletes items of one owner, all of them or none. Each change is 10 values: entry, "put" or "delete", time to live (ms, or ""),
 -- value, path, key, index, tags of its paths, terms, "1" when it is to be embedded.
 -- An item keeps the time of its creation; what replaces another loses its vector, and its fence (`n`) tells the two apart.
--- What an import brings was created and updated (ms) at times of its own.
+-- What an import brings was created and updated (ms) at times of its own, and ends when it would have ended.
 -- KEYS: items, expiries, paths, owners, due, wake
--- ARGV: root, tenant, owner, about, created_at?, updated_at?, changes...
+-- ARGV: root, tenant, owner, about, created_at?, updated_at?, ends_at: number?, changes...
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local entries = require("items/entries")
@@ -30,7 +30,7 @@ for i = changes_at, #ARGV, 10 do
       'ua', updated_at or now, 'ix', ARGV[i + 6], 'px', ARGV[i + 7], 'k', ARGV[i + 8], 'em', ARGV[i + 9] == '1' and '0' or 'x')
     if ttl ~= '' then
       redis.call('HSET', key, 'tl', ttl)
-      entries.expire(member, tonumber(ttl))
+      entries.expire(member, tonumber(ttl), ends_at)
     end
     if ARGV[i + 9] == '1' then
       outbox.mark_due(due, now, name)

@@ -106,6 +106,14 @@ class ResultStore:
         fields = {"rs": compact(said.model_dump(exclude_none=True)), "rt": str(round(line.at.timestamp() * 1_000_000)), "rm": "1"}
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
+    async def resume_part(self, scope: Scope, session: SessionRef) -> None:
+        """Orders that it be learned from a session whose result waited for that when it was exported."""
+        found = await self.load(scope, session)
+        if found is not None and found.learned == "waiting":
+            await self.mark(
+                scope, session, SessionResultRequest.model_validate(found.model_dump(include=set(SessionResultRequest.model_fields)))
+            )
+
 
 def _shown(ref: SessionRef, values: Any) -> SessionResult:
     result, at, mark, learned = values

@@ -1,15 +1,18 @@
 #!lua
--- Notes how a session ended and orders that it be learned from; the same result again changes nothing.
+-- Notes how a session ended and orders that it be learned from; the same result again changes nothing, and orders it again while it waits.
 -- KEYS: meta, order, order_due, order_dead, wake
 -- ARGV: result, order_json
 -- -> {result, time (µs), what was learned} or nil without a session
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
-local session = redis.call('HMGET', meta, 'ep', 'rs')
+local session = redis.call('HMGET', meta, 'ep', 'rs', 'rm', 'rl')
 if not session[1] then return nil end
-if session[2] ~= result then
+local is_new = session[2] ~= result
+if is_new then
   redis.call('HSET', meta, 'rs', result, 'rt', clock.us_text())
   redis.call('HINCRBY', meta, 'rm', 1)
+end
+if is_new or not session[4] or tostring(cjson.decode(session[4]).mark) ~= session[3] then
   local name = string.match(order, '[^:]+$')
   redis.call('SET', order, order_json, 'EX', 604800)
   redis.call('ZREM', order_dead, name)

@@ -18,6 +18,8 @@ from agent_memory_client.models.features.procedures import MAX_STEP_CHARS, MAX_S
 
 MAX_EXAMPLE_CHARS = 1000
 _MOST_VALUE_CHARS = 200
+# Messages of one request that say no time get theirs when they are read: within less than that, and it says nothing of a call.
+_LEAST_MS = 1.0
 _MOST_ERROR_CHARS = 300
 _MOST_ARGUMENTS = 32
 _MOST_NAME_CHARS = 128
@@ -71,7 +73,6 @@ def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
 def _call_of(call: _Asked, number: int, message: MemoryMessage, content: str, failed: bool | None) -> ToolCall:
     fields = message.own_fields
     wrong = reads_as_failure(content) if failed is None else failed
-    # Where times were made up at arrival, they say nothing of how long a call took.
     elapsed = (message.created_at - call.at).total_seconds() * 1000
     ms = _number(fields.get("duration_ms"))
     return ToolCall(
@@ -79,7 +80,7 @@ def _call_of(call: _Asked, number: int, message: MemoryMessage, content: str, fa
         call.arguments,
         not wrong,
         number,
-        ms if ms is not None else (elapsed if elapsed > 0 else None),
+        ms if ms is not None else (elapsed if elapsed >= _LEAST_MS else None),
         _number(fields.get("cost")),
         " ".join(content[: 4 * _MOST_ERROR_CHARS].split())[:_MOST_ERROR_CHARS] if wrong else None,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -208,6 +210,29 @@ async def test_an_erasure_takes_them_and_an_export_holds_them(worked: httpx.Asyn
     await wait_until(erased, "the erasure")
     assert await search(worked, owner) == []
     assert (await get(worked, other, ["a"], "k"))["value"] == {"secret": 1}
+
+
+async def test_what_is_brought_in_ends_when_it_would_have_ended(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    await put(worked, owner, ["a"], "k", {"n": 1}, ttl_minutes=60)
+    await put(worked, owner, ["a"], "stays", {"n": 2})
+    lines = [json.loads(line) for line in (await worked.post(f"/v1/users/{owner['user_id']}/export")).text.splitlines()]
+    ends = {line["key"]: line["ends_at"] for line in lines if line["kind"] == "item"}
+    assert ends["stays"] is None
+    assert before + timedelta(minutes=59) < datetime.fromisoformat(ends["k"]) < datetime.now(UTC) + timedelta(minutes=61)
+    for name, minutes, left in (("later", 30, ["k", "stays"]), ("over", -1, ["stays"])):
+        moved = [
+            line | {"ends_at": (before + timedelta(minutes=minutes)).isoformat()} if line.get("key") == "k" else line for line in lines
+        ]
+        other = {"user_id": f"{owner['user_id']}-{name}"}
+        body = "".join(json.dumps(line) + "\n" for line in moved).encode()
+        headers = {"content-type": "application/x-ndjson"}
+        imported = await worked.post(f"/v1/users/{other['user_id']}/import", content=body, headers=headers)
+        assert (imported.status_code, imported.json()["problems"]) == (200, [])
+        assert await keys(worked, other, refresh_ttl=False) == left
+        again = (await worked.post(f"/v1/users/{other['user_id']}/export")).text
+        ends_again = [line["ends_at"][:23] for line in map(json.loads, again.splitlines()) if line.get("key") == "k"]
+        assert ends_again == [line["ends_at"][:23] for line in moved if line.get("key") == "k" and "k" in left]
 
 
 @pytest.mark.parametrize(

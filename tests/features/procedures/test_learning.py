@@ -15,7 +15,7 @@ from agent_memory.llm.local.embedder import LocalEmbedder
 from agent_memory.llm.openai.chat import OpenAIChat
 from agent_memory.llm.tokens import TokenCounter
 from agent_memory.procedures.learning.learner import SessionLearner
-from tests.features.procedures.support import Server, serve
+from tests.features.procedures.support import Server, call_messages, serve
 from tests.support.lookalike import Lookalike
 from tests.support.rig import MakeRig, open_rig
 
@@ -169,6 +169,15 @@ async def test_tools_are_remembered_with_what_worked_how_long_and_at_what_cost(s
     assert (tool["succeeded"], tool["failed"], tool["errors"], tool["rate"]) == (1, 1, ["Error: no such flight"], 0.5)
     assert tool["arguments"][0]["example"] == {"api_key": "[redacted: key]", "flight": "SK1"}
     assert tool["arguments"][1] == {"shape": {"flight": "integer"}, "succeeded": 0, "failed": 1, "example": None}
+
+
+async def test_messages_without_times_say_nothing_of_how_long_a_call_took(server: Server) -> None:
+    messages = [{"role": "user", "content": "Report for ada"}, *call_messages({"tool": "look_it_up"})]
+    untimed = [{name: value for name, value in message.items() if name != "created_at"} for message in messages]
+    await server.call("POST", "/v1/working-memory/untimed/messages", {"messages": untimed, "user_id": "ada"})
+    await server.mark("untimed", "success", "ada")
+    (tool,) = (await server.call("GET", "/v1/tools/memory", user_id="ada", tool="look_it_up"))["tools"]
+    assert (tool["succeeded"], tool["mean_duration_ms"]) == (1, None)
 
 
 async def test_calls_are_counted_by_hand_too(server: Server) -> None:

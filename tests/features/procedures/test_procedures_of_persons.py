@@ -113,6 +113,34 @@ async def test_the_result_of_a_session_comes_back_with_it(server: Server) -> Non
     assert [tool["succeeded"] for tool in (await stored_of(server, "fay"))[1]] == [1], "its calls are not counted again"
 
 
+async def test_a_result_that_waited_when_it_was_exported_is_learned_from(server: Server) -> None:
+    await server.put_session("waits", "Report for iris", CALL, user_id="iris")
+    await server.call("PATCH", "/v1/working-memory/waits/result", {"result": "success"}, user_id="iris")
+    lines = await export(server, "iris")
+    await erase(server, "iris")
+    report = await bring_in(server, "iris", lines)
+    assert report["problems"] == []
+    await server.work()
+    result = await server.call("GET", "/v1/session-results/waits", user_id="iris")
+    assert result["learned"] == "created"
+    procedures, tools = await stored_of(server, "iris")
+    assert [one["id"] for one in procedures] == [result["procedure_id"]]
+    assert [(tool["succeeded"], tool["failed"]) for tool in tools] == [(1, 0)]
+    # Brought in again, it is not learned again.
+    await bring_in(server, "iris", lines)
+    await server.work()
+    assert (await stored_of(server, "iris")) == (procedures, tools)
+
+
+async def test_the_same_result_again_orders_what_still_waits(server: Server) -> None:
+    await server.put_session("lost", "Report for hal", CALL, user_id="hal")
+    await server.call("PATCH", "/v1/working-memory/lost/result", {"result": "success"}, user_id="hal")
+    await server.rig.rt.client.delete(server.rig.keys.due(DueKind.ORDER))
+    await server.work()
+    assert (await server.call("GET", "/v1/session-results/lost", user_id="hal"))["learned"] == "waiting"
+    assert (await server.mark("lost", "success", "hal"))["learned"] == "created"
+
+
 async def test_under_another_name_it_is_a_copy(server: Server) -> None:
     made = await fill(server, "bea")
     lines = await export(server, "bea")
