@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,7 @@ class BlocksContent:
 
     def fit_section(self, tokens: int | None) -> FittedBlocks:
         """Those that fit into so many tokens whole, the most specific first; none is cut, for the agent would edit what it sees."""
-        texts = {shown.block.label: block_text(shown.block) for shown in self.shown}
+        texts = {shown.block.label: block_text(shown.block, self.counter.count) for shown in self.shown}
         # A token is at least a byte.
         if tokens is None or sum(len(text.encode()) for text in (_HEAD, *texts.values())) + PER_MESSAGE <= tokens:
             return FittedBlocks(list(texts.values()), (), self.counter)
@@ -109,10 +109,11 @@ class FittedBlocks:
         return SectionText(parts=[self.text] if self.texts else (), notices=notices)
 
 
-def block_text(block: StoredBlock) -> str:
-    """A block as a prompt shows it."""
-    marks = f"{len(block.value):,} of {block.limit:,} characters{'; read-only' if block.read_only else ''}"
-    lines = [f"### {' '.join(block.label.split())} ({marks})"]
+def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:
+    """A block as a prompt shows it; its tokens are told where it has a limit of these."""
+    marks = f"{len(block.value):,} of {block.limit:,} characters"
+    marks += f", {count(block.value) if block.value else 0:,} of {block.limit_tokens:,} tokens" if block.limit_tokens else ""
+    lines = [f"### {' '.join(block.label.split())} ({marks}{'; read-only' if block.read_only else ''})"]
     if block.description:
         lines.append(f"({' '.join(block.description.split())})")
     return "\n".join([*lines, _HEADING.sub(r"\\", block.value)])

@@ -113,7 +113,11 @@ class ArgumentReader:
         try:
             return vars(self._inputs.model_validate(values))
         except ValidationError as error:
-            raise invalid(error, lambda name: self._sources.get(name, "query")) from None
+            raise invalid(error, self._called) from None
+
+    def _called(self, name: str) -> tuple[str, str]:
+        """Where a parameter comes from, and what it is called there."""
+        return self._sources.get(name, "query"), next((alias for alias, named in self._query_names.items() if named == name), name)
 
     def _read_query(self, scope: Scope, values: dict[str, Any], ignored: list[Unknown]) -> None:
         try:

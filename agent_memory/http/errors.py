@@ -61,8 +61,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ClientDisconnect, _on_disconnect)
 
 
-def invalid(error: ValidationError, source: str | Callable[[str], str]) -> RequestValidationError:
-    """The 422 for input that pydantic refused; `source` is `body`, or says for a parameter's name where it comes from."""
+def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str]]) -> RequestValidationError:
+    """The 422 for input that pydantic refused; `source` is `body`, or says of a parameter where it comes from, and its name there."""
     if error.error_count() > MANY_ERRORS:
         # The list of millions of errors would cost seconds on the event loop; no list of ours is that long by right.
         message = f"the body has {error.error_count()} fields that do not fit: send fewer items at once"
@@ -70,8 +70,8 @@ def invalid(error: ValidationError, source: str | Callable[[str], str]) -> Reque
     problems: list[dict[str, Any]] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
         loc = problem["loc"]
-        prefix = source if isinstance(source, str) else source(str(loc[0]) if loc else "")
-        problems.append(_problem(problem["type"], (prefix, *loc), problem["msg"]))
+        where = (source, *loc) if isinstance(source, str) else (*source(str(loc[0]) if loc else ""), *loc[1:])
+        problems.append(_problem(problem["type"], where, problem["msg"]))
     return RequestValidationError(problems)
 
 

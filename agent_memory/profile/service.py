@@ -131,7 +131,7 @@ class ProfileService:
         if not scope.reaches(namespace, user_id):
             raise Forbidden("these credentials do not reach this profile", field="namespace")
         if user_id is None:
-            raise BadInput("whose profile? name the user", field="user_id")
+            raise BadInput("whose profile? name the user", field="user_id", where="query")
         return ProfileOwner(scope.tenant, namespace, user_id)
 
     def _place(self, scope: Scope, namespace: str | None) -> str | None:

@@ -76,13 +76,13 @@ class TimelineService:
         if not scope.reaches(namespace, user_id):
             raise Forbidden("these credentials do not reach this timeline", field="namespace")
         if user_id is None:
-            raise BadInput("whose timeline? name the user", field="user_id")
+            raise BadInput("whose timeline? name the user", field="user_id", where="query")
         return TimelineOwner(scope.tenant, namespace, user_id)
 
 
 def _range(query: TimelineQuery) -> EventRange:
     if query.from_ is not None and query.to is not None and query.from_ > query.to:
-        raise BadInput("`from` must not be after `to`", field="from")
+        raise BadInput("`from` must not be after `to`", field="from", where="query")
     facets = [facet(kind, value) for kind, value in (("topic", query.topic), ("entity", query.entity)) if value]
     low, high = (None if day is None else day_number(day) for day in (query.from_, query.to))
     # A summary tells of all that happened, not of a topic alone.

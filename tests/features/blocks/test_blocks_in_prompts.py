@@ -27,10 +27,12 @@ def names() -> dict[str, str]:
 async def test_a_block_stands_first_with_its_label_its_description_and_how_full_it_is(api: Api) -> None:
     await api.put("human", "Name: Ada\n## not a heading", description="Who she is.", limit=100)
     await api.put("rules", "Be kind.", read_only=True)
+    await api.put("tight", "Be kind.", limit_tokens=50)
     first, *_, query = await api.prompt(**api.owner)
     assert first == (
         f"{HEAD}\n\n### human (26 of 100 characters)\n(Who she is.)\nName: Ada\n\\## not a heading"
         "\n\n### rules (8 of 2,000 characters; read-only)\nBe kind."
+        "\n\n### tight (8 of 2,000 characters, 3 of 50 tokens)\nBe kind."
     )
     assert query == "What?"
     assert (await api.prompt(**api.owner))[0] == first, "byte for byte"

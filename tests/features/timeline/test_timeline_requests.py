@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, date, datetime
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -76,6 +77,9 @@ async def test_what_was_said_to_happen_is_told_by_days(server: tuple[str, Memory
     assert not (await client.timeline.get("ada", which=TimelineQuery(from_=date(2026, 3, 9)))).events
     with pytest.raises(MemoryServerError, match="must not be after"):
         await client.timeline.get("ada", which=TimelineQuery(from_=date(2026, 3, 9), to=date(2026, 3, 8)))
+    for query, named in (({"from": "soon", "user_id": "ada"}, "from"), ({}, "user_id")):
+        refused = await asyncio.to_thread(httpx.get, f"{url}/v1/timeline", params=query)
+        assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", named])
     call = {"name": "get_timeline", "arguments": {"from": "2026-03-01", "to": "2026-03-07"}}
     result = await client.resolve_tool_call(call, "s", user_id="ada")
     assert result["result"] is not None, result
