@@ -16,6 +16,8 @@ from agent_memory.storage.search.indexes import memory_index_name
 from agent_memory.storage.search.queries import name_query, queue_search
 from agent_memory.storage.search.results import parse_hits
 
+QUIET_SECONDS = 300.0
+"""A tenant whose memories changed within this time is at work."""
 # A mark of work under way is due when its lease ends, and that of work that failed a little later.
 _SOON_MS = 300_000
 # Where more is due than that, nobody counts as idle.

@@ -192,6 +192,34 @@ async def test_similar_facts_are_merged_when_a_model_says_so(make_rig: MakeRig, 
         assert lookalike.calls["chat"] == asked, "what was told apart is not asked again"
 
 
+async def settle(rig: Rig) -> None:
+    """Does all that waits: the tenant is idle then."""
+    for kind in (DueKind.MEMORY, DueKind.FOLLOW):
+        await rig.make_due(kind)
+    await rig.work()
+
+
+async def test_by_itself_a_model_is_asked_while_the_tenant_is_idle_and_again_when_it_was_away(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
+    async with make_rig(chat, COMPACTION_SIMILARITY=0.8) as rig:
+        await rig.remember(
+            *(fact(text, f"s{n}", day=n) for n, text in enumerate(SIMILAR)), *(record("Ada sings", f"m{n}") for n in range(2))
+        )
+        assert await compact_changed(rig.rt) == 1, "the same words need no model"
+        assert lookalike.calls["chat"] == 0, "the tenant is at work"
+        await settle(rig)
+        lookalike.set_fault("503")
+        assert await compact_changed(rig.rt, quiet_seconds=0) == 0
+        lookalike.set_fault(None)
+        assert await compact_changed(rig.rt, quiet_seconds=0) == 1
+        asked = lookalike.calls["chat"]
+        assert {one.text for one in await rig.stored()} == {SIMILAR[0], SIMILAR[2], "Ada sings"}
+        await settle(rig)
+        await compact_changed(rig.rt, quiet_seconds=0)
+        assert lookalike.calls["chat"] <= asked + 1, "the pair with the memory that changed is a new question"
+
+
 async def test_similar_facts_are_judged_in_parts_that_have_room(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     """A pair that has no room even alone is not merged, and holds up no other."""
     lookalike.context.tokens = 1000

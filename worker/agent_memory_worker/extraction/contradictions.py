@@ -29,7 +29,7 @@ from agent_memory.memories.records import StoredMemory, evidence_of
 from agent_memory.memories.shown_memories import ShownMemoryReader
 from agent_memory.memories.similar_memories import SimilarMemoryStore, comparable_memories
 from agent_memory.memories.trust import source_of, trust_of
-from agent_memory.memories.upkeep.idle import IdleTenants
+from agent_memory.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.runtime import Runtime
 from agent_memory.storage.job_times import JobTimes
@@ -40,8 +40,6 @@ from agent_memory_worker.extraction.reconcile import OpenFact, judge_facts
 log = logging.getLogger(__name__)
 
 _JOB = "contradictions"
-# A tenant whose memories changed within this time is at work.
-QUIET_SECONDS = 300.0
 # How many of the changed facts a pass looks at, and how often it asks a model.
 _FACTS_PER_PASS = 32
 _CALLS_PER_PASS = 8

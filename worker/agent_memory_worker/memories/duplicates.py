@@ -21,6 +21,7 @@ from agent_memory.llm.learned_context import ContextLimits
 from agent_memory.memories.duplicates.prompts import RepeatsAnswer, find_repeats
 from agent_memory.memories.duplicates.repeats import comparable, merge_records, plan, precedence
 from agent_memory.memories.duplicates.store import MergeStore
+from agent_memory.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.runtime import Runtime
 from agent_memory.storage.job_times import JobTimes
@@ -31,6 +32,7 @@ from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 log = logging.getLogger(__name__)
 
 _JOB = "compact"
+_FACTS = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
 # What was changed shortly before the last pass is compared by vectors again: its own may have come after that pass.
 _OVERLAP_MICROS = 600_000_000
 _QUERIES = 100
@@ -41,14 +43,46 @@ _PAIRS_PER_CALL = 20
 _PAIR_TOKENS = 24
 
 
-async def compact_changed(runtime: Runtime) -> int:
-    """Merges the repeats of what changed since this last ended well, for all tenants; returns how many memories went."""
+async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
+    """Merges the repeats of what changed since this last ended well, and of idle tenants what a model judges to say the same; returns how
+    many memories went.
+    """
     began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].looked_until(_JOB)
+    tenants = await runtime[MemoryScan].memory_tenants()
     gone = 0
-    for tenant in await runtime[MemoryScan].memory_tenants():
-        gone += await compact(runtime, scope_of_work(tenant), Selection(), since=since)
+    for tenant in tenants:
+        async for page in runtime[MemoryScan].walk_memories(scope_of_work(tenant), _FACTS, by="changed", since=since):
+            gone += await _merge_repeats(runtime, scope_of_work(tenant), [memory for memory in page if memory.version >= since])
+    if _judges(runtime):
+        idle = await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds)
+        for tenant in tenants:
+            gone += await _compact_similar(runtime, tenant, since, began if tenant in idle else None)
     await runtime[JobTimes].note_looked(_JOB, began)
+    return gone
+
+
+async def _compact_similar(runtime: Runtime, tenant: str, former: int, began: int | None) -> int:
+    """Merges what says the same of what changed since the tenant was idle last; nothing while it is busy (no `began`).
+
+    How far it was looked stands by tenant; before there was that, all tenants were looked through up to `former`. Where a model is away or
+    its budget is spent, the next pass takes up what was not judged.
+    """
+    cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
+    since = await runtime[JobTimes].looked_until(cursor)
+    if not since and former:
+        since = former
+        await runtime[JobTimes].note_looked(cursor, since)
+    if began is None:
+        return 0
+    gone, complete = 0, True
+    async for page in runtime[MemoryScan].walk_memories(scope, _FACTS, by="changed", since=max(since - _OVERLAP_MICROS, 0)):
+        merged, all_judged = await _merge_similar(runtime, scope, page)
+        gone, complete = gone + merged, complete and all_judged
+        if not complete:
+            break
+    if complete:
+        await runtime[JobTimes].note_looked(cursor, began)
     return gone
 
 
@@ -60,18 +94,20 @@ async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
     await compact(runtime, scope, Selection.of(arguments["namespace"], arguments["user_id"], arguments.get("session_id")))
 
 
-async def compact(runtime: Runtime, scope: Scope, selection: Selection, *, since: int = 0) -> int:
-    """Merges the repeats of the memories that are meant and were changed since (µs); returns how many memories went."""
-    wanted = replace(selection, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
-    judged = runtime.chat is not None and runtime.settings.compaction.semantic
+async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:
+    """Merges the repeats of the memories that are meant; returns how many memories went."""
+    wanted = replace(selection, memory_type=_FACTS.memory_type)
     gone = 0
-    async for page in runtime[MemoryScan].walk_memories(
-        scope, wanted, by="changed", since=max(since - _OVERLAP_MICROS, 0) if judged else since
-    ):
-        gone += await _merge_repeats(runtime, scope, [memory for memory in page if memory.version >= since])
-        if judged:
-            gone += await _merge_similar(runtime, scope, await runtime[MemoryScan].load_current(scope, [memory.mid for memory in page]))
+    async for page in runtime[MemoryScan].walk_memories(scope, wanted, by="changed"):
+        gone += await _merge_repeats(runtime, scope, page)
+        if _judges(runtime):
+            current = await runtime[MemoryScan].load_current(scope, [memory.mid for memory in page])
+            gone += (await _merge_similar(runtime, scope, current))[0]
     return gone
+
+
+def _judges(runtime: Runtime) -> bool:
+    return runtime.chat is not None and runtime.settings.compaction.semantic
 
 
 def _whose(record: MemoryRecord) -> Selection:
@@ -112,9 +148,10 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
     return loaded
 
 
-async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merges what a model judges to say the same among memories with similar vectors; a model that is away is asked another time."""
-    gone = 0
+async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
+    """Merges what a model judges to say the same among memories with similar vectors; how many went, and whether all was judged: a model
+    that is away, or has no budget left, is asked another time."""
+    gone, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].judged_different(pairs)
     asked = [pair for pair, apart in zip(pairs, judged_apart, strict=True) if not apart]
@@ -135,6 +172,8 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
             continue
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("similar memories are not compared now: %s", error)
+            # An answer that cannot be used will be the same another time.
+            complete = isinstance(error, ModelAnswerInvalid)
             break
         for number, (stays, other) in enumerate(batch, start=1):
             if number in same:
@@ -142,7 +181,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
                 gone += int(await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other]))
         await runtime[MergeStore].remember_different([pair for number, pair in enumerate(batch, start=1) if number not in same])
         asked = asked[len(batch) :]
-    return gone
+    return gone, complete
 
 
 def _fitting(
