@@ -108,7 +108,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 class AgentMemoryRetriever(BaseRetriever):
     """A `BaseRetriever` over long-term memories: the text of each is a document, its fields are the metadata.
 
-    `user_id` and `namespace` narrow the search, `k` is how many memories come. With a `MemoryClient` it is to be awaited (`ainvoke`).
+    `user_id` and `namespace` narrow the search, `k` is how many memories come, `invoke("…", k=3)` how many this time. With a `MemoryClient` it is to be awaited (`ainvoke`).
     """
 
     client: Any
@@ -117,16 +117,20 @@ class AgentMemoryRetriever(BaseRetriever):
     namespace: str | None = None
     k: int = 5
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return _documents(_blocking(self.client).memories.search(query, **self._filters()))
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return _documents(_blocking(self.client).memories.search(query, **self._filters(k)))
 
-    async def _aget_relevant_documents(self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun) -> list[Document]:
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
         if isinstance(self.client, SyncMemoryClient):
-            return _documents(await asyncio.to_thread(self.client.memories.search, query, **self._filters()))
-        return _documents(await self.client.memories.search(query, **self._filters()))
+            return _documents(await asyncio.to_thread(self.client.memories.search, query, **self._filters(k)))
+        return _documents(await self.client.memories.search(query, **self._filters(k)))
 
-    def _filters(self) -> dict[str, Any]:
-        filters: dict[str, Any] = {"limit": self.k}
+    def _filters(self, k: int | None) -> dict[str, Any]:
+        filters: dict[str, Any] = {"limit": self.k if k is None else k}
         if self.user_id is not None:
             filters["user_id"] = {"eq": self.user_id}
         if self.namespace is not None:
