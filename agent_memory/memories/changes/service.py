@@ -145,26 +145,28 @@ class HistoryService:
             total, ids = await self._changes.find_changes(scope, wanted, offset, limit)
         else:
             every = (await self._changes.load_ledger(self._store.mid(scope, memory_id))).changes[::-1]
+            if not await self._reached(scope, await self._changes.load_changes(scope, every[:1])):
+                every = []  # how many changes a memory of somebody else has is nobody's business
             total, ids = len(every), every[offset : offset + limit]
         shown = await self._shown(scope, await self._changes.load_changes(scope, ids))
         return ChangeListResponse(changes=shown, total=total, next_offset=offset + limit if offset + limit < total else None)
 
     async def read_change(self, scope: Scope, change_id: str) -> Change:
         """Raises NotFound."""
-        return (await self._shown(scope, [await self._changes.require_change(scope, change_id)]))[0]
+        return (await self._shown(scope, [await self._require(scope, change_id)]))[0]
 
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
         """Undoes a change; answers the change that this is. Raises NotFound, Conflict."""
-        name = await self._changes.write_undo(scope, await self._changes.require_change(scope, change_id), batch=str(ULID()))
+        name = await self._changes.write_undo(scope, await self._require(scope, change_id), batch=str(ULID()))
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
         """Undoes all applied changes of a batch, the last one first. Raises NotFound, and Conflict at the first that cannot be undone."""
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
-        if not ids:
+        applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
+        if not applied:
             raise NotFound(f"no applied change of batch {batch_id} found")
-        applied = [change for change in await self._changes.load_changes(scope, ids) if change is not None]
         for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
             undone.append(await self._changes.write_undo(scope, change, batch=batch))
         shown = await self._shown(scope, await self._changes.load_changes(scope, undone[:100]))
@@ -172,7 +174,7 @@ class HistoryService:
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
         """Carries a proposal out. Raises NotFound, and Conflict when it is none or a memory of it was changed since."""
-        change = await self._changes.require_change(scope, change_id)
+        change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
         approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
@@ -193,13 +195,30 @@ class HistoryService:
 
     async def reject_proposal(self, scope: Scope, change_id: str) -> Change:
         """Ends a proposal. Raises NotFound, Conflict."""
-        await self._changes.end_proposal(scope, await self._changes.require_change(scope, change_id))
+        await self._changes.end_proposal(scope, await self._require(scope, change_id))
         return await self.read_change(scope, change_id)
 
+    async def _require(self, scope: Scope, change_id: str) -> StoredChange:
+        reached = await self._reached(scope, [await self._changes.require_change(scope, change_id)])
+        if not reached:
+            raise NotFound(f"Change {change_id} not found")
+        return reached[0]
+
+    async def _reached(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[StoredChange]:
+        stored = [change for change in changes if change is not None]
+        if scope.agents is None:
+            return stored
+        versions = await self._versions_in(scope, stored)
+        return [change for change in stored if _reaches_change(scope, change, versions)]
+
+    async def _versions_in(self, scope: Scope, changes: Sequence[StoredChange]) -> dict[tuple[str, str], StoredMemory | None]:
+        names = [(mid, version) for change in changes for mid, *both in change.memories for version in both if version]
+        return dict(zip(names, await self._changes.load_versions(scope, names), strict=True))
+
     async def _shown(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[Change]:
-        visible = [change for change in changes if change is not None]
-        names = [(mid, version) for change in visible for mid, *both in change.memories for version in both if version]
-        versions = dict(zip(names, await self._changes.load_versions(scope, names), strict=True))
+        stored = [change for change in changes if change is not None]
+        versions = await self._versions_in(scope, stored)
+        visible = [change for change in stored if _reaches_change(scope, change, versions)]
         return [
             Change.model_validate(
                 {
@@ -214,6 +233,16 @@ class HistoryService:
             )
             for change in visible
         ]
+
+
+def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
+    """Whether a change is within a caller's reach: a change knows its namespace and user itself, of its agents its memories know."""
+    if scope.agents is None:
+        return True
+    record = (change.proposal or {}).get("record")
+    if record is not None:
+        return record.get("agent_id") in scope.agents
+    return any(versions.get((mid, version)) is not None for mid, *both in change.memories for version in both if version)
 
 
 def _memories(change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -287,6 +288,32 @@ async def test_proposals_wait_until_they_are_approved(rig: Rig) -> None:
         assert (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).total == 0
     assert await listed(rig) == ["oslo"]
     assert (await found(rig, "turin")).record.superseded_by == "oslo"
+
+
+async def test_changes_of_another_agent_are_not_there_for_who_is_limited_to_agents(rig: Rig) -> None:
+    await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", agent_id="coach"))
+    oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city", agent_id="coach")
+    await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([await found(rig, "turin")], oslo)], BY, review=True)
+    rome = (await found(rig, "turin")).record.model_copy(update={"text": "Ada lives in Rome"})
+    await rig.rt[MemoryCommits].commit(SCOPE, [Update(await found(rig, "turin"), rome)], BY)
+    history = rig.rt[HistoryService]
+    changes = (await history.read_changes(SCOPE, {}, None, 0, 10)).changes
+    assert len(changes) == 2
+    robot, coach = [replace(SCOPE, agents=frozenset({agent})) for agent in ("robot", "coach")]
+    ben, ada = [replace(SCOPE, users=frozenset({user})) for user in ("ben", "ada")]
+    for stranger in (robot, ben):
+        for memory_id in (None, "turin"):
+            none = await history.read_changes(stranger, {}, memory_id, 0, 10)
+            assert (none.changes, none.total) == ([], 0)
+    for owner in (coach, ada):
+        assert (await history.read_changes(owner, {}, "turin", 0, 10)).changes == changes
+    for change in changes:
+        for ask in (history.read_change, history.undo_by_id, history.approve_proposal, history.reject_proposal):
+            with pytest.raises(NotFound):
+                await ask(robot, change.id)
+        with pytest.raises(NotFound):
+            await history.undo_batch(robot, change.batch_id)
+    assert (await history.read_changes(SCOPE, {}, None, 0, 10)).changes == changes
 
 
 async def test_filters_reach_metadata_and_join(rig: Rig) -> None:
