@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import from_json
 
 from agent_memory.core.feature import Services
-from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, narrowing_nothing, narrows
+from agent_memory.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, misplaced, narrowing_nothing, narrows
 from agent_memory.core.scope import Scope
 
 Wire = TypeVar("Wire", bound=BaseModel)
@@ -64,9 +64,14 @@ class Tool:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:
             raise InvalidArguments(error) from error
+        if ignored and (found := misplaced(ignored, self._place_of)):
+            raise UnknownFields(found)
         if self.deletes and (lost := [narrowing_nothing(field) for field in ignored if narrows(field)]):
             raise UnknownFields(lost)
         return values, ignored
+
+    def _place_of(self, name: str) -> str | None:
+        return f"{name} where the tool takes it" if name in self.check.scope_fields else None
 
     @property
     def description(self) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from starlette.types import Scope
 
 from agent_memory.core.errors import BadInput
-from agent_memory.core.input.unknown_fields import SCOPE_FIELDS, Unknown, UnknownFields, narrowing_nothing, narrows, nearest
+from agent_memory.core.input.unknown_fields import SCOPE_FIELDS, Unknown, UnknownFields, misplaced, narrowing_nothing, narrows, nearest
 from agent_memory.http.body import BodyReader, read_body
 from agent_memory.http.errors import invalid, unknown
 
@@ -93,8 +93,16 @@ class ArgumentReader:
             body = await read_body(scope, request.receive)
             values[name], unknown_fields = reader.parse(body, strict=_is_strict(scope))
             if unknown_fields:
+                if found := misplaced(unknown_fields, lambda meant: self._place_of(meant, reader)):
+                    raise unknown(UnknownFields(found), "body")
                 self._ignore(unknown_fields, "body", ignored)
         return values, body, ignored
+
+    def _place_of(self, name: str, reader: BodyReader) -> str | None:
+        """Where a request says whose data is meant, for who says it in another part of the body."""
+        if name in self._query_fields:
+            return f"{name} in the query"
+        return f"{name} where the body takes it" if name in reader.scope_fields else None
 
     def _read_inputs(self, scope: Scope, ignored: list[Unknown]) -> dict[str, Any]:
         values: dict[str, Any] = dict(scope["path_params"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -31,6 +31,11 @@ class BodyReader:
     def __init__(self, hint: Any) -> None:
         self._fields = FieldCheck(hint)
         self._type: TypeAdapter[Any] = TypeAdapter(hint)
+
+    @property
+    def scope_fields(self) -> Collection[str]:
+        """See FieldCheck."""
+        return self._fields.scope_fields
 
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
         """The value, and the fields in it that nobody knows. Raises RequestValidationError, which never echoes the input."""

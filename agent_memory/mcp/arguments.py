@@ -28,6 +28,7 @@ from agent_memory_client.models import (
     SearchModeEnum,
     SessionId,
     SessionIdentifier,
+    TagFilter,
     Topics,
     UserId,
     WindowTokens,
@@ -109,6 +110,7 @@ class SearchMemories(_Search):
 
     text: str | None = Field(description="What to look for, as a question or in words; null lists what the filters let through.")
     session_id: Annotated[SessionId | None, _FILTER] = Field(None, description=_SESSION_FILTER)
+    agent_id: Annotated[TagFilter | None, _FILTER] = Field(None, description="Filter by agent.")
     extraction_strategy: Annotated[ExtractionStrategy | None, _FILTER] = Field(None, description="Filter by the strategy that made them.")
 
 
@@ -146,6 +148,7 @@ class SetWorkingMemory(_Place):
     memories: Annotated[list[LenientMemoryRecord] | None, _JSON] = Field(None, description="Facts to keep; they become long-term memories.")
     messages: Annotated[list[MemoryMessage] | None, _JSON] = Field(None, description="The conversation, oldest first, all of it.")
     context: str | None = Field(None, description="A summary of what came before the messages.")
+    agent_id: OptionalIdentifier = Field(None, description="The session's agent.")
     data: Annotated[dict[str, Any] | None, _JSON] = Field(None, description="Any JSON object that belongs to the session.")
     ttl_seconds: int | None = Field(None, description="Seconds after which the session ends; null, as in the REST API, keeps it.")
     long_term_memory_strategy: Annotated[MemoryStrategyConfig | None, _JSON] = Field(None, description="How memories are made of it.")

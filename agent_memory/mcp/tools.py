@@ -138,7 +138,7 @@ async def memory_prompt(services: Services, caller: Caller, arguments: takes.Pro
         }
         values["session"] = read_values(WorkingMemoryRequest, session | whose)
     if arguments.include_long_term_search:
-        values["long_term_search"] = _search(caller, arguments, arguments.query, but=frozenset({"session_id"}))
+        values["long_term_search"] = _search(caller, arguments, arguments.query, but=frozenset({"session_id", "agent_id"}))
     prompt = await services[RecallService].prompt(
         caller.scope, read_values(MemoryPromptRequest, values), optimize_query=arguments.optimize_query
     )

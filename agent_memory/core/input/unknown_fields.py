@@ -73,6 +73,17 @@ class FieldCheck:
         schema = _changed(TypeAdapter(self._hint).core_schema, lambda node: _naming(node, names))
         return SchemaValidator(schema, _use_prebuilt=False), names
 
+    @cached_property
+    def scope_fields(self) -> Collection[str]:
+        """The names of whose data is meant that a value may hold somewhere."""
+        found: set[str] = set()
+
+        def collect(model: dict[str, Any]) -> None:
+            found.update(SCOPE_FIELDS & ((_fields_of(model) or {}).get("fields") or {}).keys())
+
+        _changed(TypeAdapter(self._hint).core_schema, collect)
+        return found
+
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
         """The value, and the fields that were ignored in it. Raises ValidationError, and UnknownFields for those that are refused."""
         try:
@@ -186,9 +197,14 @@ def _nearest(name: str, names: frozenset[str]) -> str | None:
 
 
 def _bare(name: str) -> str:
-    """A name without case, separators and a last `id`."""
+    """A name without case, separators and a last `id`, as of one thing."""
     letters = name.lower().replace("-", "_")
-    return (letters.removesuffix("_id") if letters.endswith("_id") else _without_id(name, letters)).replace("_", "")
+    letters = letters.removesuffix("s") if letters.endswith(("_ids", "ids")) else letters
+    return _singular((letters.removesuffix("_id") if letters.endswith("_id") else _without_id(name, letters)).replace("_", ""))
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def _without_id(name: str, letters: str) -> str:
@@ -211,6 +227,21 @@ def narrows(field: Unknown) -> bool:
     """Whether a field that is not known says, or nearly says, whose data is meant."""
     name = field.path[-1]
     return isinstance(name, str) and (name in SCOPE_FIELDS or nearest(name, SCOPE_FIELDS) is not None)
+
+
+def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
+    """Those of some unknown fields that name whose data is meant where that means nothing, though it does elsewhere in the request.
+
+    `places` says where a name is to be said, None for nowhere.
+    """
+    found: list[Unknown] = []
+    for field in fields:
+        if narrows(field):
+            name = str(field.path[-1])
+            meant = name if name in SCOPE_FIELDS else nearest(name, SCOPE_FIELDS)
+            if meant is not None and (place := places(meant)) is not None:
+                found.append(Unknown(field.path, place))
+    return found
 
 
 def narrowing_nothing(field: Unknown) -> Unknown:

@@ -48,6 +48,23 @@ def refusals(answer: httpx.Response) -> dict[str, str]:
         ("POST", "/v1/memory/prompt?userId=ada", {"query": "x", "long_term_search": True}, "query.userId", "user_id in the body"),
         ("POST", "/v1/long-term-memory/forget?usr_id=ada", {"policy": {"max_age_days": 1}}, "query.usr_id", "user_id"),
         ("POST", "/v1/users/ada/export?name_space=n", None, "query.name_space", "namespace"),
+        ("GET", "/v1/working-memory/?users=ada", None, "query.users", "user_id"),
+        ("POST", "/v1/memory/prompt", {"query": "x", "agents": "a", "long_term_search": True}, "body.agents", "agent_id"),
+        ("POST", "/v1/long-term-memory/search", {"text": "x", "entity": "tea"}, "body.entity", "entities"),
+        ("POST", "/v1/long-term-memory/search", {"text": "x", "categories": "food"}, "body.categories", "category"),
+        # Whose data is meant, said where it means nothing.
+        ("POST", "/v1/long-term-memory/", {"memories": [RECORD], "user_id": "ada"}, "body.user_id", "user_id where the body takes it"),
+        ("POST", "/v1/items/search", {"user_id": "ada"}, "body.user_id", "user_id in the query"),
+        ("PUT", "/v1/items", {"path": ["a"], "key": "k", "value": {}, "name_space": "n"}, "body.name_space", "namespace in the query"),
+        ("PUT", "/v1/blocks/human?user_id=u", {"value": "x", "agentId": "a"}, "body.agentId", "agent_id in the query"),
+        ("PATCH", "/v1/working-memory/s/result", {"result": "success", "user_id": "ada"}, "body.user_id", "user_id in the query"),
+        (
+            "POST",
+            "/v1/memory/prompt",
+            {"query": "x", "long_term_search": True, "profile": {"user_id": "ada"}},
+            "body.profile.user_id",
+            "user_id where the body takes it",
+        ),
     ],
 )
 async def test_near_misses_are_refused_with_the_right_name(

@@ -16,6 +16,12 @@ from tests.support.mcp import over_http
         ("memory_prompt", {"query": "x", "user": {"eq": "ada"}}, "user: is no field here, it would be ignored: say user_id"),
         ("create_long_term_memories", {"memories": [{"text": "x", "userId": "ada"}]}, "memories.0.userId: is no field here"),
         ("set_working_memory", {"session_id": "s", "name_space": "n"}, "name_space: is no field here, it would be ignored: say namespace"),
+        (
+            "create_long_term_memories",
+            {"memories": [{"text": "x"}], "user_id": "ada"},
+            "user_id: is no field here, it would be ignored: say",
+        ),
+        ("search_long_term_memory", {"text": "x", "agents": "a"}, "agents: is no field here, it would be ignored: say agent_id"),
         ("delete_long_term_memories", {"memory_ids": ["a"], "user_id": "ada"}, "user_id: is no field here"),
     ],
 )
@@ -31,3 +37,19 @@ async def test_other_unknown_arguments_are_named_beside_the_answer(server: Serve
         assert (found.meta or {})["agent-memory/ignored-fields"] == "verbose"
         found = await session.result("search_long_term_memory", text="x", namespace=str(ULID()))
         assert "agent-memory/ignored-fields" not in (found.meta or {})
+
+
+async def test_an_agent_is_meant_by_the_same_word_as_over_rest(server: Server) -> None:
+    """It narrows a search; in a prompt it says whose blocks are shown; a session names it."""
+    space = str(ULID())
+    owned = {"user_id": "ida", "namespace": space, "memory_type": "semantic"}
+    memories = [{"text": "Ida plays the harp", **owned}, {"text": "The harp of Ida has 47 strings", "agent_id": "coach", **owned}]
+    async with over_http(f"{server.url}/mcp") as session:
+        await session.result("create_long_term_memories", memories=memories)
+        hers = {"user_id": "ida", "namespace": space}
+        found = (await session.result("search_long_term_memory", text="harp", agent_id="coach", **hers)).structured_content
+        assert [memory["agent_id"] for memory in found["memories"]] == ["coach"]
+        found = (await session.result("memory_prompt", query="harp", agent_id="coach", **hers)).structured_content
+        assert len(found["long_term_memories"]) == 2
+        stored = (await session.result("set_working_memory", session_id="s", agent_id="coach", **hers)).structured_content
+        assert stored["agent_id"] == "coach"
