@@ -65,13 +65,21 @@ class TokenCounter:
         """Loads the ranks in a thread (about 0.4 s)."""
         return cls(await asyncio.to_thread(load_encoding))
 
-    def count(self, text: str) -> int:
-        """The number of tokens of `text`; marks like `<|endoftext|>` count as plain text. 0 for the empty text."""
+    def count(self, text: str, enough: int | None = None) -> int:
+        """The number of tokens of `text`; marks like `<|endoftext|>` count as plain text. 0 for the empty text.
+
+        Who only asks whether a text has more than some says how many are `enough`: of a long text no more are counted than show that.
+        """
         if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
         if len(text) <= _RUN:
             return sum(map(self._tokens_of, _ASCII.findall(text))) if text.isascii() else len(self._encoding.encode_ordinary(text))
-        return sum(len(self._encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
+        tokens = 0
+        for chunk in _chunks(text):
+            tokens += len(self._encoding.encode_ordinary(chunk))
+            if enough is not None and tokens > enough:
+                break
+        return tokens
 
     async def count_aside(self, text: str) -> int:
         """As `count`; a long text is counted in a thread, while other requests go on."""

@@ -15,6 +15,7 @@ from ulid import ULID
 from agent_memory.core.errors import IdTaken
 from agent_memory.core.permissions import permit_writing, within
 from agent_memory.core.scope import Scope, SessionRef
+from agent_memory.llm.threads import aside
 from agent_memory.memories.codec import decode_memory
 from agent_memory.memories.commit import STATED, ChangeKind, change_base
 from agent_memory.memories.owners import owner_name
@@ -145,14 +146,18 @@ class MemoryStore(MemoryQueries):
         # What has a position in a session keeps it.
         message_options = replace(options, unique=None) if imported else options
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
-        for index, (record, order) in enumerate(zip(records, orders, strict=True)):
-            before: Sequence[MemoryRecord] = ()
-            after: Sequence[MemoryRecord] = ()
-            if order is not None:
-                # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
-                spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
-                before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
-            steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
+
+        def add_groups() -> None:
+            for index, (record, order) in enumerate(zip(records, orders, strict=True)):
+                before: Sequence[MemoryRecord] = ()
+                after: Sequence[MemoryRecord] = ()
+                if order is not None:
+                    # Neighbours written in the same call are known at once; a worker adds those that were there, or come later.
+                    spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
+                    before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
+                steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
+
+        await aside(add_groups, sum(len(record.text) for record in records))
         reply = await steps.run_steps(self._scripts)
         if reply[0] == "taken":
             raise IdTaken([records[int(group) - 1].id for group in reply[1:]])

@@ -11,6 +11,7 @@ from agent_memory.core.errors import RedisUnavailable
 from agent_memory.core.feature import Owner
 from agent_memory.core.scope import Scope
 from agent_memory.extraction.rule_store import RuleStore
+from agent_memory.llm.threads import aside
 from agent_memory.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.profile.entries import entry_of
 from agent_memory.profile.store import Followed, ProfileOwner, ProfileStore, ReadMemory
@@ -40,7 +41,7 @@ class ProfileFollower:
         for _ in range(_TRIES):
             memories = await self._store.read_memories(mids)
             zones = await self._zones(memories)
-            done = await self._store.follow([self._followed(memory, zones) for memory in memories])
+            done = await self._store.follow(await self._followed_all(memories, zones))
             mids = [mid for mid, followed in zip(mids, done, strict=True) if not followed]
             if not mids:
                 return
@@ -66,6 +67,10 @@ class ProfileFollower:
                 await self._store.clear(name, user_key, keeps_moves=False)
                 erased["profiles"] += 1
         return erased
+
+    async def _followed_all(self, memories: Sequence[ReadMemory], zones: dict[ProfileOwner, tzinfo]) -> list[Followed]:
+        characters = sum(0 if read.memory is None else len(read.memory.record.text) for read in memories)
+        return await aside(lambda: [self._followed(read, zones) for read in memories], characters)
 
     def _followed(self, read: ReadMemory, zones: dict[ProfileOwner, tzinfo]) -> Followed:
         owner = _owner(read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from agent_memory.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionText, SessionMessages
 from agent_memory.llm.tokens import TokenCounter
@@ -54,7 +55,9 @@ class MemoriesContent:
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """The best memories that fit, without those that say the same as one before."""
         budget, request = self.most if tokens is None else min(tokens, self.most), self.query.request
-        selection = MemorySelection(self.counter.count, request.text or "", request.limit, budget, request.distinct is not False)
+        # What is longer than twice the budget is shown by no prompt: how much longer it is nobody asks.
+        count = partial(self.counter.count, enough=2 * budget)
+        selection = MemorySelection(count, request.text or "", request.limit, budget, request.distinct is not False)
         listed = selection.select(self.cards)
         return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
 

@@ -111,3 +111,11 @@ def test_ascii_is_counted_as_any_other_text(counter: TokenCounter, encoding: tik
     texts += ["It's 12,345 o'clock -- WE'LL see...\n\n  def f(x):\r\n\treturn x ", "\n" * 50 + " x", "'S" * 40, "a" * 1999, " " * 1999]
     for text in texts:
         assert counter.count(text) == len(encoding.encode_ordinary(text)), repr(text)
+
+
+def test_no_more_is_counted_than_shows_that_there_are_enough(counter: TokenCounter) -> None:
+    text = "The ferry to Bergen goes at nine. " * 40_000
+    whole = counter.count(text)
+    assert counter.count(text, enough=10 * whole) == whole
+    assert 100 < counter.count(text, enough=100) < whole / 20
+    assert counter.count("The ferry goes.", enough=1) == counter.count("The ferry goes.")

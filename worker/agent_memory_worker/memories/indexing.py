@@ -9,6 +9,7 @@ from agent_memory.access.tenant_models import TenantModels
 from agent_memory.core.errors import BudgetSpent
 from agent_memory.core.task_kinds import DueKind
 from agent_memory.llm.base import Embedder
+from agent_memory.llm.threads import aside
 from agent_memory.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.runtime import Runtime
 from agent_memory.storage.scripts import Claim
@@ -43,8 +44,9 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim]) -> int:
 async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob], leases: Mapping[str, Claim]) -> int:
     texts = list(dict.fromkeys(text for job in jobs for text in _texts(job)))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
-    items = [
-        IndexEntry(
+
+    def entry(job: IndexJob) -> IndexEntry:
+        return IndexEntry(
             mid=job.mid,
             version=job.version,
             lease=leases[job.mid].lease,
@@ -54,8 +56,8 @@ async def _index(runtime: Runtime, embedder: Embedder, jobs: Sequence[IndexJob],
             terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
             past=job.terms is not None,
         )
-        for job in jobs
-    ]
+
+    items = await aside(lambda: [entry(job) for job in jobs], sum(map(len, texts)))
     return sum(await runtime[MemoryStore].write_index(items))
 
 

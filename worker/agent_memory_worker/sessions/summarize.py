@@ -161,15 +161,19 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
     With QUARANTINE, messages that would be put aside as memories are left out.
     """
     longest = max(budget // 2, 16)
-    told = [
-        Said(stored.message.content, stored.message.role, stored.message.created_at)
-        for stored in leaving
-        if stored.message.role not in PROGRAM_ROLES and not _reads_like_an_order(runtime, stored)
-    ]
-    statements = statements_of_summary(state.context or "", split_sentences, leaving[0].message.created_at)
-    statements += statements_of(told, split_sentences)
-    short = [replace(each, text=_shortened(runtime, " ".join(each.text.split()), longest)) for each in statements]
-    text = await aside(lambda: summarize(short, budget, runtime.counter.count, UTC), sum(len(each.text) for each in short))
+
+    def write() -> str:
+        told = [
+            Said(stored.message.content, stored.message.role, stored.message.created_at)
+            for stored in leaving
+            if stored.message.role not in PROGRAM_ROLES and not _reads_like_an_order(runtime, stored)
+        ]
+        statements = statements_of_summary(state.context or "", split_sentences, leaving[0].message.created_at)
+        statements += statements_of(told, split_sentences)
+        short = [replace(each, text=_shortened(runtime, " ".join(each.text.split()), longest)) for each in statements]
+        return summarize(short, budget, runtime.counter.count, UTC)
+
+    text = await aside(write, sum(len(stored.message.content) for stored in leaving))
     return text or state.context or _NOTHING
 
 
