@@ -5,6 +5,8 @@ The routes are those that the application has: one that is added is attacked wit
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import re
 from collections.abc import AsyncGenerator
@@ -24,9 +26,14 @@ from tests.support.waiting import wait_until
 
 MARK = "zebraquartz"
 VICTIM = "vera"
-ATTACKERS = [STRANGER, *(Principal("t1", f"{user}'s", Role.WRITE, users=frozenset({user})) for user in ("eve", "Vera", "vera "))]
+ATTACKERS = [
+    STRANGER,
+    *(Principal("t1", f"{user}'s", Role.WRITE, users=frozenset({user})) for user in ("eve", "Vera", "vera ")),
+    Principal("t1", "eve's robot", Role.WRITE, users=frozenset({"eve"}), agents=frozenset({"robot"})),
+]
 NAMES = (VICTIM, "*", "vera*", "vera|eve", "x) | (@u:*", "{vera}", "%00", "..%2F..", "Vera", "0")
-CASES_EACH = 6
+# Of 10,000 cases a part for each of some eighty routes and each attacker.
+CASES_EACH = max(6, int(os.environ.get("ISOLATION_CASES", "0")) // 400)
 
 
 def routes_of(app: Any) -> set[tuple[str, str]]:
@@ -78,12 +85,18 @@ async def field(redis_url: str) -> AsyncGenerator[Field]:
 def body_of(choose: random.Random, ids: list[str]) -> dict[str, Any]:
     """All fields that say whose something is, or what it is, at once."""
     name, item = choose.choice(NAMES), choose.choice([*ids, *NAMES])
-    whose = {"user_id": name, "containerTag": name, "containerTags": [name], "agent_id": name, "run_id": name}
-    what = {"id": item, "ids": [item], "memory_id": item, "memory_ids": [item], "memories": [{"memory_id": item, "text": "changed"}]}
-    said = {"query": "secret", "q": "secret", "text": "changed", "content": "changed", "messages": [{"role": "user", "content": "hello"}]}
-    filters = {"filters": choose.choice([{"user_id": name}, {"OR": [{"user_id": name}, {"user_id": "*"}]}, {"AND": []}])}
-    parts = [whose, what, said, filters]
-    return {field: value for part in choose.sample(parts, choose.randint(1, 4)) for field, value in part.items()}
+    whose = {"user_id": name, "containerTag": name, "containerTags": [name], "agent_id": name, "run_id": name, "app_id": name}
+    owners = {"user_id": VICTIM, "namespace": name, "agent_id": name}
+    call = {"id": item, "function": {"name": "brew", "arguments": json.dumps(owners)}}
+    called = {"role": "assistant", "content": None, "tool_calls": [call]}
+    spoken = [{"role": "user", "content": "hello", "id": item, "remember_as": {"agent_id": name}, **owners}, called]
+    entry = {"memory_id": item, "id": item, "text": "changed", "content": "changed", "customId": item, "containerTag": name, **owners}
+    what = {"id": item, "ids": [item], "memory_id": item, "memory_ids": [item], "memories": [entry], "documents": [entry]}
+    named = {"customId": item, "docId": item, "documentId": item, "metadata": owners | {"id": item}, "newContent": "changed"}
+    said = {"query": "secret", "q": "secret", "text": "changed", "content": "changed", "messages": spoken, "infer": choose.random() < 0.5}
+    told = [{"user_id": name}, {"OR": [{"user_id": name}, {"user_id": "*"}]}, {"AND": []}, {"AND": [{"key": "user_id", "value": VICTIM}]}]
+    parts = [whose, what, named, said, {"filters": choose.choice(told)}]
+    return {field: value for part in choose.sample(parts, choose.randint(1, 5)) for field, value in part.items()}
 
 
 async def attack(client: httpx.AsyncClient, method: str, path: str, ids: list[str], choose: random.Random) -> None:

@@ -47,8 +47,11 @@ async def sessions(client: Client) -> list[str]:
 
 async def session_memories(client: Client) -> Seen:
     found: Seen = {}
+    assert "chat" in await sessions(client)
     for name in await sessions(client):
-        found |= shown((await client.get_working_memory(name, user_id="ada")).memories)
+        session = await client.get_working_memory(name, user_id="ada")
+        found |= shown(session.memories)
+        assert all(isinstance(message["content"] if isinstance(message, dict) else message.content, str) for message in session.messages)
     return found
 
 
@@ -88,9 +91,13 @@ async def tool(client: Client) -> Seen:
 
 async def prompted(client: Client) -> Seen:
     search = {"namespace": {"eq": client.config.default_namespace}, "limit": 100}
-    answer = await client.memory_prompt(QUERY, session_id="long", context_window_max=4000, long_term_search=search)
-    assert answer["messages"][-1]["content"]["text"] == QUERY
-    return shown(answer["long_term_memories"])
+    found: Seen = {}
+    for name in await sessions(client):
+        answer = await client.memory_prompt(QUERY, session_id=name, user_id="ada", context_window_max=4000, long_term_search=search)
+        assert answer["messages"][-1]["content"]["text"] == QUERY
+        assert all(isinstance(message["content"]["text"], str) for message in answer["messages"])
+        found |= shown(answer["long_term_memories"])
+    return found
 
 
 async def hydrated(client: Client) -> Seen:

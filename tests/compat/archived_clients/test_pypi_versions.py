@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -69,6 +70,35 @@ def every_kind(space: str) -> list[dict[str, Any]]:
     return [{**one, "namespace": space} for one in found]
 
 
+Done = Callable[[str, str, Any], Awaitable[Any]]
+CHAT: list[dict[str, Any]] = [
+    {"role": "user", "content": [{"type": "text", "text": "The bees have it warm."}, {"type": "image_url", "image_url": {"url": "x:"}}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c1", "name": "t", "content": '{"celsius": 35}'},
+    {"role": "assistant", "content": "", "refusal": "I say nothing about the queen.", "own": {"of": ["the caller"]}},
+    {"role": "user", "name": "Ada", "content": "The keeper's bees eat.", "remember_as": {"agent_id": "keeper", "metadata": {"a": 1}}},
+]
+"""A session as chat APIs have them."""
+
+
+async def make_newer_kinds(done: Done, place: dict[str, str], name: str) -> None:
+    """What the archived server knew nothing of: agents, blocks, items, procedures, results, tools, profiles, what is forgotten."""
+    owner = "?" + "&".join(f"{key}={value}" for key, value in place.items())
+    await done("PUT", "/v1/working-memory/chat", {**place, "messages": CHAT, "agent_id": "keeper", "ttl_seconds": 3600})
+    for whose in (owner, f"{owner}&agent_id=keeper"):
+        await done("PUT", f"/v1/blocks/human{whose}", {"value": "Ada keeps bees.", "description": "Who it is about."})
+    await done("PATCH", f"/v1/blocks/human{owner}", {"operation": "append", "content": "And a dog."})
+    await done("PUT", f"/v1/items{owner}", {"path": ["bees"], "key": "queen", "value": {"text": "The queen of the bees is old."}})
+    steps = {"when_to_use": "Ada asks for the honey of the bees", "steps": ["take a smoker"]}
+    await done("POST", "/v1/procedures", {**steps, **place})
+    await done("PATCH", f"/v1/working-memory/chat/result{owner}", {"result": "success", "agent_id": "keeper"})
+    await done("POST", "/v1/tools/memory", {"tool": "hive", "arguments": {"number": 3}, **place})
+    await done("PUT", f"/v1/profile/schema?namespace={name}", {"topics": {"bees": {"sub_topics": {"kind": "which bees"}}}})
+    gone = record(f"forgotten-{name}", "The bees of the neighbour sting.", namespace=name)
+    await done("POST", "/v1/long-term-memory/?wait=true", {"memories": [gone]})
+    assert (await done("POST", "/v1/memory/forget", {"ids": [gone["id"]], **place}))["forgotten"] == {"facts": 1}
+
+
 @pytest.fixture(scope="module")
 async def space(server: str) -> str:
     """A namespace with every kind of record."""
@@ -90,6 +120,7 @@ async def space(server: str) -> str:
         own = [record(f"own-{kind}-{name}", f"Own {kind} note on the bees.", memory_type=kind) for kind in (*KINDS, "procedural")]
         await done("PUT", "/v1/working-memory/own", {**place, "memories": own, "data": {"a": {"b": None}}, "ttl_seconds": 3600})
         await done("PUT", "/v1/working-memory/empty", {**place, "ttl_seconds": 3600})
+        await make_newer_kinds(done, place, name)
         view = {"name": name, "source": "long_term", "group_by": ["memory_type"], "filters": {"namespace": name}}
         made = await done("POST", "/v1/summary-views", view)
         await done("POST", f"/v1/summary-views/{made['id']}/partitions/run", {"group": {"memory_type": "procedural"}})
@@ -99,8 +130,9 @@ async def space(server: str) -> str:
             memories = (await client.get("/v1/working-memory/own", params=place)).json()["memories"]
             everything = {"namespace": {"eq": name}, "extraction_strategy": {"eq": "message"}, "limit": 1}
             messages = (await client.post("/v1/long-term-memory/search", json=everything)).json()["total"]
-            # A tool's message is no memory.
-            return bool(session["context"]) and all(one["persisted_at"] for one in memories) and messages == len(said) - 1
+            # A tool's message is no memory; of the session of a chat API two messages are.
+            done = bool(session["context"]) and all(one["persisted_at"] for one in memories) and messages == len(said) - 1 + 2
+            return done and bool((await client.get("/v1/timeline", params=place)).json()["events"])
 
         await wait_until(worked, "the summary, the promoted messages and the promoted memories")
     return name

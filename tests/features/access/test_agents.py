@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
 
+from agent_memory.core.settings import load_settings
 from agent_memory.core.task_kinds import DueKind
+from agent_memory.http.app import create_app
 from agent_memory.jobs import operations as background
 from agent_memory.mcp import tools as mcp_tools
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access.conftest import Guarded
-from tests.features.access.hostile import ANA, CASES, COACH, TIME, Ids
+from tests.features.access.forged_fields import Forgeries
+from tests.features.access.hostile import ANA, CASES, COACH, TIME, Case, Ids
 from tests.features.access.tool_cases import TOOL_CASES
 
 MARK = "zebraquartz"
 ALL = CASES | TOOL_CASES
+FORGERIES = Forgeries(create_app(load_settings()).openapi())
 OTHERS = ({"agents": ["robot"]}, {"agents": ["robot"], "users": ["ana"]}, {"agents": ["Coach", "robot"], "namespaces": ["work"]})
 
 
@@ -111,13 +115,13 @@ async def _state(field: Field) -> list[Any]:
     return [lasting(body) for body in bodies]
 
 
-async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, ids: Ids) -> None:
-    for method, path, params, body in ALL[name](ids):
+async def _attack(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> None:
+    for method, path, params, body in cases:
         sent: dict[str, Any] = {"json": body}
         if isinstance(body, bytes):
             sent = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
         answer = await attacker.request(method, path, params=params, **sent)
-        assert answer.status_code < 500, (name, answer.text)
+        assert answer.status_code < 500, (method, path, params, body, answer.text)
         assert MARK not in answer.text, (method, path, params, body, answer.text)
 
 
@@ -127,12 +131,10 @@ async def test_nothing_of_another_agent_is_seen_or_changed(field: Field) -> None
     choose = random.Random(5)
     for name in ALL:
         for attacker in field.attackers:
-            await _attack(field, attacker, name, field.ids)
-            names = [
-                choose.choice(["shared", "waiting", "ana", "work", "coach", "m-shared", "m-aside", field.ids.change]) for _ in range(4)
-            ]
+            await _attack(attacker, [*ALL[name](field.ids), *FORGERIES.cases(name, field.ids)])
             ids = field.ids
-            await _attack(field, attacker, name, Ids(*names, "v", "t", "o", "k", ids.procedure, names[0], ids.batch))
+            names = choose.choices(["shared", "waiting", "ana", "work", "coach", "m-shared", "m-aside", ids.change], k=4)
+            await _attack(attacker, ALL[name](Ids(*names, "v", "t", "o", "k", ids.procedure, names[0], ids.batch)))
     assert await _state(field) == before
 
 

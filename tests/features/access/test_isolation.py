@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -33,13 +33,15 @@ from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded
-from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Ids, hostile
+from tests.features.access.forged_fields import Forgeries
+from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Case, Ids, hostile
 from tests.features.access.tool_cases import TOOL_CASES
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
 ALL = CASES | TOOL_CASES
 METHODS = client_attacks.methods()
+FORGERIES = Forgeries(create_app(load_settings()).openapi())
 AnyClient: TypeAlias = MemoryAPIClient | SyncMemoryAPIClient
 WHERE = {"user_id": "ana", "namespace": "work"}
 
@@ -188,8 +190,13 @@ async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: 
     """One operation with these values; how many requests that were. No answer holds anything of the victim's, none is a 5xx."""
     session, user, namespace, memory = values
     ids = Ids(session, user, namespace, memory, **field.ids)
+    forged = FORGERIES.cases(name, ids)
+    return await _send(attacker, [*ALL[name](ids), *(forged[(ids.number + 7 * step) % len(forged)] for step in range(2) if forged)])
+
+
+async def _send(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> int:
     count = 0
-    for method, path, params, body in ALL[name](ids):
+    for method, path, params, body in cases:
         try:
             sent: dict[str, Any] = {"json": body}
             if isinstance(body, bytes):
@@ -198,8 +205,8 @@ async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: 
         except (httpx.InvalidURL, UnicodeEncodeError):
             continue  # a client that cannot say it is no danger
         count += 1
-        assert answer.status_code < 500, (name, values, answer.text)
-        assert MARK not in answer.text, (name, values, answer.text)
+        assert answer.status_code < 500, (method, path, params, body, answer.text)
+        assert MARK not in answer.text, (method, path, params, body, answer.text)
     return count
 
 
@@ -230,6 +237,18 @@ async def test_nothing_of_another_is_seen_or_changed(field: Field) -> None:
             for value in HOSTILE[at % 10 :: 10]:
                 count += await _attack(field, attacker, name, [value, *(choose.choice([value, "ana", "work", "shared"]) for _ in range(3))])
     assert count > 800
+    assert await _state(field) == before
+
+
+async def test_no_field_and_no_parameter_leads_to_another(field: Field) -> None:
+    """All that can name an id or an owner, forged one by one: as the schemas have them, so that a new field is attacked as it comes."""
+    before = await _state(field)
+    count = 0
+    for name in ALL:
+        for place, attacker in enumerate(field.attackers):
+            own = Ids("own", "eve" if place == 2 else "Ana", "work", f"mine-{place}", **field.ids)
+            count += await _send(attacker, FORGERIES.cases(name, own))
+    assert count > 2000
     assert await _state(field) == before
 
 
@@ -313,7 +332,7 @@ async def test_who_may_sees_all_of_it(field: Field, guarded: Guarded) -> None:
             assert (await friend.get("/v1/working-memory/shared")).status_code == 200
         assert MARK in (await friend.get("/v1/long-term-memory/m-shared")).text
         assert MARK in (await friend.get(f"/v1/procedures/{field.ids['procedure']}")).text
-        assert MARK in (await friend.post("/v1/procedures/search", json={"situation": "secret tea"})).text
+        assert MARK in (await friend.post("/v1/procedures/search", json={"situation": "secret tea", **WHERE})).text
         assert MARK in (await friend.get("/v1/tools/memory", params={"tool": "brew"})).text
         assert MARK in (await friend.get("/v1/session-results/shared", params=WHERE)).text
         assert MARK in (await friend.post("/v1/long-term-memory/search", json={"text": "secret tea"})).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,42 @@ async def test_only_the_same_user_and_namespace(rig: Rig) -> None:
     assert texts(await prompt(rig, search={"user_id": {"ne": "ben"}})) == []
     assert texts(await prompt(rig, search={"user_id": {"eq": "ann"}, "topics": {"any": ["boats"]}})) == []
     assert texts(await prompt(rig)) == [], "without a user there is nobody whose messages they could be"
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [
+        {"agent_id": "robot"},
+        {"slot": "ferry"},
+        {"category": "travel"},
+        {"source_class": "import"},
+        {"metadata": {"kept": True}},
+        {"filter": {"not": {"namespace": "n"}}},
+        {"min_trust": 0.9},
+        {"as_of": "2020-01-01T00:00:00Z"},
+        {"known_at": "2020-01-01T00:00:00Z"},
+        {"topics": "boats"},
+    ],
+    ids=lambda one: next(iter(one)),
+)
+async def test_what_waits_passes_no_filter(rig: Rig, narrowed: dict[str, Any]) -> None:
+    await says(rig, "a", "The ferry of Ann to Bergen")
+    assert [one.text for one in await prompt(rig, search={"user_id": "ann"})] == ["The ferry of Ann to Bergen"]
+    assert await prompt(rig, search={"user_id": "ann", **narrowed}) == []
+
+
+async def test_what_waits_is_shown_to_its_agents_alone(rig: Rig) -> None:
+    """As the memories that are made of it: who is limited to some agents sees theirs."""
+    message = {"role": "user", "content": "The ferry of Ann to Bergen", "remember_as": {"agent_id": "coach"}}
+    body = AppendMessagesRequest.model_validate({"messages": [message], "user_id": "ann"})
+    await rig.rt[SessionService].append(SCOPE, "a", body)
+    await says(rig, "b", "The ferry of nobody's agent to Bergen")
+    asked = MemoryPromptRequest.model_validate({"query": _QUERY, "long_term_search": {"user_id": "ann"}})
+    shown = {}
+    for agent in ("coach", "robot"):
+        answer = await rig.rt[RecallService].prompt(replace(SCOPE, agents=frozenset({agent})), asked)
+        shown[agent] = [one.text for one in answer.long_term_memories or []]
+    assert shown == {"coach": ["The ferry of Ann to Bergen"], "robot": []}
 
 
 async def test_the_session_itself_is_not_quoted_twice_and_a_session_found_by_id_counts(rig: Rig) -> None:
