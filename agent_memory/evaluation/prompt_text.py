@@ -70,7 +70,7 @@ def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
     beside = content_text(answer.get("system"))
     text = answer.get("text")
     plain = isinstance(text, str) and not pairs
-    told += [beside, str(text) if plain else ""]
+    told += [beside, str(text).strip().removesuffix(question.strip()).rstrip() if plain else ""]
     summary, memories = _parted("\n".join(filter(None, told)))
     said = [text for role, text in pairs if role not in ("system", "developer")]
     if said:

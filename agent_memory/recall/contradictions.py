@@ -1,13 +1,14 @@
 """Statements of a prompt that may contradict each other: which of them is the latest (pure).
 
-Two statements of one speaker contradict each other when they have a slot in common, or say nearly the same with another number, name or
-negation. What says less than half of the same words is about something else; where no blanks are written, pairs of characters are the
-words. It only looks at a handful of short lines, and costs as much.
+Two statements of one speaker contradict each other when they have a slot in common, or when they, or clauses of them, say nearly the same
+with another number, name or negation. What says less than half of the same words is about something else; where no blanks are written,
+pairs of characters are the words. It only looks at a handful of short lines, and costs as much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from agent_memory.memories.shown_memories import ShownMemory
@@ -22,46 +23,83 @@ _MOST_CHARS, _MOST_WORDS, _MOST_PAIRS = 160, 12, 24
 _WORDS = (
     "a an the so very really i i'm im i've i'd my me mine we our you your he she it its is am are was were be been do does did have has had"
     " to of in on at for with that this there and or but as than then now still again anymore any more actually no not never don't doesn't"
-    " didn't isn't wasn't"
+    " didn't isn't wasn't anyway new also just well ok okay btw"
 )
 _EDGES = ".,;:!?…\"“”‘’'()[]{}<>*`"
 _LITTLE = frozenset(["", *_WORDS.split()])
-_NONE = frozenset[str]()
+_CLAUSE = re.compile(r"[.!?;:,]\s+|\s[-–—]\s")
+# A clause of fewer words is about anything.
+_LEAST_IN_CLAUSE = 3
+
+
+_Part = tuple[frozenset[str], float]
+"""What a statement or a clause is about, without the words that all of them share, and how many of these must be in another one that is
+about the same."""
+_NONE: _Part = (frozenset(), 0.0)
 
 
 def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
-    """The ids of those that say last what another one before them says otherwise; the statements are given oldest first."""
-    of_speaker: dict[tuple[str, str | None], list[tuple[str, frozenset[str], float, str | None]]] = {}
-    latest: list[str] = []
-    superseded: set[str] = set()
+    """The ids of those that say last what another one before them says otherwise; the statements are given oldest first.
+
+    Of three that speak of one thing only the last is the latest, also where it is like the first alone: "I'm vegan", "I'm not vegan any more,
+    I missed cheese", "I'm vegan again, for good".
+    """
+    of_speaker: dict[tuple[str, str | None], list[tuple[ShownMemory, frozenset[str], float, str | None]]] = {}
+    last_of: dict[str, str] = {}
+    latest: set[str] = set()
     for memory in statements:
-        (words, needed), slot = _words_of(memory.text), memory.values.get("slot")
+        (words, needed), slot = _part_of(memory.text), memory.values.get("slot")
         if not words and slot is None:
             continue
         size = len(words)
         before = of_speaker.setdefault((speaker_name(memory), memory.user_id), [])
         earlier: list[str] = []
-        for name, said, its_needed, its_slot in before:
+        for other, said, its_needed, its_slot in before:
             # All pairs come by here.
             shared = len(words & said)
-            least = needed if needed < its_needed else its_needed
-            if (shared and shared >= least and (shared > 1 or size == 1 or len(said) == 1)) or (slot is not None and slot == its_slot):
-                earlier.append(name)
-        before.append((memory.id, words, needed, slot))
+            if shared > 1:
+                least = needed if needed < its_needed else its_needed
+                alike = shared >= least or _clauses_alike(memory.text, other.text)
+            else:
+                alike = shared == 1 and (size == 1 or len(said) == 1)
+            if alike or (slot is not None and slot == its_slot):
+                earlier.append(other.id)
+        before.append((memory, words, needed, slot))
         if earlier:
-            superseded.update(earlier)
-            latest.append(memory.id)
-    return frozenset(latest) - superseded
+            subjects = {_last_of(last_of, name) for name in earlier}
+            latest.difference_update(subjects)
+            last_of.update(dict.fromkeys(subjects, memory.id))
+            latest.add(memory.id)
+    return frozenset(latest)
 
 
-def _words_of(text: str) -> tuple[frozenset[str], float]:
-    """What a short statement is about, without the words that all of them share, and how many of these must be in another one that is about
-    the same; nothing for a long one."""
+def _last_of(later: Mapping[str, str], name: str) -> str:
+    """The last statement so far of what one speaks of."""
+    while name in later:
+        name = later[name]
+    return name
+
+
+def _clauses_alike(text: str, other: str) -> bool:
+    """Whether a clause of one text says nearly the same as one of the other: "They changed the pins, my pin is 2217 now"."""
+    clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
+    if len(clauses) == 1 and len(others) == 1:
+        return False
+    parts, its_parts = ([part for part in map(_part_of, said) if len(part[0]) >= _LEAST_IN_CLAUSE] for said in (clauses, others))
+    for words, needed in parts:
+        for its_words, its_needed in its_parts:
+            shared = len(words & its_words)
+            if shared > 1 and shared >= needed and shared >= its_needed:
+                return True
+    return False
+
+
+def _part_of(text: str) -> _Part:
     if len(text) > _MOST_CHARS:
-        return _NONE, 0.0
+        return _NONE
     if not text.isascii() and BLANKLESS.search(text) is not None:
         pairs = frozenset([one + other for one, other in pairwise([token.word for token in tokens(text)])])
-        return (pairs, _ALIKE_PAIRS * len(pairs)) if len(pairs) <= _MOST_PAIRS else (_NONE, 0.0)
+        return (pairs, _ALIKE_PAIRS * len(pairs)) if len(pairs) <= _MOST_PAIRS else _NONE
     folded = text.lower() if text.isascii() else fold(text)
     words = frozenset([word.strip(_EDGES) for word in folded.split()]) - _LITTLE
-    return (words, _ALIKE * len(words)) if len(words) <= _MOST_WORDS else (_NONE, 0.0)
+    return (words, _ALIKE * len(words)) if len(words) <= _MOST_WORDS else _NONE

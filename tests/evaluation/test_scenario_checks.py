@@ -32,6 +32,7 @@ _PROMPT = {
 _NOTHING = {"messages": [{"role": "system", "content": MEMORIES_HEAD + NO_MEMORIES}, {"role": "user", "content": "Which fruit?"}]}
 _BARE = {"messages": [{"role": "user", "content": "Which fruit?"}]}
 _APART = {"system": [{"type": "text", "text": _MEMORIES}], "messages": [{"role": "user", "content": "I bake cakes.\nWhich fruit?"}]}
+_BARE_TEXT = {"text": "Which fruit?"}
 _FIRST = {"messages": [{"role": "system", "content": _MEMORIES}, {"role": "user", "content": "Which fruit?"}]}
 
 _CASES: list[tuple[str, Any, dict[str, Any], bool]] = [
@@ -40,6 +41,7 @@ _CASES: list[tuple[str, Any, dict[str, Any], bool]] = [
     ("contains", "cakes", _PROMPT, False),
     ("contains", "plums", _APART, True),
     ("contains_any", ["figs", "pears"], _PROMPT, True),
+    ("nothing", True, _BARE_TEXT, True),
     ("contains_any", ["figs"], _PROMPT, False),
     ("not_contains", "brb", _PROMPT, True),
     ("not_contains", "plums", _PROMPT, False),

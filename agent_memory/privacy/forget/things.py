@@ -16,6 +16,12 @@ _BEHIND = re.compile(
     r"|^(?P<named>[^,;:]{1,80}?)\s(?P<own>(?:meine[srn]|unsere[srn]|unsres)\s[^,;:]{1,80})$",
     re.IGNORECASE,
 )
+# A thing told by what it is for, where it is, whom it is with: "my PIN for the safe", "the scar on my chin", "der Code für das Tor".
+_TOLD_BY = re.compile(
+    r"^(?P<thing>[^,;:]{1,80}?)\s(?P<how>for|to|with|from|in|on|at|by|about|under|behind|near|between|against"
+    r"|für|mit|aus|im|am|an|auf|unter|bei|gegen|para|con|en|sobre|contra|pour|avec|dans|sur|sous|chez|contre)\s(?P<by>[^,;:]{1,80})$",
+    re.IGNORECASE,
+)
 # Somebody or something by kind and name: "my brother Caspian".
 _NAMED = re.compile(r"^(?P<kind>\S[^,;:]{0,80}?)\s(?P<name>[^\W\d_a-z][\w'’-]{1,40})$")
 _NAMING_WORDS = """
@@ -39,6 +45,8 @@ def names_thing(named: str, statement: str) -> bool:
     if any(_stands_alone(named, said, at, size, statement, foreign=foreign) for at, size in _places(named, said)):
         return True
     if (match := _NAMED.match(named)) is not None and _names_by_name(match["kind"], fold(match["name"]), said, statement, foreign=foreign):
+        return True
+    if (match := _TOLD_BY.match(named)) is not None and _names_told_by(match, said, statement, foreign=foreign):
         return True
     match = _AHEAD.match(named) or _BEHIND.match(named)
     if match is None:
@@ -77,6 +85,20 @@ def _names_by_name(kind: str, name: str, said: Sequence[str], statement: str, *,
         named = said[behind : behind + 1] == [name] and said[behind + 1 : behind + 2] != ["s"]
         if named and _is_same_owner(kind, said, at) and _stands_alone(kind, said[:behind], at, size, statement, foreign=foreign):
             return True
+    return False
+
+
+def _names_told_by(told: re.Match[str], said: Sequence[str], statement: str, *, foreign: bool) -> bool:
+    """Whether a statement names a thing in its own right, and right behind it by what the thing is told: "My PIN for the safe is 6021"."""
+    thing, by, how = told["thing"], told["by"], fold(told["how"])
+    ends = [at + size for at, size in _places(thing, said) if _stands_alone(thing, said[: at + size], at, size, statement, foreign=foreign)]
+    for place, length in _places(by, said) if ends else ():
+        after = said[place + length] if place + length < len(said) else ""
+        another = after == "s" or (not foreign and content(after) and _is_noun_like(statement, after))
+        if not another and not _owned_by_another(by, said, place):
+            between = [said[end:place] for end in ends if end <= place]
+            if any(all(word == how or not content(word) for word in each) for each in between):
+                return True
     return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,6 +43,7 @@ class _Forms:
     endings: tuple[str, ...]
     subjects: frozenset[str]
     plain: re.Pattern[str] | None
+    before: re.Pattern[str] | None
     stated: re.Pattern[str] | None
     with_accent: frozenset[str]
     no_question: frozenset[str]
@@ -79,7 +80,17 @@ class _Forms:
         whole = self.language.join(said).text
         if self.language.blankless and self.asks(said) and not any(word in whole for word in self.no_question):
             return True
-        return self.ends(said) or (self.plain is not None and self.plain.match(whole) is not None)
+        return self.ends(said) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
+
+    def _starts(self, whole: str) -> Iterator[int]:
+        """Where the question of a joined sentence may begin: "so", "ok and" and the like come before it."""
+        yield 0
+        start = 0
+        for _ in range(_LEADS):
+            lead = None if self.before is None else self.before.match(whole, start)
+            if lead is None:
+                return
+            yield (start := lead.end())
 
     def _begins(self, said: Sequence[Token], words: frozenset[str]) -> bool:
         if self.language.blankless:
@@ -97,6 +108,7 @@ def _forms() -> Sequence[_Forms]:
             tuple(language.words("endings")),
             language.words("subjects"),
             language.pattern("plain questions"),
+            language.openings("before questions"),
             language.pattern("plain statements"),
             language.words("asked with accent"),
             language.words("no question"),

@@ -114,12 +114,22 @@ def test_an_edited_memory_is_of_the_day_of_the_edit() -> None:
         ("ホテルの部屋番号は305です。", "ホテルの部屋番号は812です。", True),
         ("我的座位在三楼靠窗。", "我的座位在五楼门口。", True),
         ("我的座位在三楼靠窗。", "今天下雨了。", False),
+        ("Nope. Anyway, my new badge pin is 9034", "They changed the pins, my badge pin is 2217 now", True),
+        ("It rained. The gym on Mill Road is too full for me", "I had soup; my gym on Mill Road is half empty now", True),
+        ("We ate late, the soup was cold", "We slept long, the bread was fresh", False),
     ],
 )
 def test_the_latest_of_contradicting_statements_is_marked(first: str, then: str, *, contradict: bool) -> None:
     shown = lines(said(then, 2), said(first, 1))
     assert ends(shown)[0] == f"user said: {first}"
     assert marks(shown) == ["", "latest" if contradict else ""]
+
+
+def test_of_three_statements_on_one_thing_only_the_last_is_the_latest() -> None:
+    shown = lines(said("I'm vegan"), said("I'm not vegan any more, I missed cheese", 1), said("I'm vegan again, for good this time", 2))
+    assert marks(shown) == ["", "", "latest"]
+    shown = lines(said("I'm vegan"), said("My desk is number 4", 1), said("I'm not vegan", 2), said("My desk is number 9", 3))
+    assert marks(shown) == ["", "", "latest", "latest"]
 
 
 def test_only_one_speaker_contradicts_himself() -> None:

@@ -33,6 +33,17 @@ Did Anna call
 Is there a bus to the lake
 Should I buy the blue one
 Can you tell me a joke
+can u tell me how to get coffee stains out of wool
+so what do I do about the leak
+ok and how long does it take
+any idea when the pharmacy opens
+anyone know a good plumber
+mind if I ask about the rent
+wondering if the shop is open on Sunday
+remind me what the code of the gate is
+tell me how to boil an egg
+isn't that too much sugar
+how come the sky is blue
 What kind of music does Tom like
 how old is my daughter
 what's the name of my dentist
@@ -212,6 +223,14 @@ Which one I take depends on Anna
 Whose idea that was I forgot
 How long I waited I do not know
 Have a dog and two cats
+So does my sister
+And so did I
+Was a great party yesterday
+Somebody stole my bike
+Anyone can join our choir
+Now and then I play chess
+Right now my sister is in Oslo
+But my brother is in Bonn
 Did the laundry today
 Wer früh kommt bekommt den besten Platz
 Quien llega tarde paga
