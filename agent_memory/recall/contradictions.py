@@ -41,8 +41,8 @@ _NONE: _Part = (frozenset(), 0.0)
 def latest_of(statements: Sequence[ShownMemory]) -> frozenset[str]:
     """The ids of those that say last what another one before them says otherwise; the statements are given oldest first.
 
-    Of three that speak of one thing only the last is the latest, also where it is like the first alone: "I'm vegan", "I'm not vegan any more,
-    I missed cheese", "I'm vegan again, for good".
+    Of three that speak of one thing only the last is the latest, also where it is like the first alone: "I'm vegan", "I'm not vegan any
+    more, I missed cheese", "I'm vegan again, for good".
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[ShownMemory, frozenset[str], float, str | None]]] = {}
     last_of: dict[str, str] = {}

@@ -179,7 +179,7 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 # Each of these patterns needs a year, a day behind its preposition or at least one of these in an ASCII text: other numbers name a time
 # beside such a word only.
-_NUMBER_ALONE = re.compile(rf"\b(?:{YEAR}\b|(?:on the|am|el|el d[ií]a|le) [0-3]?\d(?!\d))", re.IGNORECASE)
+_NUMBER_ALONE = re.compile(rf"\b(?:{YEAR}\b|(?:(?:on|for|to|until|till|by) the|am|el|el d[ií]a|le) [0-3]?\d(?!\d))", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _HINTS = frozenset(
     [

@@ -22,6 +22,9 @@ _BEFORE = r"(?:(?:in|on|during|since|of|from|last|this|the|early|late|mid) |mid-
 COUNT = r"(?P<count>\d{1,3}|" + "|".join(_NUMBERS) + r"|(?:a )?couple of|(?:a )?few)"
 
 
+_NOTHING_COUNTED = r"\s*(?:$|[^\w\s]|(?:at|in|because|instead|and|but|so|due|as|now|then|already|if|when|since|with|or)\b)"
+
+
 def english_time(text: str, today: date, way: Direction) -> Place | None:
     """The first time that the first 32,768 characters of a text name, and where its words begin and end.
 
@@ -168,8 +171,11 @@ def _coming_weekday(m: Match[str], today: date) -> Days:
     return when, when + timedelta(days=1)
 
 
+_COMING = frozenset(["in", "for", "by", "until", "till"])
+
+
 def _coming_month(m: Match[str], today: date) -> Days:
-    return named_month(_month_number(m["month"]), today, "future") if m["which"].lower() == "in" else _last_month_named(m, today)
+    return named_month(_month_number(m["month"]), today, "future") if m["which"].lower() in _COMING else _last_month_named(m, today)
 
 
 def _coming_day_of_month(m: Match[str], today: date) -> Days | None:
@@ -218,6 +224,8 @@ _READERS = _compiled(
     (rf"{_BEFORE}{_DAY}(?: of)? {_MONTH}", _day_of_month),
     (rf"{_BEFORE}{_MONTH} {_DAY}", _day_of_month),
     (rf"(?P<which>last|this|in|during|since) (?:early |late |mid[- ])?(?!may (?:i|we|he|she|they|it|be)\b){_MONTH}", _last_month_named),
+    # April, May, June are names, too, and "mar" and the like are words.
+    (rf"(?P<which>for|by|until|till) (?:early |late |mid[- ])?(?!apr|may|jun(?!i)|\w{{3}}\b){_MONTH}", _last_month_named),
     (rf"(?:last |this |in |during )?(?:the )?(?P<season>spring|summer|autumn|fall|winter) (?:of )?{YEAR}", _season),
     (r"(?:last|this|in|during) (?:the )?(?P<season>spring|summer|autumn|fall|winter)(?P<year>)", _season),
     (r"(?P<which>last|previous|past|this|next) (?P<unit>week|month|year)(?! before| after)", _relative),
@@ -232,10 +240,13 @@ _READERS = _compiled(
     ),
     (r"(?:next|this coming|this|coming) (?P<weekday>" + "|".join(DAYS) + ")", _coming_weekday),
     (r"(?:last|this past|past) (?P<weekday>" + "|".join(DAYS) + ")", _last_weekday),
+    (r"(?:(?:on|by|until|for|since) )?(?:" + "|".join(DAYS) + r"),? (?:the )?(?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?! of)", _bare_day),
     (r"(?:(?:on|by|until|for|since) )?(?P<weekday>" + "|".join(DAYS) + ")", _weekday),
     (rf"next {_MONTH}", _next_month_named),
     (rf"in {COUNT} (?P<unit>day|week|month|year)s?(?:' time)?", _in_units),
     (r"on the (?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?! (?:of|floor|street|century))", _bare_day),
+    # "For the 1st time", "to the 3rd floor": what counts something is no day.
+    (rf"(?:for|to|until|till|by) the (?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?={_NOTHING_COUNTED})", _bare_day),
     (rf"(?:in|during|since|of|from) {YEAR}", lambda m, _: (date(int(m["year"]), 1, 1), date(int(m["year"]) + 1, 1, 1))),
 )
 

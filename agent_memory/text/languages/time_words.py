@@ -42,7 +42,7 @@ _DE = _Words(
     ("januar", "februar", "märz", "april", "mai", "juni", "juli", "august", "september", "oktober", "november", "dezember"),
     {"tag": "day", "woche": "week", "monat": "month", "jahr": "year"},
     {"einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6, "sieben": 7, "acht": 8, "zehn": 10},
-    r"(?:(?P<last>letzten|vergangenen|vorigen)|(?P<next>nächsten|kommenden|diesen)|am|seit|bis) (?P<d>D)",
+    r"(?:(?P<last>letzten|vergangenen|vorigen)|(?P<next>nächsten|kommenden|diesen)|am|seit|bis|auf|für) (?P<d>D)",
     r"(?:(?P<last>letzte[nsrm]?|vergangene[nsrm]?|vorige[nsrm]?)|(?P<next>nächste[nsrm]?|kommende[nsrm]?)|(?P<this>diese[nsrm]?)) (?P<u>U)",
     r"in (?P<n>N) (?P<u>U)(?:en|n|e)?",
     r"vor (?P<n>N) (?P<u>U)(?:en|n|e)?",
@@ -140,6 +140,26 @@ _HAPPENS = re.compile(
     re.IGNORECASE,
 )
 
+# What is put on a day, or moved to it, has that day ahead, though it is told in the past tense: "The opera was postponed until Sunday". Others
+# tell of something that may lie ahead or behind: "I was invited to a wedding in August".
+_ARRANGED = (
+    r"(?:re|pre)?(?:booked|scheduled|reserved|registered|planned|invited|enrol?led|signed up|(?:agreed|decided|promised|arranged|intended|offered) to|bought (?:\w+ ){0,2}tickets?"
+    r"|got (?:\w+ ){0,2}(?:tickets?|appointment|reservation|slot)|made (?:an? |\w+ )?(?:appointment|reservation|plans)"
+    r"|gave (?:\w+ ){0,2}(?:appointment|slot)|réservé\w*|inscrite?s?|invitée?s?|gebucht|reserviert|eingeladen|reservad[oa]s?|invitad[oa]s?)"
+)
+_ARRANGED_FOR = re.compile(
+    rf"(?:\b(?:{_ARRANGED}|moved|pushed|postponed|delayed|shifted|changed|switched|extended|put off|brought forward|set|agreed|decided"
+    r"|arranged|confirmed|rearranged|promised|verschoben|verlegt|reporté\w*|déplacé\w*|repoussé\w*|aplazad[oa]s?|pospuest[oa]s?)\b"
+    r"(?:\W+\w+){0,8}?\W+(?:to|until|till|for|pour|à|au|para|al|hasta|auf|für)(?: the| le| el| den)?|改到|推迟到|延期到|延到|改期到)\s*$",
+    re.IGNORECASE,
+)
+# "Auf Freitag verschoben", "für Freitag reserviert": the verb comes behind.
+_PUT_ON = re.compile(r"(?:auf|für) ", re.IGNORECASE)
+_BEGINS_FOR = re.compile(r"(?:until|till|for|to|by)\b", re.IGNORECASE)
+_ARRANGEMENT = re.compile(
+    rf"\b(?:(?:was|were|been|have|has|had|ai|habe|wurde) )?{_ARRANGED}\b|[预預][约約订訂]了?|[订訂约約]了", re.IGNORECASE
+)
+
 _SENTENCE_END = re.compile(r"[.!?…](?=\s)|[;\n。！？；]")
 _CLAUSE_END = re.compile(
     r"[,:，：、–—]|\b(?:and|but|so|because|while|und|aber|denn|weil|y|pero|porque|et|mais|car|e|mas|ma|en|maar|want)\b", re.IGNORECASE
@@ -149,8 +169,9 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W\d_]+")
 
 def direction_of(text: str) -> Direction:
     """Which way a text looks, by its tense, verbs and words of time; "either" when nothing decides or both speak."""
-    ahead, back = (_CUES[way].search(text, 0, MOST_CHARS) is not None for way in ("future", "past"))
-    if not ahead and not back and (_PRESENT.match(text, 0, MOST_CHARS) or _HAPPENS.search(text, 0, MOST_CHARS)):
+    text = _ARRANGEMENT.sub(" ", text[:MOST_CHARS])
+    ahead, back = (_CUES[way].search(text) is not None for way in ("future", "past"))
+    if not ahead and not back and (_PRESENT.match(text) or _HAPPENS.search(text)):
         return "future"
     return "either" if ahead == back else "future" if ahead else "past"
 
@@ -161,6 +182,10 @@ def direction_at(text: str, start: int, end: int) -> Direction:
     begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
     sentence = text[begin:stop]
     clause = slice(*_around(_CLAUSE_END, text, start, end, begin, stop))
+    preposition = _BEGINS_FOR.match(text, start)
+    arranged = _ARRANGED_FOR.search(text, clause.start, start if preposition is None else preposition.end()) is not None
+    if arranged or _PUT_ON.match(text, start) is not None:
+        return "future"
     way = direction_of(text[clause])
     if way == "either" and sentence != text[clause]:
         way = direction_of(sentence)

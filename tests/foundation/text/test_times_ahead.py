@@ -83,6 +83,45 @@ def test_the_clause_that_names_the_time_decides(text: str, start: str) -> None:
     assert [begin.date().isoformat() for begin, _ in span.intervals] == [start]
 
 
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("They moved the exam to Friday.", "2026-03-13"),
+        ("The opera was postponed until Friday.", "2026-03-13"),
+        ("I booked a table for Friday.", "2026-03-13"),
+        ("We booked Madeira for July, five nights.", "2026-07-01"),
+        ("The trip got rescheduled to the 27th.", "2026-03-27"),
+        ("Parents' evening was moved to Friday the 20th.", "2026-03-20"),
+        ("Friday the 6th was a nice day", "2026-03-06"),
+        ("Der Termin wurde auf Freitag verschoben", "2026-03-13"),
+        ("Ich habe für Freitag einen Tisch reserviert", "2026-03-13"),
+        ("J'ai réservé une table pour vendredi", "2026-03-13"),
+        ("会议改到周五", "2026-03-13"),
+        ("I moved to Oslo on Friday.", "2026-03-06"),
+        ("We ran for the 3rd time on Friday and I slept", "2026-03-06"),
+    ],
+)
+def test_what_was_put_on_a_day_lies_ahead(text: str, start: str) -> None:
+    span = named_time(text, NOW)
+    assert span is not None
+    assert span.start.date().isoformat() == start
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I was invited to a wedding on Friday",
+        "We bought tickets for a concert on Friday",
+        "I agreed to meet her on Friday",
+        "我约了周五看牙医",
+    ],
+)
+def test_what_was_arranged_may_lie_ahead_or_behind(text: str) -> None:
+    span = named_time(text, NOW)
+    assert span is not None
+    assert [begin.date().isoformat() for begin, _ in span.intervals] == ["2026-03-06", "2026-03-13"]
+
+
 def test_what_else_a_text_tells_decides_nothing() -> None:
     span = named_time("I was ill. My sister is the guest on Friday.", NOW)
     assert span is not None
