@@ -5,6 +5,8 @@
 What must always be in mind stands in memory blocks, which every prompt shows and which the agent edits itself; the rest goes to its
 archive. What the model writes are its thoughts, shown dim; it speaks by calling `send_message`. A call that asks for a heartbeat, or
 that fails, gives it another step before the user's next line. All of it leaves and comes back with `agent-memory export` and `import`.
+
+Without a model, or while it is away, you see what the agent would have in mind: its core memory, and what it finds of what was said.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ import argparse
 import json
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from openai import OpenAI
+from openai import OpenAI, OpenAIError
 from rich.console import Console
 
 from agent_memory_client import MemoryClientConfig, MemoryClientError, SyncMemoryClient
@@ -51,10 +53,10 @@ SEND_MESSAGE: dict[str, Any] = {
 
 @dataclass
 class Agent:
-    """One agent and its user. `say` and `think` show what it says and thinks."""
+    """One agent and its user. `say` and `think` show what it says and thinks; without a model it shows what it would have in mind."""
 
     memory: SyncMemoryClient
-    model: OpenAI
+    model: OpenAI | None
     model_name: str
     user: str
     name: str = "companion"
@@ -71,12 +73,34 @@ class Agent:
                 self.memory.blocks.put(label, value, description=description, limit=limit, user_id=self.user, agent_id=self.name)
 
     def answer(self, said: str) -> list[str]:
-        """What the agent says to a line of the user's, after as many steps as it asks for."""
-        prompt = self.memory.prompts.render(said, self.session, user_id=self.user, agent_id=self.name, format="openai")
-        messages: list[Any] = [{"role": "system", "content": INSTRUCTIONS}, *prompt.to_openai()]
+        """What the agent says to a line of the user's."""
+        prompt = self.memory.prompts.render(said, self.session, user_id=self.user, agent_id=self.name, format="openai").to_openai()
+        spoken: list[str] | None = None
+        if self.model is not None:
+            try:
+                spoken = self.speak(self.model, [{"role": "system", "content": INSTRUCTIONS}, *prompt])
+            except OpenAIError as error:
+                self.say(f"The model does not answer ({error}). This is what it would have in mind:")
+        if spoken is None:
+            self.say(self.in_mind(said, [message["content"] for message in prompt if message["role"] == "system"]))
+        for line in spoken or ():
+            self.say(line)
+        turns = [{"role": "user", "content": said}, *({"role": "assistant", "content": line} for line in spoken or ())]
+        self.memory.sessions.append(self.session, turns, user_id=self.user, agent_id=self.name)
+        return spoken or []
+
+    def in_mind(self, said: str, core: Sequence[str]) -> str:
+        """The core memory, and what fits of what was said."""
+        found = self.memory.memories.search(said, user_id={"eq": self.user}, limit=3).memories
+        return "\n\n".join(
+            [*core, "\n".join(["Said before:", *(f"- {memory.text}" for memory in found)]) if found else "Nothing was said yet."]
+        )
+
+    def speak(self, model: OpenAI, messages: list[Any]) -> list[str]:
+        """What the agent says, after as many steps as it asks for."""
         spoken: list[str] = []
         for _ in range(MOST_STEPS):
-            done = self.model.chat.completions.create(model=self.model_name, messages=messages, tools=tools_of(self.memory))
+            done = model.chat.completions.create(model=self.model_name, messages=messages, tools=tools_of(self.memory))
             message = done.choices[0].message
             if not message.tool_calls:
                 spoken += [message.content] if message.content and not spoken else []
@@ -91,10 +115,6 @@ class Agent:
                 goes_on = goes_on or more
             if not goes_on:
                 break
-        for line in spoken:
-            self.say(line)
-        turns = [{"role": "user", "content": said}, *({"role": "assistant", "content": line} for line in spoken)]
-        self.memory.sessions.append(self.session, turns, user_id=self.user, agent_id=self.name)
         return spoken
 
     def run(self, call: dict[str, Any], spoken: list[str]) -> tuple[str, bool]:
@@ -132,7 +152,8 @@ def main() -> None:
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))
     options = parser.parse_args()
     console = Console()
-    model = OpenAI(api_key=os.environ.get("OPENAI_API_KEY") or "none")
+    named = os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")
+    model = OpenAI(api_key=os.environ.get("OPENAI_API_KEY") or "none") if named else None
     try:
         with SyncMemoryClient(MemoryClientConfig(base_url=options.base_url)) as memory:
             agent = Agent(memory, model, options.model, options.user, options.agent)

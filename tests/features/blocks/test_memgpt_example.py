@@ -51,6 +51,28 @@ async def talk(memgpt: Any, config: MemoryClientConfig, model: Lookalike, user: 
     return await asyncio.to_thread(run)
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["no model", "a model that is away"])
+async def test_without_a_model_it_shows_what_the_agent_would_have_in_mind(memgpt: Any, config: MemoryClientConfig, *, away: bool) -> None:
+    """Its core memory, and what was said in an earlier run."""
+    user, shown = f"u{ULID()}", list[str]()
+
+    def run(*lines: str) -> None:
+        model = OpenAI(base_url="http://127.0.0.1:9/v1", api_key="none", max_retries=0) if away else None
+        with SyncMemoryClient(config) as memory:
+            agent = memgpt.Agent(memory, model, "m", user, say=shown.append)
+            agent.make_blocks()
+            for line in lines:
+                assert agent.answer(line) == []
+            memory.sessions.flush(agent.session, user_id=user, wait=True)
+
+    await asyncio.to_thread(run, "I keep bees.")
+    assert "I am a companion who remembers." in shown[-1]
+    assert "Nothing was said yet." in shown[-1]
+    await asyncio.to_thread(run, "Which animals do I keep?")
+    assert "- I keep bees." in shown[-1]
+    assert any("does not answer" in line for line in shown) is away
+
+
 @pytest.fixture
 def model(running_lookalike: Lookalike) -> Any:
     """A model that does as it is told."""

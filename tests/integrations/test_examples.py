@@ -1,0 +1,41 @@
+"""The programs of `examples/` print what `examples/README.md` shows, in two processes each and without a model."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integrations.conftest import ROOT
+from tests.integrations.test_pages import run
+
+README = (ROOT / "examples" / "README.md").read_text("utf-8")
+RUNS = [block.strip().split("$ python ")[1:] for block in re.findall(r"^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)]
+WHERE = "http://127.0.0.1:8000"
+
+
+def printed_by(command: str, said: str, server_url: str) -> list[str]:
+    """The lines that a program prints, without blank ones and the prompt; a terminal of another width breaks them elsewhere."""
+    words = [word.replace(WHERE, server_url) for word in shlex.split(command)]
+    where = [] if "--host" in words or "trainer" in words[0] else ["--base-url", server_url]
+    told = {"SUPERMEMORY_BASE_URL": server_url, "SUPERMEMORY_API_KEY": "local", "MEM0_TELEMETRY": "False", "COLUMNS": "200"}
+    printed = run(str(ROOT / words[0]), *words[1:], *where, said=f"{said}\n", **told)
+    return [line.removeprefix("> ").rstrip() for line in printed.splitlines() if line.strip(" >")]
+
+
+def test_the_readme_names_every_program() -> None:
+    assert {Path(first.split()[0]).name for first, *_ in RUNS} | {"replay.py"} == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+@pytest.mark.parametrize("runs", RUNS, ids=lambda runs: Path(runs[0].split()[0]).stem)
+def test_a_program_prints_what_the_readme_shows(runs: list[str], server_url: str) -> None:
+    for each in runs:
+        command, said, *shown = each.strip().splitlines()
+        # What was said in the run before is remembered a moment later.
+        ends = time.monotonic() + 30
+        while (printed := printed_by(command, said, server_url)) != shown and each is not runs[0] and time.monotonic() < ends:
+            time.sleep(0.2)
+        assert printed == shown
