@@ -109,8 +109,9 @@ class Mem0Service:
 
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
         """The memories that fit a question, the best first."""
+        selection = self._selection(request)
         values: dict[str, Any] = {
-            **self._selection(request),
+            **selection,
             "text": request.query,
             "search_mode": "hybrid",
             "limit": min(request.top_k or request.limit or 10, _PAGE),
@@ -119,6 +120,8 @@ class Mem0Service:
         }
         body = SearchRequest.model_validate(values)
         found = (await self._services[SearchService].search(self._scope, body)).memories
+        if not found and await self._was_new(selection):
+            found = (await self._services[SearchService].search(self._scope, body)).memories
         if request.threshold is not None and len(found) < body.limit:
             # Who names a threshold gets whatever is near enough by it, also what our own bound leaves out.
             near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
@@ -127,6 +130,15 @@ class Mem0Service:
             found = [*found, *(hit for hit in more.memories if hit.id not in known)][: body.limit]
         hits = [hit_answer(hit) for hit in found]
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
+
+    async def _was_new(self, selection: Mapping[str, Any]) -> bool:
+        """Whether memories were listed before they could be found by meaning, and now can: programs search for what they saw in a list."""
+        operations, body = self._services[OperationService], SearchRequest.model_validate({**selection, "limit": _MOST_LINKS})
+        listed = await self._services[SearchService].search(self._scope, body)
+        marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
+        if not marks or not any(await operations.load_states(self._scope, [marks])):
+            return False
+        return await operations.wait_for_marks(self._scope, marks, _NOBODY_WORKS_SECONDS)
 
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
         """A page of memories, the newest first, and how many there are on all pages."""

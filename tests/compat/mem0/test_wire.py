@@ -94,6 +94,18 @@ async def test_a_wildcard_means_what_has_one(api: httpx.AsyncClient, user: str) 
     assert bees["metadata"] == {"kind": "hobby"}
 
 
+async def test_what_is_listed_is_found(api: httpx.AsyncClient, user: str) -> None:
+    """A program that waits until its memory is listed finds it by meaning at once."""
+    for number in range(10):
+        mine = f"{user}-{number}"
+        said = [{"role": "user", "content": "I want to run a marathon in under 4 hours"}]
+        await call(api, "POST", "/v3/memories/add/", {"messages": said, "user_id": mine})
+        while not await listed(api, {"user_id": mine}):
+            pass
+        found = (await call(api, "POST", "/v3/memories/search/", {"query": "which race?", "filters": {"user_id": mine}}))["results"]
+        assert [memory["memory"] for memory in found] == [said[0]["content"]]
+
+
 async def test_deleting_any_run_deletes_runs_only(api: httpx.AsyncClient, user: str) -> None:
     """`delete_all(user_id=…, run_id="*")` leaves what belongs to the user beside all runs."""
     await stored(api, "Boston is on Monday", user_id=user, run_id=f"boston-{user}")
