@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from agent_memory.core.scope import Scope
 from agent_memory.items.filters import matches_filter
 from agent_memory.items.search_index import item_index_name
 from agent_memory.items.store import ItemOwner, ItemStore, StoredItem, owner_digest, path_tag
+from agent_memory.items.texts import item_text
 from agent_memory.storage.keyspace import Keys
 from agent_memory.storage.search.indexes import VectorSpec
 from agent_memory.storage.search.list_replies import SearchReader
@@ -30,6 +32,8 @@ log = logging.getLogger(__name__)
 
 _LEAST_CANDIDATES = 100
 _MOST_PENDING = 1_000
+# Of those that have no vector yet so many get one for the search alone: their worker is on its way.
+_MOST_NEW = 16
 
 Vector = NDArray[np.float32]
 
@@ -52,22 +56,25 @@ class ItemSearch:
         """The items from `offset` on, those that fit best first; what is not indexed comes behind them, without a score.
 
         A score is the cosine similarity of the meanings, raised towards 1 by half of the part of the query's words that the item has;
-        that part alone for what has no vector yet. Raises Forbidden.
+        that part alone for what has no vector. Raises Forbidden.
         """
-        vector = await self._vector(scope, query)
+        vector = next(iter(await self._vectors(scope, [query])), None)
         terms = query_terms(query)
         end = wanted.offset + wanted.limit
         if wanted.filter:
             candidates = self._matching(scope, owner, wanted.prefix, wanted.filter)
         else:
             candidates = self._candidates(scope, owner, wanted.prefix, vector, terms, max(_LEAST_CANDIDATES, 2 * end))
-        scored: list[tuple[StoredItem, float | None]] = []
+        indexed: list[StoredItem] = []
         unindexed: list[tuple[StoredItem, float | None]] = []
         async for item in candidates:
             if item.indexed:
-                scored.append((item, _score(item, vector, terms)))
+                indexed.append(item)
             elif len(unindexed) < end:
                 unindexed.append((item, None))
+        if vector is not None:
+            indexed = await self._with_vectors(scope, indexed)
+        scored: list[tuple[StoredItem, float | None]] = [(item, _score(item, vector, terms)) for item in indexed]
         scored.sort(key=lambda entry: (-(entry[1] or 0.0), entry[0].entry))
         if len(scored) + len(unindexed) < end and not wanted.filter:
             unindexed += await self._rest(scope, owner, wanted.prefix, {item.iid for item, _ in scored}, end - len(scored))
@@ -78,12 +85,21 @@ class ItemSearch:
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
-    async def _vector(self, scope: Scope, query: str) -> Vector | None:
+    async def _vectors(self, scope: Scope, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of texts; none when no model answers."""
         try:
-            return (await self._models.embedder(scope.tenant).embed([query], timeout=self._timeout))[0]
+            return list(await self._models.embedder(scope.tenant).embed(texts, timeout=self._timeout))
         except (ModelUnavailable, ModelAnswerInvalid, BudgetSpent) as error:
             log.warning("a search for items goes by words alone: %s", error)
-            return None
+            return []
+
+    async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
+        """Items with the vectors of a few that no worker has embedded yet: a program searches for what it has just put."""
+        new = [item for item in items if item.vector is None][:_MOST_NEW]
+        texts = [item_text(item.item.value, item.index) for item in new]
+        vectors = await self._vectors(scope, texts) if new else []
+        known = {item.iid: vector for item, vector in zip(new, vectors, strict=False)}
+        return [replace(item, vector=known.get(item.iid, item.vector)) for item in items] if known else list(items)
 
     async def _matching(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], conditions: Mapping[str, Any]

@@ -122,6 +122,17 @@ async def test_what_was_put_is_found_at_once_and_by_meaning_later(worked: httpx.
     assert (await keys(worked, owner, query="winter mountains", limit=1)) == ["pizza"]
 
 
+async def test_a_few_that_were_just_put_are_found_by_meaning_at_once(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+    """A program that puts and searches in one breath, as LangGraph's own store lets it, sees the nearest first, with a filter too."""
+    texts = {"a": "The sky was grey", "b": "I am a plumber", "c": "I love pizza"}
+    for number in range(5):
+        for key, text in texts.items():
+            await put(worked, owner, [f"m{number}"], key, {"text": text, "kind": "x"})
+        assert (await keys(worked, owner, prefix=[f"m{number}"], query="which meal does the user enjoy?", limit=1)) == ["c"]
+        found = await search(worked, owner, prefix=[f"m{number}"], query="which meal does the user enjoy?", filter={"kind": "x"})
+        assert [item["key"] for item in found][0] == "c"
+
+
 async def test_paths_are_listed(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     for path in (["docs", "v1", "draft"], ["docs", "v2", "final"], ["docs", "v2"], ["users", "ada", "draft"]):
         await put(worked, owner, path, "k", {})
