@@ -108,7 +108,8 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 class AgentMemoryRetriever(BaseRetriever):
     """A `BaseRetriever` over long-term memories: the text of each is a document, its fields are the metadata.
 
-    `user_id` and `namespace` narrow the search, `k` is how many memories come, `invoke("…", k=3)` how many this time. With a `MemoryClient` it is to be awaited (`ainvoke`).
+    `user_id` and `namespace` narrow the search, `k` is how many memories come, `invoke("…", k=3)` how many this time.
+    With a `MemoryClient` it is to be awaited (`ainvoke`).
     """
 
     client: Any
@@ -117,9 +118,7 @@ class AgentMemoryRetriever(BaseRetriever):
     namespace: str | None = None
     k: int = 5
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None) -> list[Document]:
         return _documents(_blocking(self.client).memories.search(query, **self._filters(k)))
 
     async def _aget_relevant_documents(
