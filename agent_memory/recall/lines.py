@@ -14,8 +14,10 @@ from agent_memory.text.retrieval_units import day
 from agent_memory.text.time_expressions import ago, zone_of
 from agent_memory_client.models import SearchRequest
 
-LINE_TOKENS = 34
-"""Tokens around each memory's text: its date, type and id, and who said it."""
+LINE_TOKENS = 22
+"""Tokens around each memory's text: its date and type, and who said it."""
+ID_TOKENS = 22
+"""Tokens of its id."""
 _MOST_NAME = 64
 
 

@@ -71,13 +71,15 @@ class MemoryList:
 
 @dataclass(slots=True)
 class MemorySelection:
-    """Chooses among memories, best first: within `limit` places and `budget` tokens, none that repeats another (if `distinct`)."""
+    """Chooses among memories, best first: within `limit` places and `budget` tokens, `line_tokens` of them around each text; none that
+    repeats another (if `distinct`)."""
 
     count: Callable[[str], int]
     query: str
     limit: int
     budget: int
     distinct: bool
+    line_tokens: int = LINE_TOKENS
     cut: list[Cut] = field(default_factory=list[Cut])
     _left: int = 0
     _wanted: int = 0
@@ -92,7 +94,7 @@ class MemorySelection:
             self.cut += [Cut(memory_id=memory.id, reason="asked") for memory in statements if memory.id in asked]
             statements = [memory for memory in statements if memory.id not in asked]
         # A token is at least a byte: when all of them fit by their bytes, nothing needs to be counted.
-        counted = sum([len(memory.text.encode()) + LINE_TOKENS for memory in memories]) > self.budget
+        counted = sum([len(memory.text.encode()) + self.line_tokens for memory in memories]) > self.budget
         self._left = self.budget // 2 if counted and statements else self.budget
         places = max((self.limit + 1) // 2, self.limit - len(statements))
         shown, beyond = self._fit(facts, places, counted=counted)
@@ -124,7 +126,7 @@ class MemorySelection:
         return taken, beyond
 
     def _cost(self, memory: ShownMemory) -> int:
-        return self.count(memory.text) + LINE_TOKENS
+        return self.count(memory.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
         """What was said without the messages that the facts rest on."""

@@ -12,11 +12,14 @@ from agent_memory.memories.search.pages import explain_answer
 from agent_memory.memories.search.query import SearchQuery
 from agent_memory.memories.search.ranking import Ranking
 from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.recall.lines import LineStyle
+from agent_memory.recall.lines import ID_TOKENS, LINE_TOKENS, LineStyle
 from agent_memory.recall.memory_list import MemoryList, MemorySelection
 from agent_memory.recall.prompt import text_message
 from agent_memory.text.prompt_marks import MEMORIES_HEAD
 from agent_memory_client.models import Cut
+
+_AROUND_TOKENS = 40
+"""The heading, and the note below the memories."""
 
 CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 
@@ -24,7 +27,8 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 @dataclass(frozen=True, slots=True)
 class MemoriesContent:
     """The memories that fit the query, best first, and those that were passed over; `most` tokens of them are shown at most, with their
-    `ids` or without, as sections of their own where the prompt is `formatted` for an API."""
+    `ids` or without, as sections of their own where the prompt is `formatted` for an API. `alone`: nothing follows them that could give
+    tokens for what stands around them."""
 
     query: SearchQuery
     ranking: Ranking
@@ -35,6 +39,7 @@ class MemoriesContent:
     count_reading: CountReading | None
     ids: bool = True
     formatted: bool = False
+    alone: bool = False
 
     @classmethod
     def of(
@@ -50,14 +55,18 @@ class MemoriesContent:
     ) -> MemoriesContent:
         """As its request wants them shown."""
         body = ask.body
-        return cls(query, ranking, cards, cut, counter, most, count_reading, body.include_ids, body.format is not None)
+        return cls(
+            query, ranking, cards, cut, counter, most, count_reading, body.include_ids, body.format is not None, body.session is None
+        )
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """The best memories that fit, without those that say the same as one before."""
-        budget, request = self.most if tokens is None else min(tokens, self.most), self.query.request
+        around = _AROUND_TOKENS + PER_MESSAGE if self.alone and not self.formatted else 0
+        budget, request = self.most if tokens is None else min(max(tokens - around, 0), self.most), self.query.request
         # What is longer than twice the budget is shown by no prompt: how much longer it is nobody asks.
         count = partial(self.counter.count, enough=2 * budget)
-        selection = MemorySelection(count, request.text or "", request.limit, budget, request.distinct is not False)
+        distinct, line = request.distinct is not False, LINE_TOKENS + (ID_TOKENS if self.ids else 0)
+        selection = MemorySelection(count, request.text or "", request.limit, budget, distinct, line)
         listed = selection.select(self.cards)
         return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
 

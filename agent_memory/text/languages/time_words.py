@@ -140,12 +140,14 @@ _HAPPENS = re.compile(
     re.IGNORECASE,
 )
 
-# What is put on a day, or moved to it, has that day ahead, though it is told in the past tense: "The opera was postponed until Sunday". Others
-# tell of something that may lie ahead or behind: "I was invited to a wedding in August".
+# What is put on a day, or moved to it, has that day ahead, though it is told in the past tense: "The opera was postponed until Sunday".
+# Others tell of something that may lie ahead or behind: "I was invited to a wedding in August".
 _ARRANGED = (
-    r"(?:re|pre)?(?:booked|scheduled|reserved|registered|planned|invited|enrol?led|signed up|(?:agreed|decided|promised|arranged|intended|offered) to|bought (?:\w+ ){0,2}tickets?"
+    r"(?:re|pre)?(?:booked|scheduled|reserved|registered|planned|invited|enrol?led|signed up"
+    r"|(?:agreed|decided|promised|arranged|intended|offered) to|bought (?:\w+ ){0,2}tickets?"
     r"|got (?:\w+ ){0,2}(?:tickets?|appointment|reservation|slot)|made (?:an? |\w+ )?(?:appointment|reservation|plans)"
-    r"|gave (?:\w+ ){0,2}(?:appointment|slot)|réservé\w*|inscrite?s?|invitée?s?|gebucht|reserviert|eingeladen|reservad[oa]s?|invitad[oa]s?)"
+    r"|gave (?:\w+ ){0,2}(?:appointment|slot)|réservé\w*|inscrite?s?|invitée?s?|gebucht|reserviert|eingeladen|reservad[oa]s?"
+    r"|invitad[oa]s?)"
 )
 _ARRANGED_FOR = re.compile(
     rf"(?:\b(?:{_ARRANGED}|moved|pushed|postponed|delayed|shifted|changed|switched|extended|put off|brought forward|set|agreed|decided"

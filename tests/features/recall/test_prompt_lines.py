@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory.memories.shown_memories import ShownMemory
-from agent_memory.recall.lines import LineStyle
+from agent_memory.recall.lines import LINE_TOKENS, LineStyle
 from agent_memory.recall.memory_list import MemoryList, MemorySelection
 from agent_memory.text.prompt_marks import own_words
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
@@ -178,7 +178,7 @@ def test_each_kind_has_half_of_the_tokens_and_what_the_other_leaves() -> None:
     facts = [fact(f"Fact number {i:02}") for i in range(30)]
     for budget in (300, 600, 1200):
         both = select([*chat, *facts], limit=100, budget=budget)
-        costs = [sum(len(memory.text) + 34 for memory in some) for some in (both.facts, both.statements)]
+        costs = [sum(len(memory.text) + LINE_TOKENS for memory in some) for some in (both.facts, both.statements)]
         assert sum(costs) <= budget
         assert all(budget / 2 - 60 < cost <= budget / 2 + 60 for cost in costs)
     assert len(select([*chat, facts[0]], limit=100, budget=600).statements) == len(select(chat, limit=100, budget=554).statements)

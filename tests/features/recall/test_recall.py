@@ -150,6 +150,15 @@ async def test_a_prompt_keeps_to_its_tokens_and_shares_them(client: httpx.AsyncC
     assert parts[-3] == messages[-1]["content"]
 
 
+@pytest.mark.parametrize("most", [200, 300, 900])
+async def test_a_prompt_without_a_session_keeps_to_its_tokens(client: httpx.AsyncClient, counter: TokenCounter, most: int) -> None:
+    user = str(ULID())
+    await store(client, user, *[{"text": f"Harbour note {i}: the ferry number {i} leaves from quay {i} every morning"} for i in range(30)])
+    answer = await prompt(client, user, "Which ferry leaves when?", max_tokens=most)
+    assert answer["long_term_memories"]
+    assert sum(counter.count(text) for text in texts(answer)) <= most
+
+
 async def test_a_message_that_is_shown_is_not_repeated_as_a_memory(client: httpx.AsyncClient) -> None:
     user = str(ULID())
     path = f"/v1/working-memory/{user}"
