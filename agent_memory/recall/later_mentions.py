@@ -3,10 +3,14 @@
 "Where do I live?" finds "I live on Candle Street 8.", and neither the words nor the meaning of "Candle Street was damp, I am back on
 Ropewalk 3." (to MiniLM 82 to 215 of the 419 to 689 messages of LoCoMo's talks are nearer.) That one names the thing of the other, and says
 what has become of it. Few statements name such a thing: 9 of LoCoMo's 2,960.
+
+Where a page has places left, what was said beyond the threshold is at hand, and a plain name is enough: "Tofu died on Tuesday" tells
+more of "I have two cats, Miso and Tofu".
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,10 +19,17 @@ from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.recall.lines import speaker_name
 from agent_memory.recall.memory_list import only_asks
 from agent_memory.recall.referents import Referent, referents
+from agent_memory.text.languages.english_times import DAYS, MONTHS
+from agent_memory.text.terms import fold, words
 
 # A prompt looks for what was said of so many things, and shows so much of each: the newest.
 _MOST_THINGS = 4
 _MOST_SAID = 2
+# A page gets so many statements more by a name alone.
+_MOST_BY_NAME = 4
+# A name stands within a sentence; at the beginning of one any word has a capital letter.
+_NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}")
+_NO_NAMES = frozenset([*DAYS, *MONTHS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +74,37 @@ def with_mentions(page: Sequence[ShownMemory], said: Iterable[tuple[NamedThing, 
                 there.add(memory.mid)
                 behind.setdefault(thing.memory.mid, []).append(memory)
     return [each for memory in page for each in (memory, *behind.get(memory.mid, ()))]
+
+
+def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """A page with those of some further statements that were made later by the same person and name somebody or something that it names."""
+    if not further:
+        return page
+    there = {memory.mid for memory in page}
+    since: dict[tuple[str | None, str, str], datetime] = {}
+    for memory in page:
+        _note_names(memory, since)
+    left = [memory for memory in further if memory.mid not in there and not only_asks(memory)]
+    added: list[ShownMemory] = []
+    while len(added) < _MOST_BY_NAME and (following := next((memory for memory in left if _is_named(memory, since)), None)) is not None:
+        left.remove(following)
+        added.append(following)
+        _note_names(following, since, at=min(since.values()))
+    return [*page, *added] if added else page
+
+
+def _note_names(memory: ShownMemory, since: dict[tuple[str | None, str, str], datetime], at: datetime | None = None) -> None:
+    """Notes the names of a statement: a later one of its speaker that has one of them tells more of it."""
+    if not memory.is_message or only_asks(memory):
+        return
+    for name in _NAME.findall(memory.text):
+        folded = fold(name).removesuffix("'s").removesuffix("’s")
+        key = (memory.user_id, speaker_name(memory), folded)
+        if folded not in _NO_NAMES:
+            since[key] = min(since.get(key, memory.created_at), at or memory.created_at)
+
+
+def _is_named(memory: ShownMemory, since: dict[tuple[str | None, str, str], datetime]) -> bool:
+    speaker = speaker_name(memory)
+    told = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
+    return any(begin is not None and memory.created_at > begin for begin in told)

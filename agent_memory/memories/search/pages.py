@@ -22,7 +22,7 @@ from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplan
 _FEW_MORE = 10
 # So many facts that are not near enough themselves are read beside a prompt's page: in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
-
+_FURTHER_SAID = 8
 
 # Messages around one that has some words have these, too, once for its twice.
 _SAID_SINCE = 12
@@ -76,13 +76,15 @@ class PageReader:
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
         """The memories of a prompt, best first, some left out: of facts and of the rest as many as have places, half of the limit each and
-        what the other kind does not need. And some facts that are not near enough by themselves: what rests on a message that is."""
+        what the other kind does not need. And some memories that are not near enough by themselves: facts, as what rests on a message that
+        is; and where places are left, the nearest of what was said, as it may tell more of what those name."""
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
         facts = [each for each in scored if each[1] in ranking.facts] if apart else []
-        rest = [each for each in scored if each[1] not in ranking.facts] if apart else []
+        rest = [each for each in scored if each[1] not in ranking.facts] if apart else scored
         # They are wanted for messages that they rest on, which are none of the facts.
-        further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if rest else []
+        further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if apart and rest else []
+        further = [*further, *_said_further(query, ranking, scored, without)]
         if not facts and not further:
             return (await self.read_page(scope, query, ranking, without))[0], []
         limit = query.request.limit
@@ -164,6 +166,16 @@ class PageReader:
 
 def _by_score(scored: Sequence[Scored]) -> list[Scored]:
     return sorted(scored, key=lambda each: -each[0])
+
+
+def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
+    """The nearest of what was said and is not near enough, for the places that a prompt's page has left; nothing beside nothing, nor for a
+    time that is asked for."""
+    left = query.request.limit - len(scored)
+    if left <= 0 or not scored or not query.facts_apart or query.span is not None or query.request.offset:
+        return []
+    said = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
+    return said[: min(left, _FURTHER_SAID)]
 
 
 def page_of(query: SearchQuery) -> slice:

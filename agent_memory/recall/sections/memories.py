@@ -19,7 +19,7 @@ from agent_memory.memories.search.ranking import NEAR_SHARE, Ranking, filters_co
 from agent_memory.memories.search.service import SearchService
 from agent_memory.memories.shown_memories import ShownMemory
 from agent_memory.memories.store import MemoryStore
-from agent_memory.recall.later_mentions import named_things, with_mentions
+from agent_memory.recall.later_mentions import named_things, with_mentions, with_what_names_the_same
 from agent_memory.recall.memory_list import cited_messages
 from agent_memory.recall.sections.everything import EverythingReads
 from agent_memory.recall.sections.memory_content import MemoriesContent
@@ -101,11 +101,13 @@ class MemoriesSection:
             ids = session.ids[-query.request.limit :]
             newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
         cut = await self._passed_over(ask.scope, query, ranking, newest)
-        page, facts = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
+        page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
         page = without_far_phrases(query, ranking, page, _PHRASE_FACTOR * self._settings.min_similarity)
         page = of_the_time(query, beside_the_time(query, ranking, page, english_only=self._latin_only))
         page = await self._with_later_mentions(ask.scope, query, page, newest)
-        page = [*page, *resting_on(page, facts)] if facts else page
+        if further:
+            page = with_what_names_the_same(page, [memory for memory in further if memory.is_message])
+            page = [*page, *resting_on(page, [memory for memory in further if not memory.is_message])]
         count_reading = None if ask.explain else self._search.count_reading
         most = self._settings.prompt_memory_tokens
         return MemoriesContent.of(ask, query, ranking, [*elsewhere, *page], cut, self._counter, most, count_reading)

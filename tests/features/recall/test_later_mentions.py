@@ -59,3 +59,31 @@ async def test_only_a_page_that_names_things_costs_a_round_trip_more(flats: Rig,
     sent.clear()
     await shown(flats, queries[1], limit=1)
     assert len(sent) == 4, "and what was said of Candle Street 8"
+
+
+@pytest.fixture
+async def cats(rig: Rig) -> Rig:
+    await rig.append("a", "Nori is my sister in Lima.", "I have two cats, Miso and Nori.", user_id="u")
+    await rig.append("b", "Nori died on Tuesday. I'm heartbroken.", "The bus was late on Tuesday.", user_id="u")
+    await rig.append("c", "Nori sounds like seaweed.", role="assistant", user_id="u")
+    await rig.append("d", "Miso was soup.", user_id="other")
+    await rig.work()
+    return rig
+
+
+async def test_a_name_tells_what_else_was_said_where_a_page_has_places_left(cats: Rig) -> None:
+    texts = await shown(cats, "What are my cats called?")
+    assert "Nori died on Tuesday. I'm heartbroken." in texts
+    assert "The bus was late on Tuesday." not in texts
+    assert "Miso was soup." not in texts
+
+
+async def test_a_full_page_has_no_room_for_names(cats: Rig) -> None:
+    assert await shown(cats, "What are my cats called?", limit=1) == ["I have two cats, Miso and Nori."]
+
+
+async def test_names_cost_no_round_trip(cats: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await shown(cats, "What are my cats called?")
+    sent = commands_of(cats, monkeypatch)
+    await shown(cats, "What are my cats called?")
+    assert len(sent) == 3, "how common the words are, the lists, the memories"
