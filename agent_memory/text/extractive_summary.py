@@ -36,7 +36,8 @@ _LEAST_CONTENT = 2  # words of content, of what is not said of oneself: "What a 
 _OWN = re.compile(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur)\b")
 # Of more statements none is left out once: that takes as many rounds as there are chosen ones.
 _MOST_TRIED = 4000
-_NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][a-z]{2,40}|\b\d[\d.,:]{0,20}")
+# A capital within a word makes a name of it wherever it stands: "SQLite", "AutoCAD", "NOAA".
+_NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][A-Za-z]{2,40}|\b[A-Za-z]{1,40}[A-Z]\w{0,40}|\b\d[\d.,:]{0,20}")
 _FORMER_LINE = re.compile(r"\[(\d{4}-\d\d-\d\d) ([^\]\n]{1,100})\] ?(.*)")
 _DAY_LINE = re.compile(r"(\d{1,2}) ([A-Z][a-z]{2,8})(?: (\d{4}))?:")
 _SPEAKER_LINE = re.compile(r"([^:\n]{1,100}): (.*)")

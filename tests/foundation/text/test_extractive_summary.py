@@ -112,6 +112,14 @@ def test_names_and_numbers_of_the_user_come_before_advice_and_pleasantries() -> 
     assert "spannend" not in summarize(said, 100, _count, UTC)
 
 
+def test_a_capital_within_a_word_makes_a_name_of_it() -> None:
+    said = [
+        Statement("Missing values stand in columns, which is ugly.", "user", AT),
+        Statement("We decided that SQLite is what we use.", "user", AT),
+    ]
+    assert "SQLite" in summarize(said, 12, _count, UTC)
+
+
 @pytest.mark.parametrize(
     ("lines", "small", "named"),
     [
