@@ -117,7 +117,7 @@ def test_a_capital_within_a_word_makes_a_name_of_it() -> None:
         Statement("Missing values stand in columns, which is ugly.", "user", AT),
         Statement("We decided that SQLite is what we use.", "user", AT),
     ]
-    assert "SQLite" in summarize(said, 12, _count, UTC)
+    assert "SQLite" in summarize(said, 14, _count, UTC)
 
 
 @pytest.mark.parametrize(
