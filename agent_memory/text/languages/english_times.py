@@ -171,7 +171,7 @@ def _coming_weekday(m: Match[str], today: date) -> Days:
     return when, when + timedelta(days=1)
 
 
-_COMING = frozenset(["in", "for", "by", "until", "till"])
+_COMING = frozenset(["in", "for", "by", "until", "till", "to"])
 
 
 def _coming_month(m: Match[str], today: date) -> Days:
@@ -225,7 +225,7 @@ _READERS = _compiled(
     (rf"{_BEFORE}{_MONTH} {_DAY}", _day_of_month),
     (rf"(?P<which>last|this|in|during|since) (?:early |late |mid[- ])?(?!may (?:i|we|he|she|they|it|be)\b){_MONTH}", _last_month_named),
     # April, May, June are names, too, and "mar" and the like are words.
-    (rf"(?P<which>for|by|until|till) (?:early |late |mid[- ])?(?!apr|may|jun(?!i)|\w{{3}}\b){_MONTH}", _last_month_named),
+    (rf"(?P<which>for|by|until|till|to) (?:early |late |mid[- ])?(?!apr|may|jun(?!i)|\w{{3}}\b){_MONTH}", _last_month_named),
     (rf"(?:last |this |in |during )?(?:the )?(?P<season>spring|summer|autumn|fall|winter) (?:of )?{YEAR}", _season),
     (r"(?:last|this|in|during) (?:the )?(?P<season>spring|summer|autumn|fall|winter)(?P<year>)", _season),
     (r"(?P<which>last|previous|past|this|next) (?P<unit>week|month|year)(?! before| after)", _relative),

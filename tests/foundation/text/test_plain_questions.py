@@ -38,6 +38,7 @@ so what do I do about the leak
 ok and how long does it take
 any idea when the pharmacy opens
 anyone know a good plumber
+u got any tips against moths
 mind if I ask about the rent
 wondering if the shop is open on Sunday
 remind me what the code of the gate is

@@ -97,6 +97,7 @@ def test_the_clause_that_names_the_time_decides(text: str, start: str) -> None:
         ("Ich habe für Freitag einen Tisch reserviert", "2026-03-13"),
         ("J'ai réservé une table pour vendredi", "2026-03-13"),
         ("会议改到周五", "2026-03-13"),
+        ("The tour has been pushed back to September.", "2026-09-01"),
         ("I moved to Oslo on Friday.", "2026-03-06"),
         ("We ran for the 3rd time on Friday and I slept", "2026-03-06"),
     ],
