@@ -42,11 +42,14 @@ def names_thing(named: str, statement: str) -> bool:
         return True
     said = words(statement)
     foreign = not FOREIGN_FIRST_PERSON.isdisjoint([*words(named), *said])
-    if any(_stands_alone(named, said, at, size, statement, foreign=foreign) for at, size in _places(named, said)):
+    told = _TOLD_BY.match(named)
+    # "The dentist's daughter" is another one than the dentist with whom an appointment is.
+    places = [(at, size) for at, size in _places(named, said) if told is None or said[at + size : at + size + 1] != ["s"]]
+    if any(_stands_alone(named, said, at, size, statement, foreign=foreign) for at, size in places):
         return True
     if (match := _NAMED.match(named)) is not None and _names_by_name(match["kind"], fold(match["name"]), said, statement, foreign=foreign):
         return True
-    if (match := _TOLD_BY.match(named)) is not None and _names_told_by(match, said, statement, foreign=foreign):
+    if told is not None and _names_told_by(told, said, statement, foreign=foreign):
         return True
     match = _AHEAD.match(named) or _BEHIND.match(named)
     if match is None:
