@@ -84,7 +84,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
     since: dict[tuple[str | None, str, str], datetime] = {}
     for memory in page:
         _note_names(memory, since)
-    left = [memory for memory in further if memory.mid not in there and not only_asks(memory)]
+    left = [memory for memory in further if memory.mid not in there and _tells_of_a_name(memory)]
     added: list[ShownMemory] = []
     while len(added) < _MOST_BY_NAME and (following := next((memory for memory in left if _is_named(memory, since)), None)) is not None:
         left.remove(following)
@@ -93,9 +93,14 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
     return [*page, *added] if added else page
 
 
+def _tells_of_a_name(memory: ShownMemory) -> bool:
+    """Whether a memory is a statement of a person: an assistant names whom it speaks to."""
+    return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
+
+
 def _note_names(memory: ShownMemory, since: dict[tuple[str | None, str, str], datetime], at: datetime | None = None) -> None:
     """Notes the names of a statement: a later one of its speaker that has one of them tells more of it."""
-    if not memory.is_message or only_asks(memory):
+    if not _tells_of_a_name(memory):
         return
     for name in _NAME.findall(memory.text):
         folded = fold(name).removesuffix("'s").removesuffix("’s")

@@ -78,6 +78,13 @@ async def test_a_name_tells_what_else_was_said_where_a_page_has_places_left(cats
     assert "Miso was soup." not in texts
 
 
+async def test_a_name_by_which_an_assistant_calls_somebody_tells_nothing(rig: Rig) -> None:
+    await rig.append("a", "Your cats are lovely, Mara!", role="assistant", user_id="u")
+    await rig.append("b", "Shall we go on, Mara?", "Mara, the weather is fine.", role="assistant", user_id="u")
+    await rig.work()
+    assert await shown(rig, "What are my cats called?") == ["Your cats are lovely, Mara!"]
+
+
 async def test_a_full_page_has_no_room_for_names(cats: Rig) -> None:
     assert await shown(cats, "What are my cats called?", limit=1) == ["I have two cats, Miso and Nori."]
 
