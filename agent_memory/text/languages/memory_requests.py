@@ -22,7 +22,7 @@ _ENDS = " \t\r\n,;:，、；：،.!。！…؟।"
 _MARKS = ("?", "？", "؟")
 _CALL = re.compile(r"[^,，、،.!?:;。！？]{1,24}(?:[,，、،] ?|! |！)")
 _CALL_TOKENS = 4
-_ANNOUNCING = re.compile(r"\s*[:：–—-]\s*")
+_ANNOUNCING = re.compile(r"\s{0,3}[:：–—-]\s{0,3}")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|$)")
 _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s|$)|\s[-–—]\s")
 

@@ -29,7 +29,9 @@ _UNMARKED_CHARACTERS = 24
 # So short a question is understood without its accents.
 _UNACCENTED_TOKENS = 3
 _LEADS = 4
-_EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps")
+_EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
+# Whatever somebody calls it to tell what is known of them, it takes few words: "Spill everything you know about me".
+_MOST_TOKENS_AHEAD = 5
 """Sections of what asks for all that is remembered."""
 
 
@@ -172,10 +174,14 @@ def without_interrogatives(text: str) -> str:
 
 def is_about_everything(query: str) -> bool:
     """Whether a query asks for all that is remembered of who asks: "What do you know about me?", "Who am I?", "summarize me"."""
-    if len(query) > _MOST_QUERY_CHARS or (query.isascii() and not ascii_vocabulary(*_EVERYTHING).issuperset(ascii_words(query))):
+    if len(query) > _MOST_QUERY_CHARS:
+        return False
+    if query.isascii() and len(set(ascii_words(query)) - ascii_vocabulary(*_EVERYTHING)) > _MOST_TOKENS_AHEAD:
         return False
     said = tokens(query)
-    return bool(said) and any(_whole(form, said) or form.is_made_of_its_words(said) for form in _everything())
+    return bool(said) and any(
+        _whole(form, said) or form.is_made_of_its_words(said) or form.names_what_is_known(said) for form in _everything()
+    )
 
 
 def asks_for_questions(query: str) -> bool:
@@ -205,6 +211,16 @@ class _Everything:
     words: frozenset[str]
     about_me: re.Pattern[str] | None
     keeps: re.Pattern[str] | None
+    known: re.Pattern[str] | None
+
+    def names_what_is_known(self, said: Sequence[Token]) -> bool:
+        """Whether tokens name what is known of who asks ("… you know about me") behind a few words, and nothing else after it."""
+        joined = self.language.join(said)
+        m = None if self.known is None else self.known.search(joined.text)
+        if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
+            return False
+        behind = said[sum(end <= m.end() for end in joined.ends) :]
+        return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, said: Sequence[Token]) -> bool:
         """Whether tokens are words of such questions alone, among them who asks and that something is known: phrases in other orders."""
@@ -225,6 +241,7 @@ def _everything() -> Sequence[_Everything]:
             language.vocabulary(*_EVERYTHING),
             language.anywhere("about me"),
             language.anywhere("keeps"),
+            language.anywhere("known of me"),
         )
         for language in languages().values()
         if (pattern := language.pattern("everything")) is not None
